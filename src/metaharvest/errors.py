@@ -1,0 +1,91 @@
+"""Every exception of the package.
+
+    MetaharvestError
+    ├── SettingsError          the settings file, an environment variable or an option is wrong
+    ├── ScheduleError          a site cannot be registered or changed as asked
+    ├── DatabaseError          the database cannot be used
+    │   ├── DatabaseUnavailable    it cannot be opened, read or written
+    │   └── SchemaMismatch         its tables are older or newer than this program
+    ├── LockHeld               another run is under way
+    ├── RunLost                this run is no longer the one that may write
+    └── HarvestError           an expected failure on the way of a document; carries findings
+        ├── FetchError             a URL could not be fetched whole
+        ├── ListError              a harvest list is not valid
+        ├── SiteError              a row of the schedule cannot be used
+        └── TargetError            the target refused, or did not answer
+
+Expected failures become values (outcomes with findings) where the story is told; surprises propagate. Each message is a
+sentence, or a few, for the person who can do something about it.
+"""
+
+from __future__ import annotations
+
+from metaharvest.records import Finding
+
+
+class MetaharvestError(Exception):
+    """The base of every exception raised on purpose."""
+
+
+class SettingsError(MetaharvestError):
+    """The settings file, an environment variable or an option is wrong; each problem is one sentence."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class ScheduleError(MetaharvestError):
+    """A site cannot be registered or changed as asked."""
+
+
+class DatabaseError(MetaharvestError):
+    """The database cannot be used."""
+
+
+class DatabaseUnavailable(DatabaseError):
+    """The database cannot be opened, read or written."""
+
+
+class SchemaMismatch(DatabaseError):
+    """The tables are missing, older or newer than this program."""
+
+
+class LockHeld(MetaharvestError):
+    """Another run is under way on the same database."""
+
+
+class RunLost(MetaharvestError):
+    """Another run has taken over; this one may not write any more."""
+
+
+class HarvestError(MetaharvestError):
+    """An expected failure. `passing`: it may be gone the next time, so it is worth another try."""
+
+    def __init__(self, *findings: Finding, passing: bool = False) -> None:
+        super().__init__("; ".join(finding.message for finding in findings))
+        self.findings = findings
+        self.passing = passing
+
+
+class FetchError(HarvestError):
+    """A URL could not be fetched whole. `seconds` is how long that took to find out."""
+
+    def __init__(
+        self, *findings: Finding, passing: bool = False, seconds: float | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(*findings, passing=passing)
+        self.seconds = seconds
+        self.retry_after = retry_after
+
+
+class ListError(HarvestError):
+    """A harvest list is not valid; nothing of it may be harvested."""
+
+
+class SiteError(HarvestError):
+    """A row of the schedule cannot be used."""
+
+
+class TargetError(HarvestError):
+    """The target refused a document, or did not answer."""

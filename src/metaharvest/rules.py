@@ -1,0 +1,599 @@
+"""Every rule that a finding can name: what it means, how it comes about, what to do. docs/rules.md is made from this.
+
+A finding's own message and remedy say more, about the one place; this is what holds for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: a short title for headings in reports, its usual cause, and its remedy in general."""
+
+    title: str
+    cause: str
+    remedy: str
+
+
+RULES: dict[str, Rule] = {
+    "findings.more": Rule(
+        "More findings than are shown",
+        "A document or list has more than 100 findings; only their number is told.",
+        "Mend the ones that are shown and rehearse again with `metaharvest check`.",
+    ),
+    # -- http.*: fetching (fetch.py, html_page.py)
+    "http.bad-url": Rule(
+        "The URL cannot be read",
+        "The text has no http:// or https:// in front, no valid host name or port, or contains a line break.",
+        "Correct the URL in the harvest list, or in the schedule; write it like https://example.org/metadata/eml.xml.",
+    ),
+    "http.scheme": Rule(
+        "Not an http or https URL",
+        "Only what web servers serve is harvested: no file:, ftp: or other URLs, and no redirects to them.",
+        "Put the document on a web server and give its http:// or https:// URL.",
+    ),
+    "http.address-not-public": Rule(
+        "The address is not public",
+        "The host name, or a redirect, leads to a private, loopback or other address that is not on the "
+        "public internet.",
+        "Give a URL that everybody can reach. The harvester's administrator can allow a network in "
+        "http.allow_networks, or for one site.",
+    ),
+    "http.dns": Rule(
+        "The host name is not known",
+        "The name server does not know the host name, or does not answer.",
+        "Check the spelling of the host name; if it is right, ask whoever runs the domain.",
+    ),
+    "http.connection": Rule(
+        "The server cannot be reached",
+        "The server refused the connection, broke it off, or closed it without an answer.",
+        "Check that the web server runs and that no firewall keeps the harvester out. It is tried again by itself.",
+    ),
+    "http.timeout-connect": Rule(
+        "No connection in time",
+        "The server did not accept a connection within http.connect_timeout.",
+        "Check that the web server runs and that no firewall keeps the harvester out. It is tried again by itself.",
+    ),
+    "http.timeout-read": Rule(
+        "The server fell silent",
+        "Nothing more was received for http.read_timeout seconds.",
+        "Find out why the web server stops answering. It is tried again by itself.",
+    ),
+    "http.deadline": Rule(
+        "Not received whole in time",
+        "The whole exchange, redirects and headers included, took longer than http.document_deadline or "
+        "http.list_deadline.",
+        "Find out why the web server is slow. It is tried again by itself.",
+    ),
+    "http.busy": Rule(
+        "The harvester's own connections were all in use",
+        "Other requests to the same host held all of http.connections_per_host for very long.",
+        "The web server answers very slowly. It is tried again by itself.",
+    ),
+    "http.proxy": Rule(
+        "The harvester's proxy does not work",
+        "The proxy named in http.proxy cannot be reached, or refuses to connect.",
+        "The harvester's administrator has to check http.proxy; the site has nothing to do.",
+    ),
+    "http.tls": Rule(
+        "No trustworthy encrypted connection",
+        "The certificate has expired, is self-signed, belongs to another host, comes from an unknown "
+        "authority, or no common TLS version was found.",
+        "Have the certificate renewed, with its intermediate certificates. For an authority of your own, "
+        "the harvester's administrator can set http.ca_file.",
+    ),
+    "http.status": Rule(
+        "The server answered with an error",
+        "The web server answered with another status than 200, for example 404 Not Found.",
+        "Open the URL in a browser. Put the document where the URL says, or correct the URL in the harvest list.",
+    ),
+    "http.blocked": Rule(
+        "A protection service keeps the harvester out",
+        'A service in front of the web server answered with a challenge ("Just a moment...", a captcha) '
+        "instead of the document.",
+        "Send the text in the finding to your web administrator, so that the harvester's User-Agent is let through.",
+    ),
+    "http.redirects": Rule(
+        "Too many redirects",
+        "The URL is redirected more often than http.max_redirects, usually in a circle.",
+        "Mend the redirects, or write the final URL into the harvest list.",
+    ),
+    "http.too-large": Rule(
+        "Larger than accepted",
+        "The document or list is larger, before or after decompression, than http.max_document_bytes or "
+        "http.max_list_bytes.",
+        "Check that the URL leads to the metadata and not to the data; otherwise ask the harvester's "
+        "administrator for a higher limit.",
+    ),
+    "http.truncated": Rule(
+        "Did not arrive whole",
+        "The transfer broke off, fewer bytes came than were announced, or the compressed data have no end.",
+        "Find out why the web server breaks off. It is tried again by itself.",
+    ),
+    "http.empty": Rule(
+        "Empty",
+        "The server answered with success, but sent nothing.",
+        "Put the document back in its place on the web server.",
+    ),
+    "http.encoding": Rule(
+        "Cannot be decompressed",
+        "The answer was marked as compressed, and is damaged or compressed in a way that the harvester did "
+        "not ask for.",
+        "Turn compression off for this file on the web server, or mend the compressed file.",
+    ),
+    "http.protocol": Rule(
+        "Not a proper HTTP answer",
+        "What the server sent breaks the rules of HTTP, or its headers are far too long.",
+        "Check that the URL's port belongs to a web server, and how it is set up.",
+    ),
+    "http.html-page": Rule(
+        "An HTML page instead of XML",
+        "The URL leads to a web page: an error page, a login page, or a page about the data set.",
+        "Give the URL of the XML document itself; open it in a browser and look at the page's source to make sure.",
+    ),
+    "http.other": Rule(
+        "Could not be fetched",
+        "Something rare; the finding has the words of the library that fetches.",
+        "Send the finding to the harvester's administrator.",
+    ),
+    # -- list.*: harvest lists (sources/harvest_list.py)
+    "list.not-well-formed": Rule(
+        "The list is not well-formed XML",
+        "A tag is not closed or closed by another name, a character is not allowed in XML, or other text stands "
+        "before or after the list.",
+        "Correct the line that is named; a program that writes XML (rather than text that looks like XML) makes "
+        "no such mistakes.",
+    ),
+    "list.ampersand": Rule(
+        "`&` is not written as `&amp;`",
+        "A URL with several parameters was copied into the list as it is.",
+        "Write `&amp;` wherever the list has `&`.",
+    ),
+    "list.entity": Rule(
+        "An entity that XML does not know",
+        "An HTML entity such as `&nbsp;` or `&eacute;` stands in the list. XML knows only five, and no others are "
+        "expanded.",
+        "Write the character itself, or its number, as in `&#233;`.",
+    ),
+    "list.encoding": Rule(
+        "The encoding is not the one that is declared",
+        "The list contains Latin-1 characters but does not say so, or declares an encoding in which it is not written.",
+        "Save the list as UTF-8, or name its real encoding in its first line. UTF-8, UTF-16 and the single-byte "
+        "encodings can be read.",
+    ),
+    "list.truncated": Rule(
+        "The list breaks off",
+        "The program that writes the list stopped half-way, the transfer was cut, or an end tag is missing.",
+        "Write the list under another name and rename it when it is whole, so that a half-written list is never "
+        "fetched.",
+    ),
+    "list.empty": Rule(
+        "The list names no document",
+        "The list is an empty file, or has no `document` element.",
+        "Look whether the program that writes the list works. A harvest list names one document at least.",
+    ),
+    "list.html-page": Rule(
+        "An HTML page in place of the list",
+        "The list URL leads to a login page, an error page or a page about the list.",
+        "Open the list URL in a browser where you are not logged in; correct the URL that is registered, or what "
+        "the server answers.",
+    ),
+    "list.root": Rule(
+        "Something else than a harvest list",
+        "The list URL leads to another XML document, or the root element is misspelled.",
+        "Open the list URL in a browser where you are not logged in; correct the URL that is registered, or what "
+        "the server answers.",
+    ),
+    "list.namespace": Rule(
+        "A wrong namespace",
+        "The root element is not in the namespace of harvest lists, or the elements inside it, which belong in no "
+        "namespace, are in that one.",
+        'Begin the list with `<hrv:harvestList xmlns:hrv="eml://ecoinformatics.org/harvestList">`, with the '
+        'prefix on this element alone; or write `<document xmlns="">`.',
+    ),
+    "list.element": Rule(
+        "An element that does not belong there",
+        "An element is misspelled (upper and lower case matter), stands at the wrong place, or is not part of a "
+        "harvest list.",
+        "Use only `document`, `docid`, `scope`, `identifier`, `revision`, `documentType` and `documentURL`.",
+    ),
+    "list.attribute": Rule(
+        "An attribute that does not belong there",
+        "An element inside the list has an attribute; the list has none.",
+        "Take the attribute out.",
+    ),
+    "list.text": Rule(
+        "Text between the elements",
+        "Text stands where only elements may stand, often after an end tag that is too early.",
+        "Take the text out, or put it inside its element.",
+    ),
+    "list.missing": Rule(
+        "An element is missing",
+        "An entry lacks one of its elements.",
+        "Give every entry `docid` (with `scope`, `identifier` and `revision`), `documentType` and `documentURL`.",
+    ),
+    "list.doubled": Rule(
+        "An element is there twice",
+        "An entry has the same element twice, often because the end of the entry before it is missing.",
+        "Keep one of the two, and write one `document` element for every document.",
+    ),
+    "list.order": Rule(
+        "Elements are in the wrong order",
+        "The elements of an entry do not stand in the order that the list's schema prescribes.",
+        "Write `docid` (`scope`, `identifier`, `revision`), then `documentType`, then `documentURL`.",
+    ),
+    "list.scope": Rule(
+        "A scope that cannot be used",
+        "The scope is empty or too long, or contains white space, a slash, a control character or a character "
+        "that is not ASCII.",
+        "Use letters, digits, hyphens, dots and underscores; a document id has at most 800 characters.",
+    ),
+    "list.identifier": Rule(
+        "An identifier that is not a whole number",
+        "The identifier is empty, not a whole number, negative, or larger than 9223372036854775807.",
+        "Write the identifier in digits alone.",
+    ),
+    "list.revision": Rule(
+        "A revision that is not a whole number",
+        "The revision is empty, not a whole number, negative, or larger than 9223372036854775807.",
+        "Write the revision in digits alone, and raise it by one whenever the document changes.",
+    ),
+    "list.document-type": Rule(
+        "The document type is empty",
+        "The element `documentType` contains nothing.",
+        "Write the namespace of the document's root element there.",
+    ),
+    "list.url": Rule(
+        "A URL that cannot be fetched",
+        "The document's URL is empty, relative, contains spaces, or is not an http or https URL.",
+        "Write the whole URL, beginning with https:// or http://, with spaces as %20.",
+    ),
+    "list.dtd": Rule(
+        "A document type definition in the list",
+        "The list's DOCTYPE contains declarations of its own. None is ever read, since such declarations can be "
+        "used for attacks.",
+        "Take the DOCTYPE out; a harvest list needs none.",
+    ),
+    "list.too-deep": Rule(
+        "Elements are nested too deep",
+        "End tags are missing, so that every entry stands inside the one before it.",
+        "Close every element; a harvest list has four levels.",
+    ),
+    "list.too-large": Rule(
+        "A tag or comment is too large",
+        "A quotation mark, a `>` or the end of a comment (`-->`) is missing, so that the rest of the list counts "
+        "as one piece.",
+        "Look at the place where the piece begins, and close it.",
+    ),
+    "list.too-long": Rule(
+        "A value is too long",
+        "A text in the list is longer than any scope, type or URL can be, often because an end tag is missing.",
+        "Look whether its end tag is at the right place.",
+    ),
+    "list.too-many-problems": Rule(
+        "Reading stopped",
+        "More than 100,000 things in the list are wrong or unusual.",
+        "Mend the problems that are shown, and rehearse again with `metaharvest check`.",
+    ),
+    "list.file": Rule(
+        "A list file that cannot be read",
+        "The file given to `metaharvest check` is not there, is a folder, or may not be read.",
+        "Check its name and its permissions.",
+    ),
+    # -- xml.*, schema.*, eml.*: documents (validation/)
+    "xml.empty": Rule(
+        "The document is empty",
+        "The file behind the URL has no content, or only white space.",
+        "Put the whole document where its URL points to.",
+    ),
+    "xml.not-xml": Rule(
+        "The document is not XML",
+        "The URL leads to something else, such as a text or a data file, or text stands before the first tag.",
+        "Check the URL, and delete what comes before the first tag.",
+    ),
+    "xml.not-well-formed": Rule(
+        "The document is not well-formed XML",
+        "Some other mistake in the use of XML's signs.",
+        "Open the document in an XML editor or a browser, and correct it at the place named.",
+    ),
+    "xml.ampersand": Rule(
+        "`&` is not written as `&amp;`",
+        "A text or URL with `&` was copied into the document as it is.",
+        "Write `&amp;` in place of `&`.",
+    ),
+    "xml.less-than": Rule(
+        "`<` is not written as `&lt;`",
+        "A text with `<`, often for 'less than', was copied into the document as it is.",
+        "Write `&lt;` in place of `<`.",
+    ),
+    "xml.mismatched-tag": Rule(
+        "An element is closed by another name",
+        "An end tag is missing, misspelt, or in the wrong place.",
+        "Close each element with its own name, the one opened last first.",
+    ),
+    "xml.unclosed": Rule(
+        "The document ends too early",
+        "The file was cut short, or an end tag is missing.",
+        "Upload the file again; if it is whole, add the end tag.",
+    ),
+    "xml.bad-tag": Rule(
+        "A tag is not written as XML wants it",
+        "An attribute has no value or no quotes, or a `>` is missing.",
+        'Write attributes as `name="value"` and close the tag.',
+    ),
+    "xml.encoding": Rule(
+        "The encoding is not the one declared",
+        "The first line declares an encoding in which the document was not saved, or it declares none and is not "
+        "UTF-8.",
+        "Save the document as UTF-8, or declare its real encoding in its first line.",
+    ),
+    "xml.bad-character": Rule(
+        "A character that XML does not allow",
+        "Control characters come along with text copied from word processors and databases.",
+        "Delete the character.",
+    ),
+    "xml.undefined-entity": Rule(
+        "An entity that XML does not know",
+        "An HTML entity such as `&nbsp;` stands in the document; XML knows only five, and no others are expanded.",
+        "Write the character itself, or its number, such as `&#160;`.",
+    ),
+    "xml.duplicate-attribute": Rule(
+        "An attribute is given twice",
+        "The same attribute stands twice in one tag.",
+        "Keep one of the two.",
+    ),
+    "xml.undeclared-prefix": Rule(
+        "A prefix is not declared",
+        "A name such as `stmml:unitList` is used without an `xmlns:stmml` in it or around it.",
+        "Declare the prefix in the root element.",
+    ),
+    "xml.content-after-root": Rule(
+        "Something follows the root element",
+        "Two documents were joined, or text was left after the last tag.",
+        "Delete what comes after the end of the root element.",
+    ),
+    "xml.declaration-not-first": Rule(
+        "The XML declaration is not at the beginning",
+        "A blank or an empty line stands before `<?xml`; templates of web pages often leave one.",
+        "Delete everything before it.",
+    ),
+    "xml.bad-declaration": Rule(
+        "The XML declaration is wrong",
+        "The first line is not written as XML wants it, or names an encoding that the document is not in.",
+        'Write `<?xml version="1.0" encoding="UTF-8"?>` and save the document as UTF-8.',
+    ),
+    "xml.comment": Rule(
+        "A comment that XML does not allow",
+        "Two hyphens in a row stand within a comment.",
+        "Write a single hyphen.",
+    ),
+    "xml.dtd": Rule(
+        "A DOCTYPE with declarations",
+        "The document defines entities or attributes of its own; for safety they are not read, so its content could "
+        "not be known.",
+        "Remove the DOCTYPE and write what its entities stand for.",
+    ),
+    "xml.too-large-text": Rule(
+        "A text that is too long",
+        "One text of more than 10 MB, usually data kept inside the metadata.",
+        "Put the data into a file of its own and name its URL.",
+    ),
+    "xml.too-deep": Rule(
+        "Elements nested too deeply",
+        "More than 256 levels; usually an element is never closed.",
+        "Look for the element that is not closed.",
+    ),
+    "schema.missing-element": Rule(
+        "A required element is missing",
+        "An element that the EML schema requires is not there, or the ones before it end too early.",
+        "Add the element in its place; the order matters.",
+    ),
+    "schema.unexpected-element": Rule(
+        "An element that is not allowed there",
+        "A name is misspelt, in another place than the schema wants it, or not EML.",
+        "Remove the element, or correct its name or place.",
+    ),
+    "schema.wrong-order": Rule(
+        "Elements in the wrong order",
+        "EML prescribes the order of elements.",
+        "Move the element to its place.",
+    ),
+    "schema.too-many-elements": Rule(
+        "An element too many",
+        "An element occurs more often than EML allows, or two occur that exclude each other.",
+        "Remove it, or move it to where it belongs.",
+    ),
+    "schema.missing-attribute": Rule(
+        "A required attribute is missing",
+        "An attribute that the EML schema requires is not there.",
+        "Add the attribute.",
+    ),
+    "schema.unexpected-attribute": Rule(
+        "An attribute that is not allowed there",
+        "The attribute's name is misspelt, or EML does not know it in this element.",
+        "Remove it, or correct its name.",
+    ),
+    "schema.not-in-list": Rule(
+        "A value that is not in the list of allowed ones",
+        "EML has a fixed list of values for this place; upper and lower case matter.",
+        "Take a value from the list.",
+    ),
+    "schema.empty-text": Rule(
+        "A required text is empty",
+        "An element or attribute that must have a value has none.",
+        "Fill it in, or remove it where it is optional.",
+    ),
+    "schema.bad-date": Rule(
+        "Not a date",
+        "A date is not written as YYYY-MM-DD (or YYYY where only the year is known), or does not exist.",
+        "Write the date so.",
+    ),
+    "schema.bad-number": Rule(
+        "Not a number",
+        "A number has a unit, a blank, or a comma for decimals.",
+        "Write digits, with a point for decimals.",
+    ),
+    "schema.out-of-range": Rule(
+        "A number out of range",
+        "A number is outside its limits, such as a latitude beyond 90 degrees.",
+        "Correct the number; longitude and latitude are often interchanged.",
+    ),
+    "schema.bad-url": Rule(
+        "Not a URL",
+        "A URL has characters that are not allowed in it, such as `[`, a second `#`, or a `%` that begins no code.",
+        "Write such characters percent-encoded: `%5B` for `[`, `%5D` for `]`, `%23` for `#`, `%25` for `%`.",
+    ),
+    "schema.bad-value": Rule(
+        "A value of the wrong kind",
+        "A value has not the form that EML wants here.",
+        "Compare with the EML specification, and correct the value.",
+    ),
+    "schema.unexpected-text": Rule(
+        "Text where only elements are allowed",
+        "Text was left between tags, or was put into an element that holds only elements.",
+        "Remove the text, or move it into the element where it belongs.",
+    ),
+    "schema.other": Rule(
+        "Not valid by the EML schema",
+        "The document differs from the EML schema in a less usual way; the message is the validator's own.",
+        "Compare this place with the EML specification.",
+    ),
+    "eml.not-eml": Rule(
+        "Not an EML document",
+        "The root element is not `eml` in the namespace of a version of EML that is known here (2.0.0 to 2.2.0).",
+        "Check the URL in the harvest list, and the namespace in the document's root element.",
+    ),
+    "eml.document-type": Rule(
+        "The list's documentType differs",
+        "The harvest list gives another type or EML version than the document has.",
+        "Write the document's namespace as documentType in the harvest list.",
+    ),
+    "eml.package-id-mismatch": Rule(
+        "packageId and docid differ",
+        "The packageId in the document is not the docid in the harvest list; often the revision was raised in one of "
+        "them only.",
+        "Make the two agree, and raise both whenever the document changes.",
+    ),
+    "eml.id-duplicate": Rule(
+        "An id that is not unique",
+        "Two elements have the same `id`, or one has the packageId as its id.",
+        "Give each element an id of its own.",
+    ),
+    "eml.reference-unresolved": Rule(
+        "A reference that leads nowhere",
+        "`references` or `describes` names an id that no element of the document has.",
+        "Correct the id, or give it to the element that is meant.",
+    ),
+    "eml.id-with-references": Rule(
+        "An element with both id and references",
+        "What refers to another element may not have an id of its own; that would be circular.",
+        "Remove the id, or replace `references` by the content.",
+    ),
+    "eml.annotation-without-id": Rule(
+        "An annotation of something without an id",
+        "An element with an `annotation` has no `id`, so nothing says what is annotated.",
+        "Give the element an id.",
+    ),
+    "eml.custom-unit-undefined": Rule(
+        "A custom unit that is not defined",
+        "A `customUnit` has no `unit` of that id in a `unitList` of the document.",
+        "Define the unit in additionalMetadata, or use a standard unit.",
+    ),
+    "eml.system-differs": Rule(
+        "The system of a reference differs",
+        "A reference and the element that it names have a different `system` attribute, or only one has it.",
+        "Write the same system in both, or in neither.",
+    ),
+    # -- target.*, site.*, harvest.*: the rest
+    "http.server-stopped": Rule(
+        "The server stopped answering",
+        "A server failed several times in a row and was asked no more in this run; the rest was put off.",
+        "See whether the server is up. Nothing else is to be done: the documents are tried again in the next run.",
+    ),
+    "list.duplicate": Rule(
+        "Listed more than once",
+        "The list names the same docid twice; the first entry was used.",
+        "Delete one of the two entries, or give the newer document a higher revision.",
+    ),
+    "list.stale": Rule(
+        "The list is behind the repository",
+        "The highest revision that the list names is below the one that the repository has: an old list was put back, "
+        "or a revision was counted down.",
+        "If the listed document is the newer one, give it the next revision after the repository's; if not, list the "
+        "revision that the repository has.",
+    ),
+    "target.other-site": Rule(
+        "The document belongs to another site",
+        "A document belongs to the site that first published it, and another site lists the same document id.",
+        "Give the document an identifier of its own. Where it has moved from one site to the other, the administrator "
+        "transfers it with `metaharvest target transfer`.",
+    ),
+    "target.exists": Rule(
+        "The repository has this revision by now",
+        "Between the question what the repository holds and the upload, the same revision or a higher one got in.",
+        "List the document with the next revision, if it is newer.",
+    ),
+    "target.not-stored": Rule(
+        "The repository's database refused the document",
+        "The document passed every check, but its row could not be written.",
+        "The administrator should look into the message that the database gave.",
+    ),
+    "target.unconfirmed": Rule(
+        "An upload was confirmed afterwards",
+        "A run was interrupted while it sent the document. The next run asked the repository, which has it.",
+        "Nothing is to be done.",
+    ),
+    "target.other-content": Rule(
+        "The repository has other content under this docid",
+        "A run was interrupted while it sent the document; the repository now has this revision with other content.",
+        "The administrator should compare the two. To replace what the repository has, raise the revision.",
+    ),
+    "site.row": Rule(
+        "The registration of a site cannot be used",
+        "A row of the schedule has a value that metaharvest does not understand, mostly written there by hand.",
+        "The administrator puts it right with `metaharvest sites edit`, or switches the site off until then.",
+    ),
+    "harvest.surprise": Rule(
+        "The harvester itself failed",
+        "Something happened that metaharvest did not expect. The site's outcomes so far stand; other sites went on.",
+        "The administrator should report it to the developers, with the traceback that the log keeps. The site is "
+        "harvested again in the next run.",
+    ),
+}
+
+
+def render() -> str:
+    """docs/rules.md: every rule with its cause and remedy, grouped by what it is about, in Markdown."""
+    parts = [
+        "# Rules",
+        "Every finding in a report names one of these rules. The finding itself says more about the one place; here "
+        "is what holds for all of them. This page is made by `python -m metaharvest.rules`.",
+    ]
+    group = ""
+    for name in sorted(RULES):
+        rule, prefix = RULES[name], name.partition(".")[0]
+        if prefix != group:
+            group = prefix
+            parts.append(f"## {GROUPS.get(prefix, prefix)}")
+        parts.append(f"### {name}\n**{rule.title}.** {rule.cause}\n\n*What to do:* {rule.remedy}")
+    return "\n\n".join(parts) + "\n"
+
+
+GROUPS = {
+    "eml": "EML: what makes a document valid beyond the schema",
+    "findings": "Findings",
+    "harvest": "The harvest",
+    "http": "Fetching",
+    "list": "Harvest lists",
+    "schema": "The EML schema",
+    "site": "Sites",
+    "target": "The repository",
+    "xml": "XML",
+}
+"""The headings of docs/rules.md, by the first part of a rule's name."""
+
+
+if __name__ == "__main__":
+    print(render(), end="")

@@ -1,0 +1,27 @@
+"""Makes text from outside safe to show: in a log row, a mail, a terminal, a table."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_USERINFO = re.compile(r"(?<=://)[^/?#]*@")
+
+
+def clean(text: str) -> str:
+    """`text` without control and formatting characters (each becomes U+FFFD); line breaks and tabs stay."""
+    return "".join(
+        c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else "\ufffd"
+        for c in text.replace("\r\n", "\n")
+    )
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """`text` cleaned, white space folded, cut to `limit` characters with an ellipsis."""
+    folded = " ".join(clean(text).split())
+    return folded if len(folded) <= limit else folded[: limit - 1] + "…"
+
+
+def shown_url(url: str) -> str:
+    """`url` as it may be shown: without user name and password, on one line."""
+    return one_line(_USERINFO.sub("", url), 2000)

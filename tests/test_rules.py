@@ -1,0 +1,49 @@
+"""docs/rules.md and the rules that the code names."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from metaharvest.rules import GROUPS, RULES, render
+
+ROOT = Path(__file__).resolve().parent.parent
+PREFIXES = tuple(f"{group}." for group in GROUPS)
+
+
+def named_rules(source: str) -> set[str]:
+    """Every literal in `source` that reads like a rule's name."""
+    return {
+        node.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.startswith(PREFIXES)
+        and all(part.replace("-", "").isalnum() for part in node.value.split("."))
+        and node.value.islower()
+        and not node.value.endswith((".py", ".xml", ".txt", ".html", ".csv", ".toml"))
+    }
+
+
+def test_every_rule_that_the_code_names_is_listed():
+    missing = {
+        f"{path.name}: {rule}"
+        for path in (ROOT / "src").rglob("*.py")
+        for rule in named_rules(path.read_text(encoding="utf-8"))
+        if rule not in RULES
+    }
+    assert missing == set()
+
+
+def test_the_page_of_rules_is_current():
+    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    assert page == render(), "run `python -m metaharvest.rules > docs/rules.md`"
+
+
+def test_every_rule_says_cause_and_remedy_in_sentences_and_has_a_heading():
+    for name, rule in RULES.items():
+        assert name.partition(".")[0] in GROUPS, name
+        assert rule.title, name
+        assert not rule.title.endswith("."), name
+        assert rule.cause.endswith("."), name
+        assert rule.remedy.endswith("."), name
