@@ -1,0 +1,1 @@
+"""The harvester's own tables: their models, the engine, the migrations."""

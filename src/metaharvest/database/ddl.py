@@ -1,0 +1,42 @@
+"""The full DDL of a database, for people to read: `python -m metaharvest.database.ddl sqlite > sql/ddl/sqlite.sql`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from sqlalchemy.engine import create_mock_engine
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from metaharvest.database.models import OPERATIONS, Base
+
+_URLS = {"sqlite": "sqlite://"}
+
+
+def ddl(database: str) -> str:
+    """Every table, index and operation code of metaharvest as SQL for `database`."""
+    dialect = create_mock_engine(_URLS[database], lambda *_: None).dialect
+    statements = [
+        f"-- The tables of metaharvest on {database}, for reading: `metaharvest init` creates and upgrades them.\n",
+        *(str(statement.compile(dialect=dialect)).strip() + ";\n" for statement in _statements()),
+        *_operations(),
+    ]
+    return "\n".join(statements)
+
+
+def _statements() -> Iterator[CreateTable | CreateIndex]:
+    for table in Base.metadata.sorted_tables:
+        yield CreateTable(table)
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            yield CreateIndex(index)
+
+
+def _operations() -> Iterator[str]:
+    for code, (level, explanation) in OPERATIONS.items():
+        values = ", ".join("'" + value.replace("'", "''") + "'" for value in (code, explanation, level))
+        yield f"INSERT INTO harvest_operation VALUES ({values});"
+    yield ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(ddl(sys.argv[1]))

@@ -1,0 +1,333 @@
+"""The tables. Names are those of the original Harvester where it had them, in lower case, so that unquoted SQL works.
+
+Dates are dates in the configured time zone; timestamps are UTC. Identifiers compare exactly (binary collation). Other
+people's SQL may have left anything in harvest_site_schedule, which is therefore read through `metaharvest.register`
+alone.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Date,
+    DateTime,
+    Dialect,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    true,
+)
+from sqlalchemy.dialects import mysql
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware UTC timestamp, stored without its zone in every database."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        """Microseconds on MariaDB and MySQL too, whose DATETIME drops them."""
+        return dialect.type_descriptor(mysql.DATETIME(fsp=6) if dialect.name in ("mysql", "mariadb") else DateTime())
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """To UTC, zone dropped."""
+        return None if value is None else value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Zone put back."""
+        return None if value is None else value.replace(tzinfo=UTC)
+
+
+def _identifier() -> Any:
+    """Text that names a document exactly: printable ASCII, compared and sorted byte by byte."""
+    ascii_bin = mysql.VARCHAR(800, charset="ascii", collation="ascii_bin")
+    return (
+        String(800).with_variant(String(800, collation="C"), "postgresql").with_variant(ascii_bin, "mysql", "mariadb")
+    )
+
+
+def _text() -> Any:
+    """Text of any length."""
+    return Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
+
+
+def _bytes() -> Any:
+    """Bytes of any length (LargeBinary alone is 64 KB on MariaDB)."""
+    return LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
+
+
+def _key() -> Any:
+    """A number that counts up by itself, on SQLite too."""
+    return BigInteger().with_variant(Integer(), "sqlite")
+
+
+class Base(DeclarativeBase):
+    """The base of all tables. Every constraint has a name, so that migrations can speak of it."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(column_0_N_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class HarvestSiteSchedule(Base):
+    """One registered site a row."""
+
+    __tablename__ = "harvest_site_schedule"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    site_schedule_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    name: Mapped[str] = mapped_column(String(100), unique=True)
+    source_kind: Mapped[str] = mapped_column(String(32), default="harvest-list", server_default="harvest-list")
+    documentlisturl: Mapped[str] = mapped_column(_text())
+    ldapdn: Mapped[str | None] = mapped_column(String(255))
+    ldappwd: Mapped[str | None] = mapped_column(String(255))
+    datenextharvest: Mapped[date | None] = mapped_column(Date)
+    datelastharvest: Mapped[date | None] = mapped_column(Date)
+    updatefrequency: Mapped[int | None] = mapped_column(Integer, default=1, server_default="1")
+    unit: Mapped[str | None] = mapped_column(String(50), default="days", server_default="days")
+    day_of_month: Mapped[int | None] = mapped_column(Integer)
+    contact_email: Mapped[str | None] = mapped_column(_text())
+    notify: Mapped[str] = mapped_column(String(16), default="always", server_default="always")
+    enabled: Mapped[bool] = mapped_column(Boolean, default=True, server_default=true())
+    options: Mapped[str | None] = mapped_column(_text())
+    list_etag: Mapped[str | None] = mapped_column(_text())
+    list_last_modified: Mapped[str | None] = mapped_column(String(100))
+    list_sha256: Mapped[str | None] = mapped_column(String(64))
+
+
+class HarvestRun(Base):
+    """One execution of the controller a row."""
+
+    __tablename__ = "harvest_run"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    run_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    harvest_date: Mapped[date] = mapped_column(Date)
+    started_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    status: Mapped[str] = mapped_column(String(16), index=True)
+    host: Mapped[str] = mapped_column(String(255))
+    pid: Mapped[int] = mapped_column(Integer)
+    heartbeat_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class HarvestSiteRun(Base):
+    """One site's part of a run a row. The outcomes add up to `listed`, or the status says that they do not."""
+
+    __tablename__ = "harvest_site_run"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    site_run_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"), index=True)
+    site_schedule_id: Mapped[int] = mapped_column(_key(), index=True)
+    site_name: Mapped[str] = mapped_column(String(100))
+    kind: Mapped[str] = mapped_column(String(16))
+    status: Mapped[str] = mapped_column(String(16), index=True)
+    started_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    failure_reason: Mapped[str | None] = mapped_column(_text())
+    list_url: Mapped[str | None] = mapped_column(_text())
+    listed: Mapped[int] = mapped_column(BigInteger, default=0)
+    inserted: Mapped[int] = mapped_column(BigInteger, default=0)
+    updated: Mapped[int] = mapped_column(BigInteger, default=0)
+    unchanged: Mapped[int] = mapped_column(BigInteger, default=0)
+    stale: Mapped[int] = mapped_column(BigInteger, default=0)
+    duplicate: Mapped[int] = mapped_column(BigInteger, default=0)
+    deferred: Mapped[int] = mapped_column(BigInteger, default=0)
+    access_error: Mapped[int] = mapped_column(BigInteger, default=0)
+    invalid: Mapped[int] = mapped_column(BigInteger, default=0)
+    upload_error: Mapped[int] = mapped_column(BigInteger, default=0)
+    warnings: Mapped[int] = mapped_column(BigInteger, default=0)
+    next_harvest: Mapped[date | None] = mapped_column(Date)
+
+
+class HarvestOperation(Base):
+    """The operation codes, what each means and how grave it is."""
+
+    __tablename__ = "harvest_operation"
+
+    harvest_operation_code: Mapped[str] = mapped_column(String(64), primary_key=True)
+    explanation: Mapped[str] = mapped_column(String(255))
+    level: Mapped[str] = mapped_column(String(16))
+
+
+class HarvestLog(Base):
+    """Everything that happened, a row each. `outcome` is set on the one row that says how a document ended."""
+
+    __tablename__ = "harvest_log"
+    __table_args__ = (
+        Index("ix_harvest_log_site_run_document", "site_run_id", "document_id"),
+        {"sqlite_autoincrement": True},
+    )
+
+    harvest_log_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    harvest_date: Mapped[date] = mapped_column(Date, index=True)
+    logged_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    status: Mapped[int] = mapped_column(Integer)
+    message: Mapped[str] = mapped_column(_text())
+    harvest_operation_code: Mapped[str] = mapped_column(ForeignKey("harvest_operation.harvest_operation_code"))
+    site_schedule_id: Mapped[int | None] = mapped_column(_key())
+    site_run_id: Mapped[int | None] = mapped_column(ForeignKey("harvest_site_run.site_run_id"))
+    run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"), index=True)
+    document_id: Mapped[str | None] = mapped_column(_identifier())
+    revision: Mapped[int | None] = mapped_column(BigInteger)
+    document_url: Mapped[str | None] = mapped_column(_text())
+    outcome: Mapped[str | None] = mapped_column(String(16))
+    target_revision: Mapped[int | None] = mapped_column(BigInteger)
+    seconds: Mapped[float | None] = mapped_column(Float(53))
+    size: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class HarvestDetailLog(Base):
+    """A row for every finding, warnings included. scope, identifier, revision are null where a source has none."""
+
+    __tablename__ = "harvest_detail_log"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    detail_log_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    harvest_log_id: Mapped[int] = mapped_column(ForeignKey("harvest_log.harvest_log_id"), index=True)
+    level: Mapped[str] = mapped_column(String(16))
+    scope: Mapped[str | None] = mapped_column(_text())
+    identifier: Mapped[int | None] = mapped_column(BigInteger)
+    revision: Mapped[int | None] = mapped_column(BigInteger)
+    document_id: Mapped[str | None] = mapped_column(_text())
+    document_url: Mapped[str | None] = mapped_column(_text())
+    document_type: Mapped[str | None] = mapped_column(_text())
+    error_message: Mapped[str] = mapped_column(_text())
+    rule: Mapped[str] = mapped_column(String(64))
+    line_number: Mapped[int | None] = mapped_column(BigInteger)
+    column_number: Mapped[int | None] = mapped_column(BigInteger)
+    xpath: Mapped[str | None] = mapped_column(_text())
+    excerpt: Mapped[str | None] = mapped_column(_text())
+    remedy: Mapped[str | None] = mapped_column(_text())
+
+
+class HarvestDocument(Base):
+    """The ledger: what is known of each document that a site lists; a row is written only where something differs."""
+
+    __tablename__ = "harvest_document"
+    __table_args__ = (
+        UniqueConstraint("site_schedule_id", "document_id", "revision", name="uq_harvest_document"),
+        Index("ix_harvest_document_retry", "site_schedule_id", "next_attempt"),
+        Index("ix_harvest_document_pending", "pending_run"),
+        {"sqlite_autoincrement": True},
+    )
+
+    harvest_document_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    site_schedule_id: Mapped[int] = mapped_column(_key())
+    document_id: Mapped[str] = mapped_column(_identifier())
+    revision: Mapped[int] = mapped_column(BigInteger)
+    document_url: Mapped[str] = mapped_column(_text())
+    document_type: Mapped[str] = mapped_column(_text())
+    target_revision: Mapped[int | None] = mapped_column(BigInteger)
+    outcome: Mapped[str | None] = mapped_column(String(16))
+    sha256: Mapped[str | None] = mapped_column(String(64))
+    failing_since: Mapped[date | None] = mapped_column(Date)
+    attempts: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    next_attempt: Mapped[date | None] = mapped_column(Date)
+    pending_run: Mapped[int | None] = mapped_column(BigInteger)
+    pending_sha256: Mapped[str | None] = mapped_column(String(64))
+
+
+class ReportOutbox(Base):
+    """Every report as rendered: `content` is the whole message. The key makes a second one of its kind impossible."""
+
+    __tablename__ = "report_outbox"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    report_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    idempotency_key: Mapped[str] = mapped_column(String(100), unique=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"), index=True)
+    site_run_id: Mapped[int | None] = mapped_column(ForeignKey("harvest_site_run.site_run_id"))
+    message_id: Mapped[str] = mapped_column(String(255))
+    subject: Mapped[str] = mapped_column(_text())
+    content: Mapped[bytes] = mapped_column(_bytes())
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class ReportDelivery(Base):
+    """One recipient of a report a row: queued, sent or refused."""
+
+    __tablename__ = "report_delivery"
+    __table_args__ = (
+        UniqueConstraint("report_id", "recipient", name="uq_report_delivery"),
+        {"sqlite_autoincrement": True},
+    )
+
+    delivery_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    report_id: Mapped[int] = mapped_column(ForeignKey("report_outbox.report_id"))
+    recipient: Mapped[str] = mapped_column(String(320))
+    status: Mapped[str] = mapped_column(String(16), default="queued", server_default="queued", index=True)
+    attempts: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    last_error: Mapped[str | None] = mapped_column(_text())
+    last_attempt_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class DocumentRevision(Base):
+    """The embedded target: every revision of every document, its bytes exactly as received."""
+
+    __tablename__ = "document_revision"
+    __table_args__ = (
+        UniqueConstraint("document_id", "revision", name="uq_document_revision"),
+        {"sqlite_autoincrement": True},
+    )
+
+    document_revision_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    document_id: Mapped[str] = mapped_column(_identifier())
+    revision: Mapped[int] = mapped_column(BigInteger)
+    document_type: Mapped[str] = mapped_column(_text())
+    content: Mapped[bytes] = mapped_column(_bytes())
+    size: Mapped[int] = mapped_column(BigInteger)
+    sha256: Mapped[str] = mapped_column(String(64))
+    source_url: Mapped[str] = mapped_column(_text())
+    site_schedule_id: Mapped[int | None] = mapped_column(_key())
+    inserted_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+OPERATIONS: dict[str, tuple[str, str]] = {
+    "HarvesterStartup": ("info", "A run began"),
+    "HarvesterShutdown": ("info", "A run ended"),
+    "RunInterrupted": ("error", "A run was found that never ended"),
+    "SiteError": ("error", "A site could not be harvested at all"),
+    "GetHarvestListSuccess": ("debug", "The harvest list was fetched"),
+    "GetHarvestListError": ("error", "The harvest list could not be fetched"),
+    "ValidateHarvestListSuccess": ("debug", "The harvest list is valid"),
+    "ValidateHarvestListError": ("error", "The harvest list is not valid"),
+    "HarvestListUnchanged": ("info", "The harvest list is the one of the last harvest"),
+    "GetDocSuccess": ("debug", "The document was fetched"),
+    "GetDocError": ("error", "The document could not be fetched"),
+    "ValidateDocSuccess": ("debug", "The document is valid"),
+    "ValidateDocWarning": ("warning", "The document is valid, but doubtful"),
+    "ValidateDocError": ("error", "The document is not valid"),
+    "MetacatHasDoc": ("info", "The target had these documents already"),
+    "InsertDocSuccess": ("info", "The document was inserted"),
+    "InsertDocError": ("error", "The document could not be inserted"),
+    "UpdateDocSuccess": ("info", "The document was updated"),
+    "UpdateDocError": ("error", "The document could not be updated"),
+    "DocDeferred": ("warning", "The document was put off to a later run"),
+    "DocStale": ("warning", "The list names a revision below the target's"),
+    "DocDuplicate": ("warning", "The list names the same docid again"),
+    "UploadUnconfirmed": ("warning", "It is not known whether an upload arrived"),
+    "ReportQueued": ("info", "A report was put into the outbox"),
+    "LogPurged": ("info", "Old log rows were deleted"),
+}
+"""Operation code -> (level, explanation): the original's codes and levels, and our own for what is new."""
