@@ -1,0 +1,1 @@
+"""What several tests share: servers on loopback that serve, record and misbehave."""
