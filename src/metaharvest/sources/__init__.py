@@ -1,0 +1,40 @@
+"""Where documents come from. A source has two verbs: list the site's documents, and fetch one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from metaharvest.records import FetchedDocument, ListedDocument, Site
+
+if TYPE_CHECKING:
+    from metaharvest.fetch import Fetcher
+
+
+class Source(Protocol):
+    """One site's documents."""
+
+    def list_documents(self) -> Iterator[ListedDocument]:
+        """The listed documents, one after the other, in bounded memory.
+
+        Nothing that was yielded may be harvested before the iterator has ended: it raises FetchError where the list
+        cannot be fetched and ListError, with every problem, where it is not valid, also when that shows at its end.
+        """
+        ...
+
+    def fetch(self, document: ListedDocument) -> FetchedDocument:
+        """The document's bytes as received. Raises FetchError. Called from several threads at once."""
+        ...
+
+
+def source_for(site: Site, fetcher: Fetcher) -> Source:
+    """The source that the site's `source_kind` names."""
+    from metaharvest.sources.harvest_list import HarvestListSource
+
+    return HarvestListSource(site, fetcher)
+
+
+def original_columns(document_id: str) -> tuple[str, int] | tuple[None, None]:
+    """Scope and identifier of a document id, for the original's columns in the log; None where its source has none."""
+    scope, _, identifier = document_id.rpartition(".")
+    return (scope, int(identifier)) if scope and identifier.isascii() and identifier.isdigit() else (None, None)

@@ -1,0 +1,130 @@
+"""Harvest lists as a source of documents: fetches a site's list, reads it as a whole, and fetches what it names.
+
+The network policy is fetch.py's, what a list may contain list_parser.py's. What is to be done with a listed document is
+decided elsewhere; duplicates and several revisions of a document are no errors here.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from metaharvest.errors import FetchError, ListError
+from metaharvest.fetch import Fetcher
+from metaharvest.html_page import html_title
+from metaharvest.records import FetchedDocument, Finding, ListedDocument, Site
+from metaharvest.sources.list_parser import ListParser
+from metaharvest.text import one_line
+
+_CHUNK = 65_536
+_HEAD = 65_536
+
+
+class HarvestListSource:
+    """The documents of one site, named by the harvest list at its list URL."""
+
+    def __init__(self, site: Site, fetcher: Fetcher) -> None:
+        self._site = site
+        self._fetcher = fetcher
+
+    def list_documents(self) -> Iterator[ListedDocument]:
+        """The listed documents; see Source. Raises FetchError and, at the end of the list, ListError."""
+        with tempfile.TemporaryFile(prefix="metaharvest-") as spool:
+            networks = self._site.options.allow_networks
+            self._fetcher.fetch_to(self._site.list_url, spool, allow_networks=networks)
+            yield from read_list(spool)
+
+    def fetch(self, document: ListedDocument) -> FetchedDocument:
+        """The document's bytes as received. Raises FetchError, also for an HTML page in the document's place."""
+        networks = self._site.options.allow_networks
+        response, content = self._fetcher.fetch(document.url, allow_networks=networks)
+        title = html_title(content[:_HEAD])
+        if title is not None:
+            raise FetchError(_html_instead(title), seconds=response.seconds)
+        return FetchedDocument(document, content, response.sha256, response.seconds)
+
+
+class FileListSource:
+    """The documents named by a harvest list in a local file, for rehearsals; they are fetched like any site's."""
+
+    def __init__(self, path: Path, site: Site, fetcher: Fetcher) -> None:
+        self._path = path
+        self._documents = HarvestListSource(site, fetcher)
+
+    def list_documents(self) -> Iterator[ListedDocument]:
+        """The listed documents; see Source. Raises FetchError where the file cannot be read, ListError as ever."""
+        try:
+            file = self._path.open("rb")
+        except OSError as error:
+            message = f"The file {one_line(str(self._path))} cannot be read: {error.strerror}."
+            raise FetchError(Finding("list.file", message, "Check the file's name and permissions.")) from error
+        with file:
+            yield from read_list(file)
+
+    def fetch(self, document: ListedDocument) -> FetchedDocument:
+        """The document's bytes as received. Raises FetchError."""
+        return self._documents.fetch(document)
+
+
+def read_list(file: BinaryIO) -> Iterator[ListedDocument]:
+    """The documents of the harvest list in `file` (open for reading, seekable), in its order, in bounded memory.
+
+    Raises ListError with every problem (at most 100, then their number) when all that can be read has been read: until
+    the iterator has ended, nothing is known to be right.
+    """
+    file.seek(0)
+    head = file.read(_HEAD)
+    _refuse_what_is_no_list(head)
+    file.seek(0)
+    parser = ListParser(file)
+    reading = True
+    while reading and (chunk := file.read(_CHUNK)):
+        reading = parser.feed(chunk)
+        yield from parser.documents()
+    if reading:
+        parser.feed(b"", last=True)
+        yield from parser.documents()
+    parser.raise_for_problems()
+
+
+def split_document_id(document_id: str) -> tuple[str, int]:
+    """Scope and identifier of a harvest list's document id: `knb-lter-gce.109` gives `knb-lter-gce` and 109.
+
+    Raises ValueError for a text that is no such document id.
+    """
+    scope, dot, identifier = document_id.rpartition(".")
+    if not scope or not dot or not identifier.isascii() or not identifier.isdigit():
+        raise ValueError(f"'{document_id}' is not scope.identifier")
+    return scope, int(identifier)
+
+
+def _refuse_what_is_no_list(head: bytes) -> None:
+    if len(head) < _HEAD and not head.strip(b"\0 \t\r\n\xef\xbb\xbf\xff\xfe"):
+        remedy = "Look whether the program that writes the list works, or whether the upload was complete."
+        raise ListError(Finding("list.empty", "The list is empty: it contains no text at all.", remedy))
+    title = html_title(head)
+    if title is not None:
+        raise ListError(
+            Finding(
+                "list.html-page",
+                f"This is an HTML page{_titled(title)}, not a harvest list.",
+                "Check the list URL that is registered for your site, and open it in a browser where you are not "
+                "logged in: it must give the XML itself.",
+                line=1,
+            )
+        )
+
+
+def _html_instead(title: str) -> Finding:
+    return Finding(
+        "http.html-page",
+        f"The server sent an HTML page{_titled(title)} where the document was expected.",
+        "Open the URL in a browser where you are not logged in: it must give the XML document itself, not a page about "
+        "it, a login page or an error page.",
+    )
+
+
+def _titled(title: str) -> str:
+    return f" titled '{one_line(title, 200)}'" if title else ""
