@@ -1,0 +1,378 @@
+"""Says in plain words why a document is not schema-valid.
+
+libxml2 has given the verdict. xmlschema, given the same tree and the same schema, explains it; where the document is
+large, or where it has nothing to say about a place that libxml2 complains of, libxml2's own message is used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, cast
+
+from lxml import etree
+
+from metaharvest.records import MAX_FINDINGS
+from metaharvest.rules import RULES
+from metaharvest.text import one_line
+from metaharvest.validation.catalogue import EmlVersion, Explainers
+from metaharvest.validation.places import Problem
+
+LARGE = 1_000_000
+"""Bytes above which xmlschema, at 0.3 to 0.5 s per MB, is not asked."""
+
+_has_wide_element = etree.XPath("boolean(//*[*[5000]])")
+"""xmlschema's time for the faults of one element's children grows with the square of their number."""
+
+_XSD = "{http://www.w3.org/2001/XMLSchema}"
+_MAX_NAMES = 12
+_DATES = {
+    "date": "YYYY-MM-DD",
+    "gYear": "YYYY",
+    "time": "hh:mm:ss",
+    "dateTime": "YYYY-MM-DDThh:mm:ss",
+    "gYearMonth": "YYYY-MM",
+}
+_DECIMALS = frozenset({"decimal", "float", "double"})
+_VAGUE = frozenset({"schema.bad-value", "schema.other"})
+_ATTRIBUTE = re.compile(r"attribute (\S+?)=")
+_ATTRIBUTE_VALUE = re.compile(r"^attribute \S+?='.*?': ", re.DOTALL)
+_BOUND = re.compile(r"value has to be (less|greater) (?:than )?or equal")
+_NAMED = re.compile(r"['\"]([^'\"]+)['\"]")
+
+
+def problems(
+    root: etree._Element, log: Sequence[Any], size: int, version: EmlVersion, explainers: Explainers
+) -> list[Problem]:
+    """What is wrong with a document that is not schema-valid. `log`: what libxml2 says; `size`: bytes of the source.
+
+    Beyond MAX_FINDINGS problems the rest is no longer looked at, only counted.
+    """
+    too_much = size > LARGE or _has_wide_element(root)
+    found = [] if too_much else _explained(root, version, explainers)
+    places = {problem.element for problem in found}
+    parents = {element.getparent() for element in places if element is not None}
+    tree = root.getroottree()
+    for number, entry in enumerate(log):
+        if len(found) >= MAX_FINDINGS:
+            return found + [_UNSHOWN] * (len(log) - max(number, MAX_FINDINGS))
+        element = _element(tree, entry.path)
+        is_content = entry.type_name == "SCHEMAV_ELEMENT_CONTENT"
+        if element in places or (is_content and {element, element.getparent()} & (places | parents)):
+            continue
+        found.append(_from_libxml2(entry, element))
+    return found
+
+
+def without_places(content: bytes, schema: etree.XMLSchema) -> list[Problem]:
+    """What libxml2 says while it reads the source once more, without places; empty where it is valid.
+
+    For documents with very many children in one element: there the path of each error takes lxml so long that many
+    errors would take hours.
+    """
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, schema=schema)
+    try:
+        etree.fromstring(content, parser)
+    except etree.XMLSyntaxError:
+        log = cast(Sequence[Any], parser.error_log)
+        shown = [_from_libxml2(entry, None) for entry in log[:MAX_FINDINGS]]
+        return shown + [_UNSHOWN] * (len(log) - len(shown))
+    return []
+
+
+_UNSHOWN = Problem("schema.other", "The document does not agree with the schema in another place.", "", None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """What xmlschema says: of which element (or attribute value of it), why, and by which component of the schema."""
+
+    element: etree._Element
+    reason: str
+    value: str
+    validator: Any
+
+    @property
+    def what(self) -> str:
+        """`pubDate`, or `The attribute order of codeDefinition`."""
+        attribute = _ATTRIBUTE.match(self.reason)
+        return f"The attribute {attribute[1]} of {_name(self.element)}" if attribute else _name(self.element)
+
+    @property
+    def shown(self) -> str:
+        """The offending value, short enough to show."""
+        return one_line(self.value, 100)
+
+
+def _explained(root: etree._Element, version: EmlVersion, explainers: Explainers) -> list[Problem]:
+    import xmlschema
+
+    resource = xmlschema.XMLResource(root, allow="local")
+    with explainers.lock:
+        errors = explainers.schema(version).iter_errors(resource, use_location_hints=False)
+        found = (problem for error in errors if (problem := _problem(error)) is not None)
+        return _once(list(islice(found, MAX_FINDINGS)))
+
+
+def _once(found: list[Problem]) -> list[Problem]:
+    """Each problem once: one bad value can offend its type, its pattern and its length; the plainest word counts."""
+    plain = {problem.element for problem in found if problem.rule not in _VAGUE}
+    return list(dict.fromkeys(p for p in found if p.rule not in _VAGUE or p.element not in plain))
+
+
+def _problem(error: Any) -> Problem | None:
+    import xmlschema
+    from xmlschema.validators import XsdAttributeGroup, XsdEnumerationFacets
+
+    if not isinstance(error.elem, etree._Element):
+        return None
+    if isinstance(error, xmlschema.XMLSchemaChildrenValidationError):
+        return _children(error)
+    fault = _Fault(error.elem, error.reason or "", str(error.obj), error.validator)
+    if isinstance(error.validator, XsdAttributeGroup):
+        return _attributes(fault)
+    if isinstance(error.validator, XsdEnumerationFacets):
+        return _enumeration(fault)
+    if "character data" in fault.reason:
+        return _text_not_allowed(fault.element)
+    if "can't have child elements" in fault.reason:
+        return Problem(
+            "schema.unexpected-element",
+            f"{_name(fault.element)} may hold nothing but text, and has elements in it.",
+            "Remove the tags within it, and keep the text.",
+            fault.element,
+        )
+    return _value(fault)
+
+
+def _children(error: Any) -> Problem:
+    """A child that is unknown, out of order or one too many, or one that is missing."""
+    parent: etree._Element = error.elem
+    child: etree._Element | None = error.invalid_child
+    expected = [_local(tag) for tag in error.expected_tags]
+    if child is None:
+        return _incomplete(parent, expected)
+    name = _name(child)
+    order = list(dict.fromkeys(_local(particle.name) for particle in error.validator.iter_elements() if particle.name))
+    if name in order and etree.QName(child).namespace:
+        return Problem(
+            "schema.unexpected-element",
+            f"{name} is in the namespace {one_line(etree.QName(child).namespace or '', 200)}; it should be in none.",
+            'Give the root element a prefix, <eml:eml xmlns:eml="…">, in place of xmlns="…"; '
+            "what is inside it has no prefix and no namespace.",
+            child,
+        )
+    if name not in order:
+        return Problem(
+            "schema.unexpected-element",
+            f"{name} is not known inside {_name(parent)} at this place.",
+            f"Remove it, or check its spelling. {_allowed(order, parent)}",
+            child,
+        )
+    later = _first_later_sibling(child, order)
+    if later is not None:
+        return Problem(
+            "schema.wrong-order",
+            f"{name} stands after {later}, and must come before it.",
+            f"Move {name} before {later}. {_allowed(order, parent)}",
+            child,
+        )
+    is_repeated = next(child.itersiblings(str(child.tag), preceding=True), None) is not None
+    missing = [tag for tag in expected if tag not in order or order.index(tag) < order.index(name)]
+    if missing and not is_repeated:
+        return Problem(
+            "schema.missing-element",
+            f"Before {name}, {_name(parent)} lacks {_any_of(missing)}.",
+            f"Add {_any_of(missing)} before {name}.",
+            child,
+        )
+    return Problem(
+        "schema.too-many-elements",
+        f"{name} is one too many: {_name(parent)} does not take another one here.",
+        f"Remove it, or move it to where it belongs. {_allowed(order, parent)}",
+        child,
+    )
+
+
+def _incomplete(parent: etree._Element, expected: list[str]) -> Problem:
+    if not expected:
+        return Problem(
+            "schema.missing-element",
+            f"{_name(parent)} is not complete: an element is missing in it.",
+            "Add what is missing, or remove the whole element if it says nothing.",
+            parent,
+        )
+    return Problem(
+        "schema.missing-element",
+        f"{_name(parent)} is not complete: {_any_of(expected)} is missing.",
+        f"Add {_any_of(expected)} at its end, or remove {_name(parent)} if it is not needed.",
+        parent,
+    )
+
+
+def _first_later_sibling(child: etree._Element, order: list[str]) -> str | None:
+    """The first sibling before `child` that the schema wants after it."""
+    place = order.index(_name(child))
+    siblings = [_name(sibling) for sibling in child.itersiblings("*", preceding=True)]
+    later = [name for name in reversed(siblings) if name in order and order.index(name) > place]
+    return later[0] if later else None
+
+
+def _allowed(order: list[str], parent: etree._Element) -> str:
+    return (
+        f"{_name(parent)} takes, in this order: {_listed(order)}." if order else f"{_name(parent)} takes no elements."
+    )
+
+
+def _attributes(fault: _Fault) -> Problem:
+    named = _NAMED.search(fault.reason)
+    attribute = _local(named[1]) if named else "an attribute"
+    if fault.reason.startswith("missing"):
+        return Problem(
+            "schema.missing-attribute",
+            f"{_name(fault.element)} lacks the attribute {attribute}.",
+            f'Add {attribute}="…" to it.',
+            fault.element,
+        )
+    return Problem(
+        "schema.unexpected-attribute",
+        f"{_name(fault.element)} may not have the attribute {attribute}.",
+        "Remove it, or check its spelling.",
+        fault.element,
+    )
+
+
+def _enumeration(fault: _Fault) -> Problem:
+    return Problem(
+        "schema.not-in-list",
+        f"{fault.what} is '{fault.shown}', which is not one of the allowed values.",
+        f"Allowed are: {_listed([str(value) for value in fault.validator.enumeration or ()])}.",
+        fault.element,
+    )
+
+
+def _text_not_allowed(element: etree._Element) -> Problem:
+    texts = [element.text, *(child.tail for child in element)]
+    stray = next((one_line(text, 80) for text in texts if text and text.strip()), "")
+    return Problem(
+        "schema.unexpected-text",
+        f"{_name(element)} may hold only elements, and has the text '{stray}' between them.",
+        "Remove the text, or put it into the element where it belongs.",
+        element,
+    )
+
+
+def _value(fault: _Fault) -> Problem:
+    """A value of the wrong kind: empty, not a date, not a number, out of range, and so on."""
+    rule, message, remedy = _of_kind(fault)
+    return Problem(rule, f"{fault.what} {message}", remedy, fault.element)
+
+
+def _of_kind(fault: _Fault) -> tuple[str, str, str]:
+    shown, kinds = fault.shown, _builtins(fault.validator)
+    reason = _ATTRIBUTE_VALUE.sub("", fault.reason)
+    if not fault.value.strip():
+        return "schema.empty-text", "is empty, and must have a value.", "Fill it in, or remove it if it is optional."
+    bound = _BOUND.match(reason)
+    if bound:
+        side = "at most" if "less" in bound[1] else "at least"
+        return "schema.out-of-range", f"is {shown}; it must be {side} {fault.validator.value}.", "Correct the number."
+    forms = " or ".join(form for kind, form in _DATES.items() if kind in kinds)
+    if forms:
+        message = f"is '{shown}', which is not a date or time written as {forms}, or not one that exists."
+        return "schema.bad-date", message, f"Write it as {forms}."
+    if "integer" in kinds:
+        return "schema.bad-number", f"is '{shown}', which is not a whole number.", "Write digits only."
+    if kinds & _DECIMALS:
+        remedy = "Write digits, with a point for decimals, and no unit, blank or comma."
+        return "schema.bad-number", f"is '{shown}', which is not a number.", remedy
+    if "boolean" in kinds:
+        return "schema.bad-value", f"is '{shown}', which is neither true nor false.", "Write true or false."
+    if "anyURI" in kinds:
+        remedy = "Write a whole URL, such as https://example.org/data.csv"
+        return "schema.bad-url", f"is '{shown}', which is not a URL.", remedy
+    rule = "schema.bad-value" if reason.startswith(("value ", "invalid value")) else "schema.other"
+    message = f"does not agree with the schema: {one_line(reason)}."
+    return rule, message, "Compare this place with the EML specification."
+
+
+def _builtins(validator: Any) -> set[str]:
+    """The names of XML Schema's own types that a type (or a facet's type, or a union's members) rests on."""
+    names: set[str] = set()
+    pending, seen = [validator], 0
+    while pending and seen < 50:
+        current = pending.pop()
+        seen += 1
+        name = getattr(current, "name", None)
+        if isinstance(name, str) and name.startswith(_XSD):
+            names.add(_local(name))
+        pending += [part for part in (getattr(current, "base_type", None), getattr(current, "primitive_type", None))
+                    if part is not None and part is not current]  # fmt: skip
+        pending += list(getattr(current, "member_types", None) or ())
+    return names
+
+
+_LIBXML2_RULES = (
+    (r"This element is not expected", "schema.unexpected-element"),
+    (r"Missing child element", "schema.missing-element"),
+    (r"facet 'enumeration'", "schema.not-in-list"),
+    (r"is required but missing", "schema.missing-attribute"),
+    (r"attribute '[^']+' is not allowed", "schema.unexpected-attribute"),
+    (r"Character content", "schema.unexpected-text"),
+    (r"facet 'm(?:ax|in)(?:In|Ex)clusive'", "schema.out-of-range"),
+    (r"facet 'minLength'", "schema.empty-text"),
+    (r"'xs:(?:date|gYear|time|dateTime)'|yearDate'", "schema.bad-date"),
+    (r"'xs:(?:decimal|float|double|integer|int|long|unsigned\w+)'", "schema.bad-number"),
+    (r"'xs:anyURI'", "schema.bad-url"),
+    (r"is not a valid value", "schema.bad-value"),
+)
+
+
+def _from_libxml2(entry: Any, element: etree._Element | None) -> Problem:
+    message = one_line(re.sub(r"\{[^{}\s]*\}(?=\w)", "", str(entry.message)), 500)
+    rule = next((rule for pattern, rule in _LIBXML2_RULES if re.search(pattern, message)), "schema.other")
+    return Problem(rule, message, RULES[rule].remedy, element)
+
+
+def _element(tree: etree._ElementTree, path: str | None) -> etree._Element:
+    """The element that libxml2's path leads to, or the nearest one above it that can be found."""
+    root = tree.getroot()
+    if not path:
+        return root
+    try:
+        found: Any = root.xpath(re.sub(r"(?<=/)[^/:\[]+:[^/\[]+", _by_name, path.split("/@")[0]))
+    except etree.XPathError:
+        return root
+    element = found[0] if isinstance(found, list) and found else root
+    return element if isinstance(element, etree._Element) else root
+
+
+def _by_name(match: re.Match[str]) -> str:
+    """A prefixed step as one that needs no prefix to be declared: positions then count among elements of that name."""
+    return f"*[name() = '{match[0]}']"
+
+
+def _family(element: etree._Element) -> set[etree._Element | None]:
+    parent = element.getparent()
+    return {element, parent, *(parent if parent is not None else ())}
+
+
+def _name(element: etree._Element | None) -> str:
+    return "the document" if element is None else one_line(str(etree.QName(element).localname), 100)
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2].rpartition(":")[2]
+
+
+def _any_of(names: list[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    shown = [name if not name.startswith("from ") else "another element" for name in dict.fromkeys(names)][:_MAX_NAMES]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more

@@ -1,0 +1,94 @@
+"""Is it an EML document, of the version that the list says, and does its packageId agree with the docid?"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from lxml import etree
+
+from metaharvest.records import Level, ListedDocument
+from metaharvest.text import one_line
+from metaharvest.validation.catalogue import VERSIONS, EmlVersion
+from metaharvest.validation.places import Problem
+
+_NEWEST = list(VERSIONS.values())[-1]
+_NUMBER = re.compile(r"eml-(\d+\.\d+\.\d+)")
+_SCOPED = re.compile(r"(.+)\.(\d+)\.(\d+)", re.DOTALL)
+
+
+def version_of(root: etree._Element) -> EmlVersion | None:
+    """The EML version of a document's root element; None where it is not the root of an EML document."""
+    name = etree.QName(root)
+    return VERSIONS.get(name.namespace or "") if name.localname == "eml" else None
+
+
+def not_eml(root: etree._Element, document_type: str) -> Problem:
+    """Why the root element is not one of EML, and what would be right."""
+    name = etree.QName(root)
+    namespace = name.namespace or ""
+    where = f"in the namespace {one_line(namespace, 200)}" if namespace else "in no namespace"
+    message = f"The root element is {one_line(name.localname, 100)} {where}; that is not EML in a version known here."
+    if document_type.strip() and document_type.strip() not in VERSIONS:
+        listed = one_line(document_type, 200)
+        message += f" The harvest list gives its type as '{listed}', which this harvester does not accept either."
+    return Problem("eml.not-eml", message, _right_root(name.localname, namespace), root)
+
+
+def _right_root(local: str, namespace: str) -> str:
+    if local == "harvestList":
+        return "This is a harvest list. Give the URL of the document itself in the list."
+    if namespace in VERSIONS:
+        return f'Let the root element be eml:eml, with xmlns:eml="{namespace}".'
+    number = _NUMBER.search(namespace)
+    numbers = {version.number: version.namespace for version in VERSIONS.values()}
+    if number and number[1] in numbers:
+        return f"The namespace of EML {number[1]} is spelt {numbers[number[1]]}"
+    if number:
+        return f"EML {number[1]} is not known; known are {', '.join(numbers)}. The newest is {_NEWEST.namespace}"
+    close = difflib.get_close_matches(namespace[:200], VERSIONS, 1, 0.8)
+    if close:
+        return f"Did you mean the namespace {close[0]}?"
+    if local == "eml":
+        return f'Declare the namespace in the root element: <eml:eml xmlns:eml="{_NEWEST.namespace}" …>'
+    return "Check that the URL leads to the EML document itself."
+
+
+def listed_type(root: etree._Element, version: EmlVersion, document_type: str) -> list[Problem]:
+    """A warning where the list's documentType is not the document's own."""
+    listed = document_type.strip()
+    if listed == version.namespace:
+        return []
+    known = VERSIONS.get(listed)
+    shown = f"EML {known.number}" if known else f"'{one_line(listed, 200)}'" if listed else "nothing"
+    return [
+        Problem(
+            "eml.document-type",
+            f"The harvest list gives the document's type as {shown}; it is EML {version.number}.",
+            f"Write {version.namespace} as documentType in the harvest list.",
+            root,
+            Level.WARNING,
+        )
+    ]
+
+
+def package_id(root: etree._Element, document: ListedDocument, level: Level) -> list[Problem]:
+    """A problem, as grave as `level`, where the packageId is not the docid of the list."""
+    found = (root.get("packageId") or "").strip()
+    docid = document.docid
+    if found == docid:
+        return []
+    shown = one_line(found, 200)
+    message = f"The packageId is '{shown}', and the harvest list calls the document {docid}."
+    remedy = f'Write packageId="{docid}", or correct the docid in the harvest list.'
+    scoped = _SCOPED.fullmatch(found)
+    if scoped is None:
+        message += " It is of another kind (such as a DOI or URN) than scope.identifier.revision."
+        remedy = f'Where the other identifier is meant to stay, this may be left; otherwise write packageId="{docid}".'
+    elif f"{scoped[1]}.{scoped[2]}" == document.document_id:
+        message += " Only the revision differs."
+        remedy = (
+            f'Whenever the document changes, raise the revision in both: packageId="{docid}" here, or revision '
+            f"{scoped[3]} in the harvest list."
+        )
+    return [Problem("eml.package-id-mismatch", message, remedy, root, level)]

@@ -1,0 +1,195 @@
+"""Reads a document's bytes into a tree, safely, and says in plain words why one is not well-formed XML.
+
+No entity beyond XML's own five is expanded, no DTD and no other file is read, nothing is fetched. A document with
+declarations of its own in a DOCTYPE is refused, since they may change its content (entities are expanded in attribute
+values whatever a parser is told); a DOCTYPE that only names an external DTD is passed over. libxml2's limits, 10 MB of
+text in one place and 256 levels, are findings of their own.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from lxml import etree
+
+from metaharvest.records import Finding, limited
+from metaharvest.text import one_line
+from metaharvest.validation.parser_errors import in_plain_words
+
+_DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s+|<\?.*?\?>|<!--.*?-->)*+(<!DOCTYPE)", re.DOTALL)
+_EXTERNAL_ONLY = re.compile(
+    rb"<!DOCTYPE\s+[^\s\[>\"']+(?:\s+(?:SYSTEM|PUBLIC\s+(?:\"[^\"]*\"|'[^']*'))\s+(?:\"[^\"]*\"|'[^']*'))?\s*>"
+)
+_DECLARED = re.compile(rb"<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._:-]+)[\"']")
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF8, "UTF-8"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+_WINDOW = 120
+"""Characters of the offending line on either side of the place."""
+
+
+class NotReadable(Exception):
+    """The document is not well-formed, or beyond the limits; `findings` say why."""
+
+    def __init__(self, *findings: Finding) -> None:
+        super().__init__(findings[0].message)
+        self.findings = findings
+
+
+def new_parser() -> etree.XMLParser:
+    """A parser that expands, reads and fetches nothing; for one thread."""
+    return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False)
+
+
+def parse(content: bytes, parser: etree.XMLParser) -> etree._Element:
+    """The root element of `content`; NotReadable, with findings, where it cannot be had."""
+    if not content.strip(b" \t\r\n\0"):
+        raise NotReadable(
+            Finding("xml.empty", "The document is empty.", "Put the whole document where its URL points to.")
+        )
+    source = _without_doctype(content) if b"<!DOCTYPE" in content else content
+    try:
+        root = etree.fromstring(source, parser)
+    except etree.XMLSyntaxError as error:
+        raise NotReadable(*limited(_explained(error, parser.error_log, content))) from None
+    except (LookupError, ValueError) as error:
+        raise NotReadable(_other(str(error), *_clamped(1, 1, _lines(content)))) from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise NotReadable(_dtd(1, ""))
+    return root
+
+
+def _without_doctype(content: bytes) -> bytes:
+    """`content` with a DOCTYPE that declares nothing blanked out, line breaks kept; NotReadable for any other."""
+    start = _DOCTYPE.match(content)
+    if start is None:
+        return content
+    harmless = _EXTERNAL_ONLY.match(content, start.start(1))
+    if harmless is None:
+        line = content.count(b"\n", 0, start.start(1)) + 1
+        excerpt = content[start.start(1) : start.start(1) + 300].decode("utf-8", "replace")
+        raise NotReadable(_dtd(line, one_line(excerpt)))
+    blank = re.sub(rb"[^\r\n]", b" ", harmless[0])
+    return content[: harmless.start()] + blank + content[harmless.end() :]
+
+
+def _dtd(line: int, excerpt: str) -> Finding:
+    return Finding(
+        "xml.dtd",
+        "The document has declarations of its own in a DOCTYPE; for safety they are not read.",
+        "Remove the DOCTYPE, and write the characters themselves where it defines entities.",
+        line=line,
+        excerpt=excerpt,
+    )
+
+
+def _explained(error: etree.XMLSyntaxError, log: Any, content: bytes) -> Iterable[Finding]:
+    lines = _lines(content)
+    entries = [entry for entry in log if entry.level >= etree.ErrorLevels.ERROR]
+    seen: set[tuple[int, int]] = set()
+    if not entries:
+        yield _other(error.msg or "It cannot be parsed.", *_clamped(error.lineno or 1, error.offset or 1, lines))
+    for entry in entries:
+        place = (entry.line, entry.column)
+        if place in seen:
+            continue
+        seen.add(place)
+        if entry.type_name in _ENCODING:
+            yield _encoding(content, entry)
+            return
+        yield _finding(entry, lines)
+
+
+def _finding(entry: Any, lines: list[str]) -> Finding:
+    line, column, excerpt = _clamped(entry.line, entry.column, lines)
+    message = " ".join(str(entry.message).split())
+    known = in_plain_words(message)
+    if known is not None:
+        rule, sentence, remedy = known
+        return Finding(rule, sentence, remedy, line=line, column=column, excerpt=excerpt)
+    return _other(message, line, column, excerpt)
+
+
+def _other(message: str, line: int, column: int, excerpt: str) -> Finding:
+    return Finding(
+        "xml.not-well-formed",
+        f"The document is not well-formed XML: {one_line(message)}.",
+        "Open it in an XML editor, or in a browser, and correct it at this place.",
+        line=line,
+        column=column,
+        excerpt=excerpt,
+    )
+
+
+_ENCODING = frozenset({"ERR_INVALID_ENCODING", "ERR_UNSUPPORTED_ENCODING", "ERR_UNKNOWN_ENCODING", "I18N_CONV_FAILED"})
+"""libxml2's names for trouble with the encoding."""
+
+
+def _encoding(content: bytes, entry: Any) -> Finding:
+    """Why the bytes cannot be read as the encoding that the document declares, and which one would do."""
+    mark = next((encoding for start, encoding in _MARKS if content.startswith(start)), None)
+    declared = _DECLARED.match(content.removeprefix(codecs.BOM_UTF8))
+    stated = declared[1].decode("ascii") if declared else mark or "UTF-8"
+    is_known = declared is None or entry.type_name == "ERR_INVALID_ENCODING"
+    start = _first_bad_byte(content, stated) if is_known else None
+    if start is None:
+        line, column, excerpt = _clamped(entry.line, entry.column, _lines(content))
+        message = f"The document cannot be read in its encoding, {stated}."
+        return Finding("xml.encoding", message, "Save it as UTF-8.", line=line, column=column, excerpt=excerpt)
+    line_start = content.rfind(b"\n", 0, start) + 1
+    line = content.count(b"\n", 0, start) + 1
+    column = len(content[line_start:start].decode("utf-8", "replace")) + 1
+    line, column, excerpt = _clamped(line, column, _lines(content))
+    how = "declares" if declared else "begins like" if mark else "declares no encoding, so it is read as"
+    return Finding(
+        "xml.encoding",
+        f"The document {how} {stated}, but here its bytes are not {stated} (0x{content[start]:02X}).",
+        _better_encoding(content, stated),
+        line=line,
+        column=column,
+        excerpt=excerpt,
+    )
+
+
+def _first_bad_byte(content: bytes, encoding: str) -> int | None:
+    try:
+        content.decode(encoding)
+    except UnicodeDecodeError as error:
+        return min(error.start, len(content) - 1)
+    except (LookupError, UnicodeError):
+        return None
+    return None
+
+
+def _better_encoding(content: bytes, stated: str) -> str:
+    for candidate, otherwise in (("UTF-8", ""), ("windows-1252", ", or save it as UTF-8 and say so")):
+        if candidate.lower() != stated.lower() and _first_bad_byte(content, candidate) is None:
+            first_line = f'<?xml version="1.0" encoding="{candidate}"?>'
+            return f"It seems to be {candidate}: let its first line say {first_line}{otherwise}."
+    return "Save the document as UTF-8, and let it declare UTF-8."
+
+
+def _lines(content: bytes) -> list[str]:
+    """The lines as a person would see them, whatever is wrong with the encoding."""
+    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), None)
+    if encoding is None:
+        encoding = "utf-8" if _first_bad_byte(content, "utf-8") is None else "windows-1252"
+    return content.decode(encoding, "replace").removeprefix("\ufeff").split("\n")
+
+
+def _clamped(line: int, column: int, lines: list[str]) -> tuple[int, int, str]:
+    """Line and column within the document, and that line, or the part of it around the place."""
+    line = min(max(line, 1), len(lines))
+    text = lines[line - 1]
+    column = min(max(column, 1), len(text) + 1)
+    start = max(0, column - 1 - _WINDOW)
+    part = text[start : column - 1 + _WINDOW]
+    excerpt = ("…" if start else "") + part + ("…" if start + len(part) < len(text) else "")
+    return line, column, one_line(excerpt)
