@@ -1,0 +1,42 @@
+"""Deletes what the log period is over for."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, ReportDelivery, ReportOutbox
+
+CHUNK = 10_000
+"""Log rows deleted in one transaction."""
+
+
+def log_rows(session: Session, limit: date) -> int:
+    """Delete up to CHUNK log rows from before `limit`, with their detail rows; how many."""
+    old = session.scalars(
+        select(HarvestLog.harvest_log_id)
+        .where(HarvestLog.harvest_date < limit)
+        .order_by(HarvestLog.harvest_log_id)
+        .limit(CHUNK)
+    ).all()
+    for start in range(0, len(old), 500):
+        ids = old[start : start + 500]
+        session.execute(delete(HarvestDetailLog).where(HarvestDetailLog.harvest_log_id.in_(ids)))
+        session.execute(delete(HarvestLog).where(HarvestLog.harvest_log_id.in_(ids)))
+    return len(old)
+
+
+def reports(session: Session, limit: date) -> int:
+    """Delete the reports of runs from before `limit`, unless they still wait for a recipient; how many."""
+    waiting = select(ReportDelivery.report_id).where(ReportDelivery.status == "queued")
+    old = session.scalars(
+        select(ReportOutbox.report_id)
+        .join(HarvestRun, HarvestRun.run_id == ReportOutbox.run_id)
+        .where(HarvestRun.harvest_date < limit, ReportOutbox.report_id.not_in(waiting))
+    ).all()
+    for report_id in old:
+        session.execute(delete(ReportDelivery).where(ReportDelivery.report_id == report_id))
+        session.execute(delete(ReportOutbox).where(ReportOutbox.report_id == report_id))
+    return len(old)
