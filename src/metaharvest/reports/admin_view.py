@@ -1,0 +1,301 @@
+"""What the administrator's report says, read from the journal: one frozen value, every text in it cleaned.
+
+One row per site, failures first; then what failed and why, trouble of the run itself, documents by site and rule, and
+mail that did not arrive. How it looks is the templates' affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import distinct, func, or_, select
+from sqlalchemy.orm import Session
+
+from metaharvest import __version__
+from metaharvest.database.models import (
+    HarvestDetailLog,
+    HarvestLog,
+    HarvestRun,
+    HarvestSiteRun,
+    ReportDelivery,
+    ReportOutbox,
+)
+from metaharvest.records import ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.reports import words
+from metaharvest.reports.findings import Group, Line, attention, finding_line, is_attention, is_told, title_of
+from metaharvest.reports.site_view import NO_TABLE, Table, Total, counts_of, totals_of
+from metaharvest.settings import Settings
+from metaharvest.text import one_line
+
+_LOG, _DETAIL = HarvestLog, HarvestDetailLog
+_FAILED = (SiteRunStatus.FAILED, SiteRunStatus.LIST_FAILED, SiteRunStatus.INTERRUPTED, SiteRunStatus.INCOMPLETE)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """One site in the table. `counts` are the numbers by outcome; `details` names those that are not fine in words."""
+
+    name: str
+    status: str
+    tone: str
+    listed: int
+    counts: dict[str, int]
+    attention: int
+    errors: int
+    details: str
+    duration: str
+    next_harvest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A site that failed as a whole, and why. `told`: the findings say all that the reason says."""
+
+    name: str
+    reason: str
+    told: bool
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One rule's findings at one site: how many documents, and the first finding as an example."""
+
+    site: str
+    title: str
+    rule: str
+    documents: int
+    example: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """A report that one recipient has not got."""
+
+    recipient: str
+    subject: str
+    state: str
+    attempts: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdminView:
+    """The administrator's report's content. `log_file` is where the whole report was written, where it was."""
+
+    network: str
+    date: str
+    story: str
+    tone: str
+    sentence: str
+    totals: tuple[Total, ...]
+    sites: tuple[SiteRow, ...]
+    failures: tuple[Failure, ...]
+    troubles: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    more_problems: int
+    undelivered: tuple[Undelivered, ...]
+    more_undelivered: int
+    run: int
+    version: str
+    host: str
+    target: str
+    started: str
+    duration: str
+    recipients: tuple[str, ...]
+    administrators: tuple[str, ...]
+    table: Table = NO_TABLE
+    log_file: str = ""
+    log_file_error: str = ""
+
+
+def admin_view(session: Session, run_id: int, settings: Settings, target: str, now: datetime) -> AdminView:
+    """Read everything that the report of this run tells."""
+    run = session.get_one(HarvestRun, run_id)
+    site_runs = _site_runs(session, run_id)
+    limit = settings.reports.lines_per_group
+    failures = tuple(_failed_sites(session, site_runs, run, limit))
+    problems, more_problems = _problems(session, site_runs, limit)
+    undelivered, more_undelivered = _undelivered(session, run, limit)
+    troubles = _troubles(session, run_id)
+    statuses = [SiteRunStatus(row.status) for row in site_runs]
+    counts = _sum(site_runs)
+    listed = sum(row.listed for row in site_runs)
+    taken = ((run.ended_at or now) - run.started_at).total_seconds()
+    return AdminView(
+        network=one_line(settings.harvester.name),
+        date=run.harvest_date.isoformat(),
+        story=_story(run, statuses, counts),
+        tone=_tone(run, statuses, counts, bool(troubles or undelivered)),
+        sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered)),
+        totals=totals_of(listed, counts, sum(row.warnings for row in site_runs)) if site_runs else (),
+        sites=tuple(_site_row(row, now) for row in site_runs),
+        failures=failures,
+        troubles=troubles,
+        problems=problems,
+        more_problems=more_problems,
+        undelivered=undelivered,
+        more_undelivered=more_undelivered,
+        run=run_id,
+        version=__version__,
+        host=one_line(run.host),
+        target=one_line(target),
+        started=f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC",
+        duration=words.duration(taken),
+        recipients=settings.harvester.administrators,
+        administrators=settings.harvester.administrators,
+    )
+
+
+def _site_runs(session: Session, run_id: int) -> list[HarvestSiteRun]:
+    """The site runs of this run, and earlier ones that it resumed; the gravest first, then by name."""
+    resumed = select(_LOG.site_run_id).where(_LOG.run_id == run_id, _LOG.site_run_id.is_not(None))
+    query = select(HarvestSiteRun).where(or_(HarvestSiteRun.run_id == run_id, HarvestSiteRun.site_run_id.in_(resumed)))
+    rows = session.scalars(query).all()
+    return sorted(rows, key=lambda row: (words.GRAVITY.index(SiteRunStatus(row.status)), row.site_name.casefold()))
+
+
+def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:
+    each = [counts_of(row) for row in site_runs]
+    return {kind: sum(counts[kind] for counts in each) for kind in OutcomeKind}
+
+
+def _story(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts) -> str:
+    opening = {RunStatus.FAILED.value: "the run failed; ", RunStatus.INTERRUPTED.value: "the run was interrupted; "}
+    return opening.get(run.status, "") + words.run_story(statuses, counts)
+
+
+def _tone(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, trouble: bool) -> str:
+    ended_badly = run.status in (RunStatus.FAILED.value, RunStatus.INTERRUPTED.value)
+    if ended_badly or any(status in _FAILED for status in statuses):
+        return "bad"
+    doubtful = trouble or words.total(counts, (*ERROR_OUTCOMES, *words.ATTENTION))
+    return "doubtful" if doubtful or SiteRunStatus.WITH_ERRORS in statuses else "good"
+
+
+def _sentence(
+    statuses: list[SiteRunStatus], listed: int, counts: words.Counts, troubles: tuple[str, ...], undelivered: bool
+) -> str:
+    if not statuses:
+        opening = "No site was due."
+    else:
+        errors = words.total(counts, ERROR_OUTCOMES)
+        ended = f"; {words.counted(errors, 'document')} could not be taken in" if errors else ""
+        names = "names" if len(statuses) == 1 else "name"
+        opening = f"{words.counted(len(statuses), 'site')} {names} {words.counted(listed, 'document')}{ended}."
+    failed = sum(status in _FAILED for status in statuses)
+    parts = [
+        f"{words.counted(failed, 'site')} failed as a whole" if failed else "",
+        "the run itself had trouble" if troubles else "",
+        "some mail did not arrive" if undelivered else "",
+    ]
+    told = words.joined([part for part in parts if part])
+    return f"{opening} {told[:1].upper()}{told[1:]}: see below." if told else opening
+
+
+def _site_row(row: HarvestSiteRun, now: datetime) -> SiteRow:
+    counts, status = counts_of(row), SiteRunStatus(row.status)
+    odd = [f"{counts[kind]:,} {words.LABELS[kind]}" for kind in (*words.ERRORS, *words.ATTENTION) if counts[kind]]
+    odd += [words.counted(row.warnings, "warning")] if row.warnings else []
+    retry = "retry, " if row.kind == SiteRunKind.RETRY.value else ""
+    return SiteRow(
+        name=one_line(row.site_name),
+        status=retry + words.STATUSES[status],
+        tone=words.site_tone(status, counts),
+        listed=row.listed,
+        counts={kind.column: number for kind, number in counts.items()},
+        attention=words.total(counts, words.ATTENTION),
+        errors=words.total(counts, ERROR_OUTCOMES),
+        details=", ".join(odd),
+        duration=words.duration(((row.ended_at or now) - row.started_at).total_seconds()),
+        next_harvest=row.next_harvest.isoformat() if row.next_harvest else "",
+    )
+
+
+def _failed_sites(session: Session, site_runs: list[HarvestSiteRun], run: HarvestRun, limit: int) -> Iterator[Failure]:
+    """The sites that failed as a whole, each with what their log says that is not about one document."""
+    for row in site_runs:
+        if SiteRunStatus(row.status) not in _FAILED:
+            continue
+        groups = attention(session, row.site_run_id, run.harvest_date, min(limit, 5))
+        reason = row.failure_reason or _site_message(session, row) or words.STATUSES[SiteRunStatus(row.status)]
+        reason = one_line(reason, 1000)
+        yield Failure(one_line(row.site_name), reason, is_told(reason, groups), groups)
+
+
+def _site_message(session: Session, site_run: HarvestSiteRun) -> str | None:
+    """The first thing that the log says went wrong with the site, not with one of its documents."""
+    query = (
+        select(_LOG.message)
+        .where(_LOG.site_run_id == site_run.site_run_id, _LOG.status == 1, _LOG.document_id.is_(None))
+        .order_by(_LOG.harvest_log_id)
+        .limit(1)
+    )
+    return session.scalar(query)
+
+
+def _troubles(session: Session, run_id: int) -> tuple[str, ...]:
+    """Trouble of the run itself: dead runs found at the start, and whatever else failed outside a site's harvest."""
+    query = (
+        select(_LOG.message)
+        .where(
+            _LOG.run_id == run_id,
+            or_(
+                _LOG.harvest_operation_code == "RunInterrupted",
+                (_LOG.status == 1) & _LOG.site_run_id.is_(None),
+            ),
+        )
+        .order_by(_LOG.harvest_log_id)
+        .limit(100)
+    )
+    return tuple(one_line(message, 1000) for message in session.scalars(query))
+
+
+def _problems(session: Session, site_runs: list[HarvestSiteRun], limit: int) -> tuple[tuple[Problem, ...], int]:
+    """Documents that need attention by site and rule, of the sites that did not fail as a whole."""
+    names = {row.site_run_id: one_line(row.site_name) for row in site_runs if SiteRunStatus(row.status) not in _FAILED}
+    documents = func.count(distinct(func.coalesce(_LOG.document_id, "")))
+    query = (
+        select(_LOG.site_run_id, _DETAIL.rule, documents, func.min(_DETAIL.detail_log_id))
+        .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)
+        .where(_LOG.site_run_id.in_(list(names)), is_attention())
+        .group_by(_LOG.site_run_id, _DETAIL.rule)
+    )
+    found = [
+        (names.get(site_run or 0, ""), rule, number, first) for site_run, rule, number, first in session.execute(query)
+    ]
+    rows = sorted(found, key=lambda row: (row[0].casefold(), -row[2], row[1]))
+    problems = []
+    for site, rule, number, first in rows[:limit]:
+        detail = session.get_one(_DETAIL, first)
+        example = finding_line(session.get_one(_LOG, detail.harvest_log_id), detail)
+        problems.append(Problem(site, title_of(rule), rule, number, example))
+    return tuple(problems), len(rows) - len(problems)
+
+
+def _undelivered(session: Session, run: HarvestRun, limit: int) -> tuple[tuple[Undelivered, ...], int]:
+    """Mail that waits after a failed attempt, and what was refused since the run before this one (or in a day)."""
+    previous = session.scalar(select(func.max(HarvestRun.started_at)).where(HarvestRun.run_id < run.run_id))
+    since = previous or run.started_at - timedelta(days=1)
+    waiting = (ReportDelivery.status == "queued") & (ReportDelivery.attempts > 0)
+    refused = (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= since)
+    query = (
+        select(ReportDelivery, ReportOutbox.subject)
+        .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
+        .where(or_(waiting, refused))
+        .order_by(ReportDelivery.delivery_id)
+    )
+    rows = session.execute(query).all()
+    shown = tuple(
+        Undelivered(
+            one_line(delivery.recipient),
+            one_line(subject),
+            "refused" if delivery.status == "refused" else "waiting",
+            delivery.attempts,
+            one_line(delivery.last_error or "", 500),
+        )
+        for delivery, subject in rows[:limit]
+    )
+    return shown, len(rows) - len(shown)

@@ -1,0 +1,113 @@
+"""Composes the two reports: view, table, templates, message; and the administrator's log file, where that is wished."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import HarvestRun, HarvestSiteRun
+from metaharvest.reports import words
+from metaharvest.reports.admin_view import AdminView, admin_view
+from metaharvest.reports.message import Attachment, Report, build, message_id, safe_file_name
+from metaharvest.reports.render import render
+from metaharvest.reports.site_view import Table, site_view
+from metaharvest.reports.tables import attachment_of, documents_csv, log_csv
+from metaharvest.settings import Settings
+from metaharvest.text import one_line
+
+
+def site_report(session: Session, site_run_id: int, settings: Settings, target: str, now: datetime) -> Report:
+    """The report of a site run to the site's contacts. `target` names the repository; `now` becomes the Date."""
+    site_run = session.get_one(HarvestSiteRun, site_run_id)
+    run = session.get_one(HarvestRun, site_run.run_id)
+    view = site_view(session, site_run_id, settings, target, now)
+    file_name = f"{safe_file_name(view.site)}-{view.date}.csv"
+    attachment, rows = attachment_of(documents_csv(session, site_run_id), file_name, settings.reports)
+    command = f"metaharvest log --csv --site-run {site_run_id}"
+    table = _table(attachment, rows, "every document that is not merely unchanged", command, settings)
+    view = replace(view, table=table)
+    key = f"site:{site_run_id}"
+    identifier = message_id(key, _seed(run, site_run.started_at), settings)
+    body = render("site_report", view, settings)
+    return build("site", key, identifier, view.recipients, body, attachment if rows else None, settings, now)
+
+
+def admin_report(session: Session, run_id: int, settings: Settings, target: str, now: datetime) -> Report:
+    """The composite report of a run to the administrators.
+
+    With reports.admin = "log-file" the whole of it is written into a file, with the table beside it, and the mail says
+    where and no more than the essentials. A file that cannot be written is told in the mail, which then has it all.
+    """
+    run = session.get_one(HarvestRun, run_id)
+    view = admin_view(session, run_id, settings, target, now)
+    name = f"run-{run_id:06}-{view.date}"
+    attachment: Attachment | None = None
+    if settings.reports.admin == "log-file":
+        view = _to_log_file(session, view, settings, name)
+    if not view.log_file:
+        attachment, rows = attachment_of(log_csv(session, run_id), f"{name}.csv", settings.reports)
+        command = f"metaharvest log --csv --run {run_id}"
+        view = replace(view, table=_table(attachment, rows, "the whole log of this run", command, settings))
+        attachment = attachment if rows else None
+    key = f"admin:{run_id}"
+    identifier = message_id(key, _seed(run), settings)
+    body = render("admin_report", view, settings)
+    return build("admin", key, identifier, view.recipients, body, attachment, settings, now)
+
+
+def _seed(run: HarvestRun, *more: object) -> tuple[object, ...]:
+    """What tells this run from a run of the same number in another database."""
+    return (run.run_id, run.started_at.isoformat(), run.host, run.pid, *more)
+
+
+def _table(attachment: Attachment | None, rows: int, content: str, command: str, settings: Settings) -> Table:
+    if attachment is None:
+        limit = words.size(settings.reports.drop_csv_over)
+        return Table(
+            f"The table of {content} is longer than {limit} and was left out; "
+            f"the administrators get it with `{command}`.",
+            f"in the table that `{command}` writes",
+        )
+    if not rows:
+        return Table()
+    return Table(
+        f"The attached table {attachment.file_name} has {content}, with all findings, for a spreadsheet.",
+        "in the attached table",
+    )
+
+
+def _to_log_file(session: Session, view: AdminView, settings: Settings, name: str) -> AdminView:
+    """Write the whole report and its table into the log folder; the view that says where, or what went wrong."""
+    folder = settings.path(settings.reports.log_folder)
+    table = Table(f"The table {name}.csv beside this file has the whole log of this run.", f"in {name}.csv")
+    body = render("admin_report", replace(view, table=table), settings)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / f"{name}.csv", log_csv(session, view.run))
+        _write(folder / f"{name}.txt", (body.subject, "\n\n", body.text))
+        _write(folder / f"{name}.html", (body.html,))
+    except OSError as error:
+        reason = one_line(error.strerror or str(error))
+        problem = (
+            f"The report could not be written into the folder {folder}: {reason}. Here is the whole of it instead."
+        )
+        return replace(view, log_file_error=problem)
+    return replace(view, log_file=str(folder / f"{name}.txt"))
+
+
+def _write(path: Path, chunks: Iterable[str]) -> None:
+    """Write a file so that it is there as a whole, or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="") as file:
+            file.writelines(chunks)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,196 @@
+"""Groups a site run's findings by rule, each group with its number and its first few lines, as the reports show them.
+
+Only numbers and as many lines as are shown are read, so that a site with a million documents costs no more than one
+with a hundred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+
+from sqlalchemy import ColumnElement, and_, case, func, or_, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog
+from metaharvest.records import ERROR_OUTCOMES, Level, OutcomeKind
+from metaharvest.reports.tables import docid_of
+from metaharvest.reports.words import ATTENTION, OUTCOME_TITLES, counted
+from metaharvest.rules import RULES
+from metaharvest.text import clean, one_line, shown_url
+
+MAX_MESSAGE = 800
+"""Characters of a message or remedy that a mail shows; the attached table has all of them."""
+
+TRACEBACK_RULE = "harvest.surprise"
+"""The rule whose excerpt is a traceback: that is in the table, for those who mend programs, but not in a mail."""
+
+_LOG, _DETAIL, _LEDGER = HarvestLog, HarvestDetailLog, HarvestDocument
+_ATTENTION = [kind.value for kind in ATTENTION]
+_NOT_FINE = [*_ATTENTION, *(kind.value for kind in ERROR_OUTCOMES)]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One finding, as shown. `since` says since when the document has been failing."""
+
+    docid: str
+    url: str
+    place: str
+    excerpt: str
+    message: str
+    remedy: str
+    since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The findings of one rule: how many there are, the first of them, and the remedy and message that all share."""
+
+    rule: str
+    title: str
+    grave: bool
+    count: int
+    lines: tuple[Line, ...]
+    remedy: str = ""
+    message: str = ""
+
+    @property
+    def more(self) -> int:
+        """How many findings are not shown."""
+        return self.count - len(self.lines)
+
+
+def title_of(rule: str) -> str:
+    """A rule's heading; the rule's own id where it has none."""
+    return RULES[rule].title if rule in RULES else rule
+
+
+def is_attention() -> ColumnElement[bool]:
+    """Whether a detail row (joined to its log row) tells of something that keeps documents, or the list, out.
+
+    Why documents were put off stands on one log row of its own, which has no outcome.
+    """
+    return or_(
+        _DETAIL.level == Level.ERROR.value,
+        func.coalesce(_LOG.outcome, "").in_(_ATTENTION),
+        _LOG.harvest_operation_code == "DocDeferred",
+    )
+
+
+def attention(session: Session, site_run_id: int, today: date, limit: int) -> tuple[Group, ...]:
+    """What somebody has to mend or decide, the gravest first; at most `limit` lines a group."""
+    explained = _groups(session, site_run_id, is_attention(), today, limit)
+    return (*explained, *_unexplained(session, site_run_id, limit))
+
+
+def is_told(reason: str, groups: Iterable[Group]) -> bool:
+    """Whether `reason` only repeats what one of the findings shown says."""
+    return any(line.message and line.message in reason for group in groups for line in group.lines)
+
+
+def warnings(session: Session, site_run_id: int, today: date, limit: int) -> tuple[Group, ...]:
+    """What is doubtful about documents that went in all the same; at most `limit` lines a group."""
+    return tuple(_groups(session, site_run_id, ~is_attention(), today, limit))
+
+
+def _groups(session: Session, site_run_id: int, which: ColumnElement[bool], today: date, limit: int) -> Iterator[Group]:
+    graves = func.sum(case((_DETAIL.level == Level.ERROR.value, 1), else_=0))
+    about_list = func.sum(case((_LOG.document_id.is_(None), 1), else_=0))
+    query = (
+        select(_DETAIL.rule, func.count(), graves, about_list)
+        .join(_LOG, _LOG.harvest_log_id == _DETAIL.harvest_log_id)
+        .where(_LOG.site_run_id == site_run_id, which)
+        .group_by(_DETAIL.rule)
+    )
+    rows = [(rule, int(count), int(grave), int(listed)) for rule, count, grave, listed in session.execute(query)]
+    for rule, count, grave, _ in sorted(rows, key=lambda row: (row[2] == 0, row[3] == 0, -row[1], row[0])):
+        lines = tuple(_lines(session, site_run_id, and_(which, _DETAIL.rule == rule), today, limit))
+        yield _with_shared_remedy(Group(rule, title_of(rule), grave > 0, count, lines))
+
+
+def _lines(session: Session, site_run_id: int, which: ColumnElement[bool], today: date, limit: int) -> Iterator[Line]:
+    same_document = and_(
+        _LEDGER.site_schedule_id == _LOG.site_schedule_id,
+        _LEDGER.document_id == _LOG.document_id,
+        _LEDGER.revision == _LOG.revision,
+    )
+    query = (
+        select(_LOG, _DETAIL, _LEDGER.failing_since, _LEDGER.attempts)
+        .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)
+        .outerjoin(_LEDGER, same_document)
+        .where(_LOG.site_run_id == site_run_id, which)
+        .order_by(_LOG.document_id, _LOG.revision, _DETAIL.detail_log_id)
+        .limit(limit)
+    )
+    for log, detail, since, attempts in session.execute(query):
+        yield finding_line(log, detail, _since(since, attempts, today))
+
+
+def finding_line(log: HarvestLog, detail: HarvestDetailLog, since: str = "") -> Line:
+    """One detail row, and the log row it belongs to, as shown."""
+    docid = docid_of(log.document_id, log.revision) or docid_of(detail.document_id, detail.revision)
+    return Line(
+        docid=one_line(docid),
+        url=shown_url(log.document_url or detail.document_url or ""),
+        place=_place(detail),
+        excerpt="" if detail.rule == TRACEBACK_RULE else _excerpt(detail.excerpt or ""),
+        message=one_line(detail.error_message, MAX_MESSAGE),
+        remedy=one_line(detail.remedy or "", MAX_MESSAGE),
+        since=since,
+    )
+
+
+def _place(detail: HarvestDetailLog) -> str:
+    line = f"line {detail.line_number:,}" if detail.line_number else ""
+    return ", ".join(part for part in (line, one_line(detail.xpath or "", 200)) if part)
+
+
+def _excerpt(text: str) -> str:
+    """A few lines of an offending excerpt, each cut where it is long."""
+    lines = [line.rstrip() for line in clean(text).expandtabs(2).split("\n") if line.strip()]
+    return "\n".join(one if len(one) <= 300 else one[:299] + "…" for one in lines[:8])
+
+
+def _since(since: date | None, attempts: int | None, today: date) -> str:
+    if since is None or since >= today:
+        return ""
+    tried = f", {counted(attempts, 'attempt')}" if attempts else ""
+    return f"failing since {since.isoformat()}{tried}"
+
+
+def _with_shared_remedy(group: Group) -> Group:
+    """The remedy told once, where all the lines of a group have the same."""
+    remedies = {line.remedy for line in group.lines}
+    if len(group.lines) < 2 or len(remedies) != 1:
+        return group
+    lines = tuple(replace(line, remedy="") for line in group.lines)
+    return replace(group, lines=lines, remedy=remedies.pop())
+
+
+def _unexplained(session: Session, site_run_id: int, limit: int) -> Iterator[Group]:
+    """Documents that are not fine and have no finding of their own, by outcome: what the log says of each."""
+    no_finding = ~select(_DETAIL.detail_log_id).where(_DETAIL.harvest_log_id == _LOG.harvest_log_id).exists()
+    here = and_(_LOG.site_run_id == site_run_id, _LOG.outcome.in_(_NOT_FINE), no_finding)
+    query = select(_LOG.outcome, func.count()).where(here).group_by(_LOG.outcome).order_by(func.count().desc())
+    for value, count in session.execute(query).all():
+        rows = session.scalars(
+            select(_LOG).where(here, _LOG.outcome == value).order_by(_LOG.document_id, _LOG.revision).limit(limit)
+        )
+        lines = tuple(_plain_line(row) for row in rows)
+        kind = OutcomeKind(str(value))
+        yield _with_shared_message(Group(kind.value, OUTCOME_TITLES[kind], kind.is_error, count, lines))
+
+
+def _with_shared_message(group: Group) -> Group:
+    messages = {line.message for line in group.lines}
+    if len(messages) != 1:
+        return group
+    lines = tuple(replace(line, message="") for line in group.lines)
+    return replace(group, lines=lines, message=messages.pop())
+
+
+def _plain_line(row: HarvestLog) -> Line:
+    docid = one_line(docid_of(row.document_id, row.revision))
+    return Line(docid, shown_url(row.document_url or ""), "", "", one_line(row.message, MAX_MESSAGE), "")

@@ -1,0 +1,181 @@
+"""Puts a view into words and colours: Jinja2 templates, or a plain report where a template fails.
+
+The templates are those of the package; a folder in the settings (`reports.templates`) may replace any of them, file by
+file under the same names: `email/site_report/body.html`. Everything in HTML is escaped.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
+from markupsafe import Markup
+
+from metaharvest.reports.admin_view import AdminView
+from metaharvest.reports.findings import Group, Line
+from metaharvest.reports.message import Body
+from metaharvest.reports.site_view import SiteView
+from metaharvest.resources import data_folder
+from metaharvest.settings import Settings
+from metaharvest.text import one_line
+
+WIDTH = 78
+
+_log = logging.getLogger(__name__)
+
+
+def render(folder: str, view: SiteView | AdminView, settings: Settings) -> Body:
+    """The report from the templates `email/FOLDER/{subject.txt,body.txt,body.html}`.
+
+    A template that fails, for whatever reason, costs the report its looks, not its content: it is then a plain one
+    that says which template failed, and why.
+    """
+    environment = _environment(settings)
+    parts: dict[str, str] = {}
+    name = ""
+    try:
+        for part in ("subject.txt", "body.txt", "body.html"):
+            name = f"email/{folder}/{part}"
+            parts[part] = environment.get_template(name).render(report=view)
+    except Exception as error:  # noqa: BLE001 - a template is a program that somebody else may have written
+        _log.warning("The report template %s failed.", name, exc_info=True)
+        return plain_report(view, f"The report template {name} could not be used: {_reason(error)}")
+    return Body(one_line(parts["subject.txt"]), parts["body.txt"], parts["body.html"])
+
+
+def _environment(settings: Settings) -> Environment:
+    folders = [data_folder("templates")]
+    if settings.reports.templates is not None:
+        folders.insert(0, settings.path(settings.reports.templates))
+    environment = Environment(
+        loader=FileSystemLoader(folders),
+        autoescape=lambda name: name is None or not name.endswith(".txt"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(wrapped=wrapped, underlined=underlined, comma=_comma, marked=marked)
+    environment.tests["web"] = _is_web_address
+    return environment
+
+
+def broken_templates(settings: Settings) -> list[str]:
+    """A sentence for each template that cannot be read or compiled, those of the settings' folder included."""
+    environment = _environment(settings)
+    problems = []
+    for name in environment.list_templates(filter_func=lambda name: name.startswith("email/")):
+        try:
+            environment.get_template(name)
+        except (TemplateError, OSError, UnicodeDecodeError) as error:
+            problems.append(f"The template {name} cannot be used: {_reason(error)}")
+    return problems
+
+
+def wrapped(text: str, indent: int = 0, first: str = "") -> str:
+    """`text` in lines of up to 78 characters, indented, long words (URLs) whole; `first` begins the first line."""
+    space = " " * indent
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=space + first,
+        subsequent_indent=space + " " * len(first),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def underlined(text: str, character: str = "=") -> str:
+    """A heading for plain text."""
+    heading = wrapped(text)
+    return f"{heading}\n{character * min(max(len(line) for line in heading.splitlines() or ['']), WIDTH)}"
+
+
+def marked(text: str) -> Markup:
+    """`text` for HTML, escaped, with what stands between backticks set as code."""
+    style = "font-family:Consolas,Menlo,'DejaVu Sans Mono',monospace;font-size:93%"
+    return Markup(re.sub("`([^`]+)`", rf'<code style="{style}">\1</code>', escape(text)))
+
+
+def _comma(number: int) -> str:
+    return f"{number:,}"
+
+
+def _is_web_address(url: str) -> bool:
+    return url.lower().startswith(("http://", "https://"))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TemplateNotFound):
+        return "it is not there."
+    if isinstance(error, TemplateSyntaxError):
+        return f"line {error.lineno}: {one_line(str(error.message))}"
+    if isinstance(error, TemplateError):
+        return one_line(str(error))
+    return one_line(f"{type(error).__name__}: {error}")
+
+
+def plain_report(view: SiteView | AdminView, notice: str) -> Body:
+    """The essentials without any template: the story, the totals, the findings; `notice` says why."""
+    about = f"{view.site}: {view.story}" if isinstance(view, SiteView) else view.story
+    lines = [
+        wrapped(notice),
+        wrapped("This is a plain report with the essentials. Its administrator can mend the template."),
+        "",
+        wrapped(f"{about} ({view.date})"),
+        wrapped(view.sentence),
+        "",
+        *(f"{total.number:>12,}  {total.label}" for total in view.totals),
+        "",
+        *(_plain_site(view) if isinstance(view, SiteView) else _plain_run(view)),
+        wrapped(view.table.sentence),
+    ]
+    text = "\n".join(lines).rstrip() + "\n"
+    head = '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"></head>'
+    page = f"{head}<body><pre>{escape(text)}</pre></body></html>\n"
+    return Body(f"[{view.network}] {about} ({view.date})", text, page)
+
+
+def _plain_site(view: SiteView) -> Iterator[str]:
+    yield from [wrapped(view.reason)] if view.reason else []
+    yield from _plain_groups((*view.attention, *view.warnings))
+    for label, names in (("Mended", view.mended), ("New", view.inserted), ("Updated", view.updated)):
+        yield from (f"{label}: {row.docid} {row.url}" for row in names.rows)
+        yield from [f"{label}: {names.more:,} more"] if names.more else []
+    yield f"Next harvest: {view.next_harvest}"
+
+
+def _plain_run(view: AdminView) -> Iterator[str]:
+    for row in view.sites:
+        yield wrapped(f"{row.name}: {row.status}; {row.listed:,} listed. {row.details}".rstrip())
+    for failure in view.failures:
+        yield wrapped(f"{failure.name}: {failure.reason}")
+        yield from _plain_groups(failure.groups)
+    yield from (wrapped(trouble) for trouble in view.troubles)
+    for problem in view.problems:
+        yield wrapped(f"{problem.site}: {problem.title} ({problem.documents:,}), {problem.example.docid}")
+        yield from _plain_lines([problem.example])
+    for mail in view.undelivered:
+        yield wrapped(f"{mail.state}: {mail.recipient}, {mail.subject}: {mail.error}")
+
+
+def _plain_groups(groups: Iterable[Group]) -> Iterator[str]:
+    for group in groups:
+        yield wrapped(f"{group.title} ({group.count:,})")
+        yield from _plain_lines(group.lines)
+        yield from [wrapped(group.message, 2)] if group.message else []
+        yield from [wrapped(f"What to do: {group.remedy}", 2)] if group.remedy else []
+        yield from [f"  and {group.more:,} more"] if group.more else []
+
+
+def _plain_lines(lines: Iterable[Line]) -> Iterator[str]:
+    for line in lines:
+        yield wrapped(" ".join(filter(None, (line.docid, line.place, line.url))), 2)
+        told: list[Any] = [line.message, f"What to do: {line.remedy}" if line.remedy else "", line.since]
+        yield from (wrapped(part, 4) for part in told if part)

@@ -1,0 +1,303 @@
+"""What a site report says, read from the journal: one frozen value, every text in it cleaned and ready to be shown.
+
+Which site runs deserve a report at all is decided in wanted.py; how the value looks is the templates' affair.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import HarvestDocument, HarvestLog, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
+from metaharvest.records import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.reports import words
+from metaharvest.reports.findings import Group, attention, is_told, warnings
+from metaharvest.reports.tables import docid_of
+from metaharvest.settings import Settings, check_email
+from metaharvest.text import one_line, shown_url
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One document that is only named: its docid, its URL, and what is notable about it."""
+
+    docid: str
+    url: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Documents that are only named: how many there are, and the first of them."""
+
+    count: int
+    rows: tuple[Name, ...] = ()
+
+    @property
+    def more(self) -> int:
+        """How many documents are not named."""
+        return max(self.count - len(self.rows), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """One number among the totals; `tone` is good, doubtful, bad or plain."""
+
+    label: str
+    number: int
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What became of the table of all documents: told in a sentence, and in a few words for use after `and 9 more`."""
+
+    sentence: str = ""
+    where: str = ""
+
+
+NO_TABLE = Table()
+
+
+@dataclass(frozen=True, slots=True)
+class SiteView:
+    """A site report's content. `recipients` are the site's contacts."""
+
+    network: str
+    site: str
+    date: str
+    story: str
+    tone: str
+    sentence: str
+    reason: str
+    listed: int
+    totals: tuple[Total, ...]
+    attention: tuple[Group, ...]
+    warnings: tuple[Group, ...]
+    mended: Names
+    inserted: Names
+    updated: Names
+    unchanged: Names
+    next_harvest: str
+    time_spent: str
+    registered: tuple[tuple[str, str], ...]
+    recipients: tuple[str, ...]
+    administrators: tuple[str, ...]
+    target: str
+    site_run: int
+    table: Table = NO_TABLE
+
+
+def counts_of(site_run: HarvestSiteRun) -> dict[OutcomeKind, int]:
+    """The totals of a site run by outcome."""
+    return {kind: getattr(site_run, kind.column) or 0 for kind in OutcomeKind}
+
+
+def contacts(text: str | None) -> tuple[str, ...]:
+    """The addresses in a contact column: split on `,` or `;`, trimmed, each once; what is no address is left out."""
+    found: dict[str, None] = {}
+    for part in re.split(r"[,;]", text or ""):
+        try:
+            found[check_email(part)] = None
+        except ValueError:
+            continue
+    return tuple(found)
+
+
+def totals_of(listed: int, counts: words.Counts, warned: int) -> tuple[Total, ...]:
+    """The totals as shown: listed, the fine outcomes always, the others where there are any."""
+    if not listed:
+        return ()
+    shown = [Total("listed", listed, "plain")]
+    for kind in OutcomeKind:
+        number = counts.get(kind, 0)
+        if kind in words.FINE or number:
+            shown.append(Total(words.LABELS[kind], number, _tone(kind, number)))
+    if warned:
+        shown.append(Total("warning" if warned == 1 else "warnings", warned, "doubtful"))
+    return tuple(shown)
+
+
+def _tone(kind: OutcomeKind, number: int) -> str:
+    if kind in ERROR_OUTCOMES:
+        return "bad"
+    if kind in words.ATTENTION:
+        return "doubtful"
+    return "good" if number and kind is not OutcomeKind.UNCHANGED else "plain"
+
+
+def site_view(session: Session, site_run_id: int, settings: Settings, target: str, now: datetime) -> SiteView:
+    """Read everything that the report of this site run tells."""
+    site_run = session.get_one(HarvestSiteRun, site_run_id)
+    run = session.get_one(HarvestRun, site_run.run_id)
+    schedule = session.get(HarvestSiteSchedule, site_run.site_schedule_id)
+    status, kind, counts = SiteRunStatus(site_run.status), SiteRunKind(site_run.kind), counts_of(site_run)
+    limit, today = settings.reports.lines_per_group, run.harvest_date
+    problems, reason = attention(session, site_run_id, today, limit), one_line(site_run.failure_reason or "", 1000)
+    return SiteView(
+        network=one_line(settings.harvester.name),
+        site=one_line(site_run.site_name),
+        date=today.isoformat(),
+        story=words.site_story(status, counts),
+        tone=words.site_tone(status, counts),
+        sentence=words.site_sentence(status, kind, counts, site_run.listed),
+        reason="" if is_told(reason, problems) else reason,
+        listed=site_run.listed,
+        totals=totals_of(site_run.listed, counts, site_run.warnings),
+        attention=problems,
+        warnings=warnings(session, site_run_id, today, limit),
+        mended=_mended(session, site_run, limit),
+        inserted=_ended_as(session, site_run, OutcomeKind.INSERTED, limit),
+        updated=_ended_as(session, site_run, OutcomeKind.UPDATED, limit),
+        unchanged=_unchanged(session, site_run, limit),
+        next_harvest=_next_harvest(site_run, run, schedule),
+        time_spent=_time_spent(session, site_run, now),
+        registered=_registered(site_run, schedule),
+        recipients=contacts(schedule.contact_email if schedule else None),
+        administrators=settings.harvester.administrators,
+        target=one_line(target),
+        site_run=site_run_id,
+    )
+
+
+def _ended_as(session: Session, site_run: HarvestSiteRun, kind: OutcomeKind, limit: int) -> Names:
+    log = HarvestLog
+    query = (
+        select(log)
+        .where(log.site_run_id == site_run.site_run_id, log.outcome == kind.value)
+        .order_by(log.document_id, log.revision)
+        .limit(limit)
+    )
+    rows = tuple(_name(row) for row in session.scalars(query))
+    return Names(max(getattr(site_run, kind.column), len(rows)), rows)
+
+
+def _name(row: HarvestLog, note: str = "") -> Name:
+    was = row.target_revision
+    if not note and was is not None and row.revision is not None and was < row.revision:
+        note = f"was revision {was}"
+    return Name(one_line(docid_of(row.document_id, row.revision)), shown_url(row.document_url or ""), note)
+
+
+def _mended(session: Session, site_run: HarvestSiteRun, limit: int) -> Names:
+    """Documents that went in now and had failed since (and in) the last harvest of the whole list."""
+    log, before = HarvestLog, HarvestLog.__table__.alias("before")
+    earlier = list(earlier_site_runs(session, site_run))
+    failed_before = (
+        select(before.c.harvest_log_id)
+        .where(
+            before.c.site_run_id.in_(earlier),
+            before.c.document_id == log.document_id,
+            before.c.outcome.in_([kind.value for kind in ERROR_OUTCOMES]),
+        )
+        .exists()
+    )
+    went_in = log.outcome.in_([OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value])
+    here: ColumnElement[bool] = (log.site_run_id == site_run.site_run_id) & went_in & failed_before
+    count = session.scalar(select(func.count()).select_from(log).where(here)) or 0
+    rows = session.scalars(select(log).where(here).order_by(log.document_id, log.revision).limit(limit))
+    return Names(count, tuple(_name(row) for row in rows))
+
+
+def earlier_site_runs(session: Session, site_run: HarvestSiteRun) -> Iterator[int]:
+    """The site's runs before this one, back to the last one that read the whole list."""
+    query = (
+        select(HarvestSiteRun)
+        .where(
+            HarvestSiteRun.site_schedule_id == site_run.site_schedule_id,
+            HarvestSiteRun.site_run_id < site_run.site_run_id,
+        )
+        .order_by(HarvestSiteRun.site_run_id.desc())
+        .limit(30)
+    )
+    for earlier in session.scalars(query):
+        yield earlier.site_run_id
+        if earlier.kind != SiteRunKind.RETRY.value and earlier.listed:
+            return
+
+
+def _unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> Names:
+    """Those first of which the repository has a higher revision than the list names."""
+    if not site_run.unchanged:
+        return Names(0)
+    ledger = HarvestDocument
+    here = (ledger.site_schedule_id == site_run.site_schedule_id) & (ledger.outcome == OutcomeKind.UNCHANGED.value)
+    is_higher = func.coalesce(ledger.target_revision, 0) > ledger.revision
+    rows: list[HarvestDocument] = []
+    for which in (is_higher, ~is_higher):
+        query: Select[Any] = select(ledger).where(here, which).order_by(ledger.document_id, ledger.revision)
+        rows += session.scalars(query.limit(limit - len(rows)))
+    return Names(site_run.unchanged, tuple(_ledger_name(row) for row in rows[: site_run.unchanged]))
+
+
+def _ledger_name(row: HarvestDocument) -> Name:
+    held = row.target_revision
+    note = f"the repository has revision {held}" if held is not None and held > row.revision else ""
+    return Name(one_line(docid_of(row.document_id, row.revision)), shown_url(row.document_url), note)
+
+
+def _next_harvest(site_run: HarvestSiteRun, run: HarvestRun, schedule: HarvestSiteSchedule | None) -> str:
+    if schedule is None:
+        return "none: the site is no longer registered"
+    if not schedule.enabled:
+        return "none: the site is switched off"
+    planned = site_run.next_harvest or schedule.datenextharvest
+    if planned is None or planned <= run.harvest_date:
+        return "in the next run"
+    return planned.isoformat()
+
+
+def _time_spent(session: Session, site_run: HarvestSiteRun, now: datetime) -> str:
+    """How long the harvest took, and how much of it the site's server; nothing where it was asked for no document."""
+    log = HarvestLog
+    here = (log.site_run_id == site_run.site_run_id) & log.seconds.is_not(None) & log.outcome.is_not(None)
+    number, mean = session.execute(select(func.count(), func.avg(log.seconds)).where(here)).one()
+    taken = words.duration(((site_run.ended_at or now) - site_run.started_at).total_seconds())
+    if not number:
+        return f"The harvest took {taken}."
+    if number == 1:
+        return f"The harvest took {taken}. Your server was asked for 1 document and took {words.duration(mean)}."
+    slowest = session.scalars(select(log).where(here).order_by(log.seconds.desc()).limit(1)).one()
+    docid = one_line(docid_of(slowest.document_id, slowest.revision))
+    return (
+        f"The harvest took {taken}. Your server was asked for {words.counted(number, 'document')} and took "
+        f"{words.duration(mean)} for each on average; the slowest, {docid}, "
+        f"took {words.duration(slowest.seconds or 0)}."
+    )
+
+
+def _registered(site_run: HarvestSiteRun, schedule: HarvestSiteSchedule | None) -> tuple[tuple[str, str], ...]:
+    if schedule is None:
+        return (("Harvest list", shown_url(site_run.list_url or "")),)
+    settings = [
+        ("Harvest list", shown_url(schedule.documentlisturl)),
+        ("Harvested", words.frequency(schedule.updatefrequency, one_line(schedule.unit or ""))),
+        ("Contacts", one_line(schedule.contact_email or "none", 1000)),
+        ("Reports", schedule.notify),
+        ("Enabled", "yes" if schedule.enabled else "no"),
+    ]
+    return (*((label, one_line(value, 2000)) for label, value in settings), *_own_options(schedule.options))
+
+
+def _own_options(text: str | None) -> Sequence[tuple[str, str]]:
+    """The site's own options, which are JSON unless somebody's SQL left something else there."""
+    if not text:
+        return ()
+    try:
+        options = json.loads(text)
+    except json.JSONDecodeError:
+        options = text
+    if not isinstance(options, dict):
+        return (("Options", one_line(str(options))),)
+    return [(one_line(str(key).replace("_", " ")), one_line(_plain(value))) for key, value in options.items() if value]
+
+
+def _plain(value: object) -> str:
+    return ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)

@@ -1,0 +1,111 @@
+"""Decides whether a site run deserves a report, by the site's own wish and by what changed since its last report."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from metaharvest.database.models import (
+    HarvestDetailLog,
+    HarvestLog,
+    HarvestSiteRun,
+    HarvestSiteSchedule,
+    ReportOutbox,
+)
+from metaharvest.records import ERROR_OUTCOMES, Notify, OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.reports.site_view import counts_of, earlier_site_runs
+from metaharvest.reports.words import ATTENTION, total
+
+_NOT_FINE = [kind.value for kind in (*ERROR_OUTCOMES, *ATTENTION)]
+_CHANGES = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
+
+Problem = tuple[str | None, int | None, str | None, str | None]
+
+
+def site_report_wanted(session: Session, site_run_id: int) -> bool:
+    """Whether the site's contacts are to get a report of this site run.
+
+    `never` and `always` speak for themselves. `on-error`: a document failed, or the site did. `on-change`: something
+    was inserted or updated, or the problems are others than in the last report. A retry is told of only where
+    something came of it that is not the failure known already. A mode nobody knows counts as `always`.
+    """
+    site_run = session.get_one(HarvestSiteRun, site_run_id)
+    schedule = session.get(HarvestSiteSchedule, site_run.site_schedule_id)
+    mode = schedule.notify if schedule else Notify.NEVER.value
+    if mode == Notify.NEVER.value:
+        return False
+    if site_run.kind == SiteRunKind.RETRY.value and not _retry_changed(session, site_run):
+        return False
+    if mode == Notify.ON_ERROR.value:
+        return site_run.status != SiteRunStatus.SUCCEEDED.value or total(counts_of(site_run), ERROR_OUTCOMES) > 0
+    if mode == Notify.ON_CHANGE.value:
+        return _changed(session, site_run)
+    return True
+
+
+def _changed(session: Session, site_run: HarvestSiteRun) -> bool:
+    if total(counts_of(site_run), _CHANGES):
+        return True
+    before = _last_reported(session, site_run)
+    if before is None:
+        return site_run.status != SiteRunStatus.SUCCEEDED.value or bool(_problems(session, site_run.site_run_id))
+    if before.status != site_run.status:
+        return True
+    return _problems(session, before.site_run_id) != _problems(session, site_run.site_run_id)
+
+
+def _last_reported(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | None:
+    query = (
+        select(HarvestSiteRun)
+        .join(ReportOutbox, ReportOutbox.site_run_id == HarvestSiteRun.site_run_id)
+        .where(
+            HarvestSiteRun.site_schedule_id == site_run.site_schedule_id,
+            HarvestSiteRun.site_run_id < site_run.site_run_id,
+            HarvestSiteRun.kind != SiteRunKind.RETRY.value,
+        )
+        .order_by(HarvestSiteRun.site_run_id.desc())
+        .limit(1)
+    )
+    return session.scalar(query)
+
+
+def _problems(session: Session, site_run_id: int) -> set[Problem]:
+    """What is wrong or doubtful in a site run: documents with their outcome and rules, and the list's own findings."""
+    log, detail = HarvestLog, HarvestDetailLog
+    query = (
+        select(log.document_id, log.revision, log.outcome, detail.rule)
+        .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
+        .where(log.site_run_id == site_run_id, or_(log.outcome.in_(_NOT_FINE), detail.rule.is_not(None)))
+        .execution_options(yield_per=1000)
+    )
+    return {(row[0], row[1], row[2], row[3]) for row in session.execute(query)}
+
+
+def _retry_changed(session: Session, site_run: HarvestSiteRun) -> bool:
+    """Whether a document ended otherwise than when it was tried last; to be put off again is no news."""
+    log, before = HarvestLog, aliased(HarvestLog)
+    counts = counts_of(site_run)
+    if total(counts, [*_CHANGES, OutcomeKind.UNCHANGED, OutcomeKind.STALE]):
+        return True
+    last_time = (
+        select(func.max(before.harvest_log_id))
+        .where(
+            before.site_run_id.in_(list(earlier_site_runs(session, site_run))),
+            before.document_id == log.document_id,
+            before.revision == log.revision,
+            before.outcome.is_not(None),
+        )
+        .correlate(log)
+        .scalar_subquery()
+    )
+    query = (
+        select(log.harvest_log_id)
+        .outerjoin(before, before.harvest_log_id == last_time)
+        .where(
+            log.site_run_id == site_run.site_run_id,
+            log.outcome.in_([kind.value for kind in ERROR_OUTCOMES]),
+            or_(before.outcome.is_(None), before.outcome != log.outcome),
+        )
+        .limit(1)
+    )
+    return session.scalar(query) is not None

@@ -1,0 +1,186 @@
+"""The words of the reports: counts, durations, the story that a subject line tells, the sentence a body opens with.
+
+Pure functions of numbers and statuses; where these come from is the business of site_view.py and admin_view.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from metaharvest.records import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
+
+FINE = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
+ATTENTION = (OutcomeKind.STALE, OutcomeKind.DUPLICATE, OutcomeKind.DEFERRED)
+ERRORS = (OutcomeKind.ACCESS_ERROR, OutcomeKind.INVALID, OutcomeKind.UPLOAD_ERROR)
+
+LABELS: dict[OutcomeKind, str] = {
+    OutcomeKind.INSERTED: "new",
+    OutcomeKind.UPDATED: "updated",
+    OutcomeKind.UNCHANGED: "already there",
+    OutcomeKind.STALE: "stale",
+    OutcomeKind.DUPLICATE: "listed twice",
+    OutcomeKind.DEFERRED: "put off",
+    OutcomeKind.ACCESS_ERROR: "not fetched",
+    OutcomeKind.INVALID: "not valid",
+    OutcomeKind.UPLOAD_ERROR: "refused",
+}
+"""Each outcome as a short label for a total."""
+
+OUTCOME_TITLES: dict[OutcomeKind, str] = {
+    OutcomeKind.STALE: "The list is behind the repository",
+    OutcomeKind.DUPLICATE: "Listed more than once",
+    OutcomeKind.DEFERRED: "Put off to a later run",
+    OutcomeKind.ACCESS_ERROR: "Could not be fetched",
+    OutcomeKind.INVALID: "Not valid",
+    OutcomeKind.UPLOAD_ERROR: "Not accepted by the repository",
+}
+"""Headings for documents that no finding explains."""
+
+STATUSES: dict[SiteRunStatus, str] = {
+    SiteRunStatus.RUNNING: "running",
+    SiteRunStatus.SUCCEEDED: "well",
+    SiteRunStatus.WITH_ERRORS: "with errors",
+    SiteRunStatus.LIST_FAILED: "list not read",
+    SiteRunStatus.INCOMPLETE: "incomplete",
+    SiteRunStatus.INTERRUPTED: "interrupted",
+    SiteRunStatus.FAILED: "failed",
+}
+
+GRAVITY = (
+    SiteRunStatus.FAILED,
+    SiteRunStatus.LIST_FAILED,
+    SiteRunStatus.INTERRUPTED,
+    SiteRunStatus.INCOMPLETE,
+    SiteRunStatus.WITH_ERRORS,
+    SiteRunStatus.RUNNING,
+    SiteRunStatus.SUCCEEDED,
+)
+"""The statuses of a site run, the gravest first."""
+
+Counts = Mapping[OutcomeKind, int]
+
+
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """`1 error`, `2 errors`, `1,204 errors`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
+
+
+def duration(seconds: float) -> str:
+    """A length of time as people say it: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    if seconds < 10:
+        return f"{max(seconds, 0):.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def size(number: int) -> str:
+    """A number of bytes as people say it: `14.2 MB`."""
+    return f"{number / 1_000_000:.1f} MB" if number >= 100_000 else f"{number / 1000:.1f} kB"
+
+
+def total(counts: Counts, kinds: Iterable[OutcomeKind]) -> int:
+    """How many documents ended in one of `kinds`."""
+    return sum(counts.get(kind, 0) for kind in kinds)
+
+
+def site_story(status: SiteRunStatus, counts: Counts) -> str:
+    """What a site report's subject says after the site's name: `all well, 3 new, 1 updated`."""
+    if status is SiteRunStatus.LIST_FAILED:
+        return "harvest list could not be read"
+    opening = {
+        SiteRunStatus.FAILED: "the harvest failed",
+        SiteRunStatus.INTERRUPTED: "the harvest was interrupted",
+        SiteRunStatus.INCOMPLETE: "the harvest is incomplete",
+    }.get(status)
+    if status is SiteRunStatus.FAILED and not any(counts.values()):
+        return str(opening)
+    errors = total(counts, ERROR_OUTCOMES)
+    gravest = ([opening] if opening else []) + ([counted(errors, "error")] if errors else [])
+    doubts = [f"{counts[kind]:,} {LABELS[kind]}" for kind in ATTENTION if counts.get(kind)]
+    if gravest:
+        return ", ".join([*gravest, *_news(counts), *doubts])
+    return ", ".join([*(doubts or ["all well"]), *_news(counts)])
+
+
+def _news(counts: Counts) -> list[str]:
+    """`3 new`, `1 updated`, or `nothing new`."""
+    kinds = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
+    return [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)] or ["nothing new"]
+
+
+def run_story(statuses: Sequence[SiteRunStatus], counts: Counts) -> str:
+    """What the administrator's subject says: `26 sites: 24 well, 1 with errors, 1 failed; 31 new, 12 updated`."""
+    if not statuses:
+        return "no site was due"
+    failed = (SiteRunStatus.FAILED, SiteRunStatus.LIST_FAILED)
+    numbers = {
+        "well": statuses.count(SiteRunStatus.SUCCEEDED),
+        "with errors": statuses.count(SiteRunStatus.WITH_ERRORS),
+        "incomplete": statuses.count(SiteRunStatus.INCOMPLETE),
+        "interrupted": statuses.count(SiteRunStatus.INTERRUPTED),
+        "running": statuses.count(SiteRunStatus.RUNNING),
+        "failed": sum(status in failed for status in statuses),
+    }
+    parts = ", ".join(f"{number:,} {label}" for label, number in numbers.items() if number)
+    return f"{counted(len(statuses), 'site')}: {parts}; {', '.join(_news(counts))}"
+
+
+def site_sentence(status: SiteRunStatus, kind: SiteRunKind, counts: Counts, listed: int) -> str:
+    """The sentence or two that a site report opens with."""
+    if status is SiteRunStatus.LIST_FAILED:
+        return "Your harvest list could not be read, so nothing was harvested. The repository keeps what it has."
+    documents = (
+        f"{counted(listed, 'document')} that had failed before {'was' if listed == 1 else 'were'} tried again"
+        if kind is SiteRunKind.RETRY
+        else f"Your harvest list names {counted(listed, 'document')}"
+    )
+    trouble = {
+        SiteRunStatus.FAILED: "The harvest of your site failed. ",
+        SiteRunStatus.INTERRUPTED: "The harvest of your site was interrupted. ",
+        SiteRunStatus.INCOMPLETE: "The harvest is incomplete: some of the listed documents are not accounted for. ",
+    }.get(status, "")
+    if not listed:
+        return trouble or f"{documents}."
+    return f"{trouble}{documents}: {joined(_parts(counts))}."
+
+
+def _parts(counts: Counts) -> list[str]:
+    verbs = {
+        OutcomeKind.INSERTED: ("was added", "were added"),
+        OutcomeKind.UPDATED: ("was updated", "were updated"),
+        OutcomeKind.UNCHANGED: ("was there already", "were there already"),
+        OutcomeKind.STALE: ("is older than the repository's", "are older than the repository's"),
+        OutcomeKind.DUPLICATE: ("is listed twice", "are listed twice"),
+        OutcomeKind.DEFERRED: ("was put off to a later run", "were put off to a later run"),
+        OutcomeKind.ACCESS_ERROR: ("could not be fetched", "could not be fetched"),
+        OutcomeKind.INVALID: ("is not valid", "are not valid"),
+        OutcomeKind.UPLOAD_ERROR: ("was refused by the repository", "were refused by the repository"),
+    }
+    return [
+        f"{counts[kind]:,} {one if counts[kind] == 1 else many}"
+        for kind, (one, many) in verbs.items()
+        if counts.get(kind)
+    ]
+
+
+def frequency(number: int | None, unit: str | None) -> str:
+    """`every day`, `every 2 weeks`; whatever the schedule holds, where it makes no sense, as it is."""
+    if number is None or not unit:
+        return "not set"
+    return f"every {unit.removesuffix('s')}" if number == 1 else f"every {number} {unit}"
+
+
+def site_tone(status: SiteRunStatus, counts: Counts) -> str:
+    """`good`, `doubtful` or `bad`: the colour of a site report."""
+    if status not in (SiteRunStatus.SUCCEEDED, SiteRunStatus.WITH_ERRORS) or total(counts, ERROR_OUTCOMES):
+        return "bad"
+    return "doubtful" if total(counts, ATTENTION) or status is SiteRunStatus.WITH_ERRORS else "good"

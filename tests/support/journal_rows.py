@@ -1,0 +1,202 @@
+"""Fills a journal by hand, so that reports can be tested without a harvest."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import (
+    OPERATIONS,
+    Base,
+    HarvestDetailLog,
+    HarvestDocument,
+    HarvestLog,
+    HarvestOperation,
+    HarvestRun,
+    HarvestSiteRun,
+    HarvestSiteSchedule,
+)
+from metaharvest.records import Finding, OutcomeKind
+
+TODAY = date(2026, 11, 20)
+NOW = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
+
+OPERATION_OF = {
+    OutcomeKind.INSERTED: "InsertDocSuccess",
+    OutcomeKind.UPDATED: "UpdateDocSuccess",
+    OutcomeKind.STALE: "DocStale",
+    OutcomeKind.DUPLICATE: "DocDuplicate",
+    OutcomeKind.DEFERRED: "DocDeferred",
+    OutcomeKind.ACCESS_ERROR: "GetDocError",
+    OutcomeKind.INVALID: "ValidateDocError",
+    OutcomeKind.UPLOAD_ERROR: "InsertDocError",
+}
+
+
+def new_database(url: str = "sqlite://") -> Engine:
+    """An empty database with all tables."""
+    engine = create_engine(url)
+    Base.metadata.create_all(engine)
+    with Session(engine) as session:
+        session.add_all(
+            HarvestOperation(harvest_operation_code=code, explanation=text, level=level)
+            for code, (level, text) in OPERATIONS.items()
+        )
+        session.commit()
+    return engine
+
+
+class JournalRows:
+    """Writes rows as the journal would; every method returns the row."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def _add(self, row: Any) -> Any:
+        self.session.add(row)
+        self.session.flush()
+        return row
+
+    def site(self, name: str, contact: str | None = "data@alder.example.org", **columns: Any) -> HarvestSiteSchedule:
+        url = columns.pop("documentlisturl", f"https://{name}.example.org/harvestList.xml")
+        columns.setdefault("datenextharvest", TODAY + timedelta(days=1))
+        return self._add(HarvestSiteSchedule(name=name, contact_email=contact, documentlisturl=url, **columns))
+
+    def run(self, day: date = TODAY, started: datetime = NOW, status: str = "running") -> HarvestRun:
+        return self._add(
+            HarvestRun(
+                harvest_date=day,
+                started_at=started,
+                status=status,
+                host="harvest.example.org",
+                pid=4711,
+                heartbeat_at=started,
+            )
+        )
+
+    def site_run(
+        self,
+        run: HarvestRun,
+        site: HarvestSiteSchedule,
+        status: str = "succeeded",
+        kind: str = "scheduled",
+        **columns: Any,
+    ) -> HarvestSiteRun:
+        columns.setdefault("ended_at", run.started_at + timedelta(seconds=200))
+        columns.setdefault("next_harvest", run.harvest_date + timedelta(days=1))
+        row = HarvestSiteRun(
+            run_id=run.run_id,
+            site_schedule_id=site.site_schedule_id,
+            site_name=site.name,
+            kind=kind,
+            status=status,
+            started_at=run.started_at,
+            list_url=site.documentlisturl,
+            listed=0,
+            warnings=0,
+            **{outcome.column: 0 for outcome in OutcomeKind},
+        )
+        for name, value in columns.items():
+            setattr(row, name, value)
+        return self._add(row)
+
+    def log(
+        self,
+        run: HarvestRun,
+        code: str,
+        message: str = "",
+        site_run: HarvestSiteRun | None = None,
+        findings: tuple[Finding, ...] = (),
+        **columns: Any,
+    ) -> HarvestLog:
+        if site_run is not None:
+            columns.setdefault("site_schedule_id", site_run.site_schedule_id)
+        row = self._add(
+            HarvestLog(
+                harvest_date=run.harvest_date,
+                logged_at=run.started_at,
+                status=1 if OPERATIONS[code][0] == "error" else 0,
+                message=message or OPERATIONS[code][1],
+                harvest_operation_code=code,
+                site_run_id=site_run.site_run_id if site_run else None,
+                run_id=run.run_id,
+                **columns,
+            )
+        )
+        for finding in findings:
+            self._finding(row, finding)
+        return row
+
+    def _finding(self, row: HarvestLog, finding: Finding) -> None:
+        self._add(
+            HarvestDetailLog(
+                harvest_log_id=row.harvest_log_id,
+                level=finding.level.value,
+                document_id=row.document_id or finding.docid or None,
+                revision=row.revision,
+                document_url=row.document_url,
+                error_message=finding.message,
+                rule=finding.rule,
+                line_number=finding.line,
+                column_number=finding.column,
+                xpath=finding.xpath or None,
+                excerpt=finding.excerpt or None,
+                remedy=finding.remedy or None,
+            )
+        )
+
+    def document(
+        self,
+        run: HarvestRun,
+        site_run: HarvestSiteRun,
+        document_id: str,
+        revision: int,
+        outcome: OutcomeKind,
+        *findings: Finding,
+        warnings: tuple[Finding, ...] = (),
+        url: str = "",
+        **columns: Any,
+    ) -> HarvestLog:
+        """One document that is not merely unchanged, counted in the site run."""
+        url = url or f"https://data.example.org/eml/{document_id}.{revision}.xml"
+        where = {"document_id": document_id, "revision": revision, "document_url": url}
+        if warnings:
+            self.log(run, "ValidateDocWarning", site_run=site_run, findings=warnings, **where)
+            site_run.warnings += len(warnings)
+        row = self.log(
+            run, OPERATION_OF[outcome], site_run=site_run, findings=findings, outcome=outcome.value, **where, **columns
+        )
+        self._count(site_run, outcome, 1)
+        return row
+
+    def unchanged(self, run: HarvestRun, site_run: HarvestSiteRun, *documents: tuple[str, int, int | None]) -> None:
+        """Unchanged documents (id, revision, the target's): a log row with their number, names in the ledger."""
+        for document_id, revision, held in documents:
+            self.ledger(site_run, document_id, revision, OutcomeKind.UNCHANGED, target_revision=held)
+        self.log(run, "MetacatHasDoc", f"{len(documents)} documents were there already.", site_run)
+        self._count(site_run, OutcomeKind.UNCHANGED, len(documents))
+
+    def ledger(
+        self, site_run: HarvestSiteRun, document_id: str, revision: int, outcome: OutcomeKind, **columns: Any
+    ) -> HarvestDocument:
+        return self._add(
+            HarvestDocument(
+                site_schedule_id=site_run.site_schedule_id,
+                document_id=document_id,
+                revision=revision,
+                document_url=f"https://data.example.org/eml/{document_id}.{revision}.xml",
+                document_type="https://eml.ecoinformatics.org/eml-2.2.0",
+                outcome=outcome.value,
+                **columns,
+            )
+        )
+
+    def _count(self, site_run: HarvestSiteRun, outcome: OutcomeKind, number: int) -> None:
+        setattr(site_run, outcome.column, getattr(site_run, outcome.column) + number)
+        site_run.listed += number
+        if outcome.is_error:
+            site_run.status = "with-errors"
+        self.session.flush()

@@ -1,0 +1,143 @@
+"""A real SMTP server on loopback that keeps what it receives, and refuses, hangs up or demands a login on purpose."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.parser import BytesParser
+from email.policy import SMTP as SMTP_POLICY
+from types import TracebackType
+from typing import Any
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One message as it came over the wire."""
+
+    sender: str
+    recipients: tuple[str, ...]
+    content: bytes
+
+    @property
+    def message(self) -> EmailMessage:
+        return BytesParser(policy=SMTP_POLICY).parsebytes(self.content)  # type: ignore[return-value]
+
+
+def free_port() -> int:
+    """A loopback port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class SmtpSink:
+    """Used as a context manager; all that it is to do wrong can be changed while it runs.
+
+    `answers` are the answers to chosen recipients ("550 no such user"), `data_answers` those to the messages for them,
+    `hang_up` is the command (MAIL, RCPT, DATA) at which the connection is cut, `hang_ups` how often that happens,
+    `hang_up_after` how many messages are taken before.
+    `cut_for` are recipients at whose naming it is always cut, `session_limit` is the number of messages after which a
+    session is closed with 421 (0: never).
+    `security` is none, starttls or tls; `login` the one user name and password that are accepted.
+    """
+
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        security: str = "none",
+        tls: ssl.SSLContext | None = None,
+        login: tuple[str, str] | None = None,
+    ) -> None:
+        self.port = port or free_port()
+        self.messages: list[Received] = []
+        self.sessions = 0
+        self.answers: dict[str, str] = {}
+        self.data_answers: dict[str, str] = {}
+        self.cut_for: set[str] = set()
+        self.session_limit = 0
+        self.hang_up = ""
+        self.hang_ups = 0
+        self.hang_up_after = 0
+        self._login = login
+        options: dict[str, Any] = {"decode_data": False, "enable_SMTPUTF8": False}
+        if security == "starttls":
+            options.update(tls_context=tls, require_starttls=True)
+        if login:
+            options.update(authenticator=self._authenticate, auth_required=True)
+        self._controller = Controller(
+            self, hostname="127.0.0.1", port=self.port, ssl_context=tls if security == "tls" else None, **options
+        )
+
+    def __enter__(self) -> SmtpSink:
+        self._controller.start()
+        self.sessions = 0
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._controller.stop()
+
+    def to(self, recipient: str) -> list[EmailMessage]:
+        """The messages that this recipient got."""
+        return [received.message for received in self.messages if recipient in received.recipients]
+
+    async def handle_EHLO(  # noqa: N802 - the name is aiosmtpd's
+        self, server: SMTP, session: Session, envelope: Envelope, hostname: str, responses: list[str]
+    ) -> list[str]:
+        self.sessions += 1
+        session.host_name = hostname
+        return responses
+
+    async def handle_MAIL(  # noqa: N802
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if self._cut(server, "MAIL"):
+            return "421 closing"
+        session.taken = getattr(session, "taken", 0) + 1  # type: ignore[attr-defined]
+        if self.session_limit and session.taken > self.session_limit:  # type: ignore[attr-defined]
+            return "421 4.7.0 too many messages in this session"
+        envelope.mail_from = address
+        return "250 OK"
+
+    async def handle_RCPT(  # noqa: N802
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if self._cut(server, "RCPT"):
+            return "421 closing"
+        if address in self.cut_for:
+            server.transport.abort()
+            return "421 closing"
+        if address in self.answers:
+            return self.answers[address]
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
+        if self._cut(server, "DATA"):
+            return "421 closing"
+        for address in envelope.rcpt_tos:
+            if address in self.data_answers:
+                return self.data_answers[address]
+        content = envelope.content if isinstance(envelope.content, bytes) else b""
+        self.messages.append(Received(envelope.mail_from or "", tuple(envelope.rcpt_tos), content))
+        return "250 kept"
+
+    def _cut(self, server: SMTP, command: str) -> bool:
+        if self.hang_up != command or self.hang_ups <= 0 or len(self.messages) < self.hang_up_after:
+            return False
+        self.hang_ups -= 1
+        server.transport.abort()
+        return True
+
+    def _authenticate(
+        self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, data: LoginPassword
+    ) -> AuthResult:
+        given = (data.login.decode(), data.password.decode())
+        return AuthResult(success=given == self._login, handled=False)
