@@ -1,0 +1,99 @@
+"""The command line: wires the parts together, shows progress, prints. It holds no harvesting logic.
+
+Each command is in a module of its own and imported when it is used, so that `metaharvest --help` is there at once.
+People read stdout, logs go to stderr, `--json` gives machines one JSON document.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from metaharvest import __version__
+from metaharvest.cli.app import App
+from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_LOCKED = 75
+EXIT_INTERRUPTED = 130
+
+_COMMANDS = {
+    "demo": ("demo", "Harvest the sample sites: needs no configuration."),
+    "init": ("init", "Write a settings file, create or upgrade the database."),
+    "sites": ("sites", "Register sites and change the schedule."),
+    "run": ("run", "Harvest the sites that are due: one run, for cron."),
+    "check": ("check", "Rehearse: what would tomorrow's report say?"),
+    "daemon": ("daemon", "Run again and again, on machines without cron."),
+    "log": ("log", "Read the log."),
+    "runs": ("runs", "List the runs, or show one."),
+    "reports": ("reports", "List, show, resend and deliver reports."),
+    "target": ("target", "Look into the target: what it holds."),
+    "doctor": ("doctor", "Tell what is missing or overdue."),
+}
+
+
+class _LazyGroup(click.Group):
+    """Commands by name; a command's module is imported when the command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"metaharvest.cli.{_COMMANDS[name][0]}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_text) for name, (_, help_text) in _COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The settings file. Default: metaharvest.toml here, then in your configuration folder.",
+)
+@click.version_option(__version__, prog_name="metaharvest")
+@click.pass_context
+def cli(ctx: click.Context, config: Path | None) -> None:
+    """Harvests metadata documents from the sites that publish them, and tells everybody what happened."""
+    app = App(config)
+    ctx.obj = app
+    ctx.call_on_close(app.close)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The `metaharvest` command: every error a person can cause ends in a sentence, and in an exit code."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        code = cli(arguments, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Stopped. What was under way is taken up by the next run.", err=True)
+        code = EXIT_INTERRUPTED
+    except MetaharvestError as error:
+        click.echo(str(error), err=True)
+        code = _exit_code(error)
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = EXIT_FAILED
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _exit_code(error: MetaharvestError) -> int:
+    if isinstance(error, LockHeld):
+        return EXIT_LOCKED
+    return EXIT_FAILED if isinstance(error, DatabaseUnavailable) else EXIT_USAGE

@@ -1,0 +1,150 @@
+"""`metaharvest daemon`: run again and again, on machines without cron.
+
+Each run is what `metaharvest run` does, with the settings as they are then. What fails in one is told, and the next one
+comes all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time as clock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, time, timedelta
+from types import FrameType
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import click
+
+from metaharvest.cli.app import App
+
+if TYPE_CHECKING:
+    from schedule import Scheduler
+
+_LONGEST_SLEEP = 30.0
+"""Seconds after which the clock is looked at again: it may have been set, or the machine may have slept."""
+
+log = logging.getLogger(__name__)
+
+
+def _time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> time | None:
+    if value is None:
+        return None
+    try:
+        return datetime.strptime(value.strip(), "%H:%M").time()  # noqa: DTZ007 - a time of day, without a date
+    except ValueError:
+        raise click.BadParameter(f"'{value}' is not a time of day; write it like 03:00") from None
+
+
+@click.command("daemon")
+@click.option(
+    "--every", type=click.FloatRange(0.001, 8784), default=24, show_default=True, metavar="HOURS", help="The period."
+)
+@click.option("--at", callback=_time, metavar="HH:MM", help="Run at this time of day, in the harvester's time zone.")
+@click.option("--delay", type=click.FloatRange(0, 8784), default=0, metavar="HOURS", help="Wait before the first run.")
+@click.option("--max-runs", type=click.IntRange(0), default=0, metavar="N", help="End after N runs; 0: never.")
+@click.pass_obj
+def command(app: App, every: float, at: time | None, delay: float, max_runs: int) -> None:
+    """Run again and again: at once, then every 24 hours; or at a time of day.
+
+    SIGTERM and Ctrl-C end it: between runs with exit code 0; in the middle of a run with 130, and the next run takes up
+    what was left.
+    """
+    period = timedelta(hours=every)
+    if at is not None and period % timedelta(days=1):
+        raise click.UsageError("With --at, --every must be whole days: 24, 48, ...")
+    zone = app.settings.harvester.zone
+    start = datetime.now(UTC) + timedelta(hours=delay)
+    first = start if at is None else next_at(start, at, zone)
+    with _terminated_as_interrupted():
+        _run_for_ever(app, first, lambda began: next_time(began, datetime.now(UTC), period, at, zone), max_runs)
+
+
+def next_at(after: datetime, at: time, zone: ZoneInfo) -> datetime:
+    """The first moment not before `after` at which clocks in `zone` show `at`, in UTC.
+
+    A time that a clock change leaves out is moved by the change; one that it repeats comes once.
+    """
+    day = after.astimezone(zone).date()
+    moments = (datetime.combine(day + timedelta(days=days), at, zone).astimezone(UTC) for days in range(3))
+    return next(moment for moment in moments if moment >= after)
+
+
+def next_time(began: datetime, now: datetime, period: timedelta, at: time | None, zone: ZoneInfo) -> datetime:
+    """When to run after the run that began at `began`: whole periods later, those that passed meanwhile left out."""
+    if at is None:
+        return began + period * max(1, -((began - now) // period))
+    days = period // timedelta(days=1)
+    local = began.astimezone(zone)
+    start = datetime.combine(local.date() + timedelta(days=days), time(0), zone)
+    return next_at(max(start.astimezone(UTC), now), at, zone)
+
+
+def _run_for_ever(app: App, first: datetime, following: Callable[[datetime], datetime], max_runs: int) -> None:
+    """Run at `first` and then as `following` says, until `max_runs` are done or a signal comes between two runs."""
+    import schedule
+
+    scheduler = schedule.Scheduler()
+    job = scheduler.every().day.do(lambda: _run(app))
+    moment, runs = first, 0
+    while True:
+        try:
+            job.next_run = _as_scheduled(moment)
+            local = moment.astimezone(app.settings.harvester.zone)
+            click.echo(f"The next run is at {local:%Y-%m-%d %H:%M %Z}.", err=True)
+            _sleep_until_due(scheduler)
+        except KeyboardInterrupt:
+            click.echo("Stopped between two runs.", err=True)
+            return
+        began = datetime.now(UTC)
+        scheduler.run_pending()
+        runs += 1
+        if runs == max_runs:
+            return
+        moment = following(began)
+
+
+def _as_scheduled(moment: datetime) -> datetime:
+    """A moment as the schedule package counts: local time, without a zone."""
+    return moment.astimezone().replace(tzinfo=None)
+
+
+def _sleep_until_due(scheduler: Scheduler) -> None:
+    while (seconds := scheduler.idle_seconds or 0) > 0:
+        clock.sleep(min(seconds, _LONGEST_SLEEP))
+
+
+def _run(app: App) -> None:
+    """One run, with the settings read afresh; whatever fails in it is told, not passed on."""
+    from metaharvest.cli.run import harvest_now
+    from metaharvest.errors import MetaharvestError
+
+    fresh = App(app.config)
+    try:
+        harvest_now(fresh)
+    except MetaharvestError as error:
+        click.echo(f"This run failed: {error}", err=True)
+    except Exception:
+        log.exception("This run failed, and the daemon goes on")
+    finally:
+        fresh.close()
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM ends the program as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

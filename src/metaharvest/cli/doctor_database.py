@@ -1,0 +1,180 @@
+"""What `metaharvest doctor` reads in the database: is it current and writable, what is under way, broken or overdue."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import Engine, func, select, update
+from sqlalchemy.orm import Session
+
+from metaharvest.cli.doctor_settings import Check, ok, problem, warning
+from metaharvest.database.engine import (
+    database_errors,
+    open_database,
+    readers,
+    require_current,
+    run_lock,
+    shown,
+    writers,
+)
+from metaharvest.database.models import DocumentRevision, HarvestOperation, HarvestRun, ReportDelivery
+from metaharvest.due import is_due, is_overdue
+from metaharvest.errors import DatabaseError, LockHeld, SettingsError
+from metaharvest.records import RunStatus, Site
+from metaharvest.register import BrokenSite, read_sites
+from metaharvest.reports.words import counted
+from metaharvest.settings import Settings
+
+_SILENCE = timedelta(hours=2)
+"""A run that has committed nothing for so long may hang: longer than any deadline that settings usually have."""
+
+_NAMED = 5
+
+
+def checks(settings: Settings, now: datetime) -> Iterator[Check]:
+    """Everything about the database; one problem, where it cannot be used at all."""
+    try:
+        engine = open_database(settings)
+    except SettingsError as error:
+        yield problem("database", str(error))
+        return
+    try:
+        require_current(engine)
+        yield from _database(engine)
+        with database_errors(engine), readers(engine)() as session:
+            yield from _runs(session, engine, now)
+            yield _target(session)
+            yield from _sites(session, now.astimezone(settings.harvester.zone).date())
+            yield from _reports(session, now)
+    except DatabaseError as error:
+        yield problem("database", str(error))
+    finally:
+        engine.dispose()
+
+
+def _database(engine: Engine) -> Iterator[Check]:
+    """Current, as it was asked before; and whether it can be written, tried and taken back."""
+    with database_errors(engine), writers(engine)() as session:
+        session.execute(update(HarvestOperation).values(explanation=HarvestOperation.explanation))
+        session.rollback()
+    yield ok("database", f"{shown(engine)} is there, up to date, and can be written.")
+    folder = Path(engine.url.database or "").parent
+    if engine.dialect.name == "sqlite" and not os.access(folder, os.W_OK):
+        yield problem("run lock", f"The folder {folder} cannot be written, so no run can take its lock.")
+
+
+def _runs(session: Session, engine: Engine, now: datetime) -> Iterator[Check]:
+    open_run = session.scalars(
+        select(HarvestRun).where(HarvestRun.status == RunStatus.RUNNING.value).order_by(HarvestRun.run_id.desc())
+    ).first()
+    if open_run is not None:
+        yield _open_run(open_run, _lock_is_held(engine), now)
+    else:
+        yield ok("run lock", "No run is under way.")
+    last = session.scalars(
+        select(HarvestRun).where(HarvestRun.status != RunStatus.RUNNING.value).order_by(HarvestRun.run_id.desc())
+    ).first()
+    if last is not None:
+        yield _last_run(last)
+    elif open_run is None:
+        yield warning("last run", "There has been no run yet. `metaharvest run` makes one; put it into cron.")
+
+
+def _lock_is_held(engine: Engine) -> bool:
+    try:
+        with run_lock(engine):
+            return False
+    except LockHeld:
+        return True
+
+
+def _open_run(run: HarvestRun, held: bool, now: datetime) -> Check:
+    who = f"Run {run.run_id}, begun {run.started_at:%Y-%m-%d %H:%M} UTC on {run.host} (process {run.pid}),"
+    if not held:
+        return warning("run lock", f"{who} never ended. The next run takes up what it left.")
+    sign = f"its last sign of life was at {run.heartbeat_at:%Y-%m-%d %H:%M} UTC"
+    if now - run.heartbeat_at > _SILENCE:
+        return warning("run lock", f"{who} is under way, but {sign}: look whether it hangs.")
+    return ok("run lock", f"{who} is under way; {sign}.")
+
+
+def _last_run(run: HarvestRun) -> Check:
+    sentence = f"Run {run.run_id} of {run.harvest_date} ended as {run.status}."
+    if run.status == RunStatus.FAILED.value:
+        return problem("last run", f"{sentence} `metaharvest runs show {run.run_id}` tells why.")
+    if run.status == RunStatus.INTERRUPTED.value:
+        return warning("last run", f"{sentence} The next run takes up what it left.")
+    return ok("last run", sentence)
+
+
+def _target(session: Session) -> Check:
+    number = session.scalar(select(func.count(DocumentRevision.document_id.distinct()))) or 0
+    return ok("target", f"The embedded repository holds {counted(number, 'document')}.")
+
+
+def _sites(session: Session, today: date) -> Iterator[Check]:
+    sites = read_sites(session)
+    good = [site for site in sites if isinstance(site, Site)]
+    broken = [site for site in sites if isinstance(site, BrokenSite) and site.enabled]
+    for site in broken:
+        yield problem("sites", " ".join(finding.message for finding in site.findings))
+    late = [site for site in good if is_overdue(site, today)]
+    if late:
+        yield warning("sites", _late(late))
+    enabled = [site for site in good if site.enabled]
+    if not sites:
+        yield warning("sites", "No site is registered yet: metaharvest sites add NAME --list-url URL --contact EMAIL")
+    elif not broken and not late:
+        due = sum(is_due(site, today) for site in enabled)
+        yield ok("sites", f"{counted(len(sites), 'site')}, {len(enabled)} switched on, {due} due.")
+    yield from _silent(session, enabled, today)
+
+
+def _late(sites: list[Site]) -> str:
+    named = ", ".join(f"{site.name} (since {site.next_harvest})" for site in sites[:_NAMED])
+    more = f" and {len(sites) - _NAMED} more" if len(sites) > _NAMED else ""
+    return (
+        f"Overdue: {named}{more}. Either no run has been made since, or their harvest lists could not be read: "
+        "`metaharvest log --site NAME` tells."
+    )
+
+
+def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]:
+    """The alarm for a harvester that is not started any more: sites wait, and no run has come for two days."""
+    last = session.scalar(select(func.max(HarvestRun.harvest_date)))
+    waiting = [site for site in sites if is_due(site, today)]
+    if last is not None and waiting and (today - last).days > 1:
+        yield problem(
+            "schedule",
+            f"The last run was on {last}, and {counted(len(waiting), 'site')} wait: "
+            "see whether cron, the timer or the daemon still starts the harvester.",
+        )
+
+
+def _reports(session: Session, now: datetime) -> Iterator[Check]:
+    def number(*conditions: object) -> int:
+        return session.scalar(select(func.count(ReportDelivery.delivery_id)).where(*conditions)) or 0  # type: ignore[arg-type]
+
+    queued = ReportDelivery.status == "queued"
+    failed = number(queued, ReportDelivery.attempts > 0)
+    fresh = number(queued, ReportDelivery.attempts == 0)
+    refused = number(ReportDelivery.status == "refused", ReportDelivery.last_attempt_at >= now - timedelta(days=7))
+    if failed:
+        yield problem(
+            "reports",
+            f"{counted(failed, 'delivery', 'deliveries')} could not be made so far: "
+            "`metaharvest reports --undelivered` tells why, `metaharvest reports deliver` tries again.",
+        )
+    if refused:
+        yield warning(
+            "reports",
+            f"{counted(refused, 'recipient')} refused a report in the last seven days: "
+            "`metaharvest reports --undelivered` names them.",
+        )
+    if fresh:
+        yield warning("reports", f"{counted(fresh, 'delivery', 'deliveries')} wait for the end of a run.")
+    if not failed and not refused and not fresh:
+        yield ok("reports", "None waits to be delivered.")

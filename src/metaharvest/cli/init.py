@@ -1,0 +1,103 @@
+"""`metaharvest init`: writes a commented settings file where there is none, creates or upgrades the database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from metaharvest.cli.app import App
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from metaharvest.settings import Settings
+
+
+@click.command("init")
+@click.pass_obj
+def command(app: App) -> None:
+    """Write a commented settings file where there is none, and create or upgrade the database.
+
+    The file is the one named by --config, else metaharvest.toml here. What is there already stays as it is.
+    """
+    from metaharvest.settings import FILE_NAME, find_file, load
+
+    path = app.config or find_file() or Path(FILE_NAME)
+    wrote = _write_settings(path)
+    click.echo(f"Wrote the settings file {path}." if wrote else f"The settings file {path} is already there.")
+    made = _prepare_database(load(path))
+    if wrote or made:
+        _say_what_next(app, path)
+    else:
+        click.echo("Nothing to do.")
+
+
+def _write_settings(path: Path) -> bool:
+    """Write the file, unless one is there; whether it was written. Raises SettingsError."""
+    from metaharvest.errors import SettingsError
+    from metaharvest.resources import data_folder
+
+    template = (data_folder("templates") / "metaharvest.toml").read_bytes()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            file.write(template)
+    except FileExistsError:
+        if path.exists():
+            return False
+        raise SettingsError(f"The settings file {path} cannot be written: something else is in its place.") from None
+    except OSError as error:
+        raise SettingsError(f"The settings file {path} cannot be written: {error.strerror}.") from error
+    return True
+
+
+def _prepare_database(settings: Settings) -> bool:
+    """Create or upgrade the tables and say so; whether there was anything to do."""
+    from metaharvest.database.engine import open_database
+
+    engine = open_database(settings)
+    try:
+        return _create_or_upgrade(engine)
+    finally:
+        engine.dispose()
+
+
+def _create_or_upgrade(engine: Engine) -> bool:
+    from metaharvest.database.engine import SCHEMA_VERSION, run_lock, shown, upgrade
+
+    before = _version(engine)
+    if before is None:
+        upgrade(engine)
+        click.echo(f"Created the database {shown(engine)}.")
+        return True
+    if before < SCHEMA_VERSION:
+        with run_lock(engine):
+            upgrade(engine)
+        click.echo(f"Upgraded the database {shown(engine)} from {before} to {SCHEMA_VERSION}.")
+        return True
+    upgrade(engine)
+    click.echo(f"The database {shown(engine)} is already there and up to date.")
+    return False
+
+
+def _version(engine: Engine) -> str | None:
+    """The migration that the database's tables are at; None where there is no database, or no table in it."""
+    from metaharvest.database.engine import database_errors, schema_version
+
+    if engine.dialect.name == "sqlite" and not Path(engine.url.database or "").exists():
+        return None
+    with database_errors(engine), engine.connect() as connection:
+        return schema_version(connection)
+
+
+def _say_what_next(app: App, path: Path) -> None:
+    start = f"metaharvest --config {path}" if app.config else "metaharvest"
+    click.echo(
+        f"\nWhat next:\n"
+        f"  1. Fill in {path}: the name of your network, the administrators, how mail is sent.\n"
+        f"  2. {start} sites add NAME --list-url URL --contact EMAIL\n"
+        f"  3. {start} doctor   tells what is still missing.\n"
+        f"  4. {start} run      harvests; put it into cron for every night."
+    )

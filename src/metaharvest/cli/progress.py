@@ -1,0 +1,76 @@
+"""Progress on a terminal: a bar for each site. On anything that is no terminal: nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from metaharvest.text import one_line
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+
+    from metaharvest.documents import Progress
+
+
+class _Silence:
+    """No progress."""
+
+    def site_began(self, name: str) -> None:
+        """Say nothing."""
+
+    def documents_listed(self, name: str, listed: int) -> None:
+        """Say nothing."""
+
+    def documents_ended(self, name: str, number: int) -> None:
+        """Say nothing."""
+
+    def site_ended(self, name: str) -> None:
+        """Say nothing."""
+
+
+class _SiteBars:
+    """A bar for each site."""
+
+    def __init__(self, bars: Bars) -> None:
+        from rich.progress import TaskID
+
+        self._bars = bars
+        self._tasks: dict[str, TaskID] = {}
+
+    def site_began(self, name: str) -> None:
+        """A bar that does not know its length yet."""
+        from rich.markup import escape
+
+        self._tasks[name] = self._bars.add_task(escape(one_line(name)), total=None)
+
+    def documents_listed(self, name: str, listed: int) -> None:
+        """The bar's length."""
+        self._bars.update(self._tasks[name], total=listed)
+
+    def documents_ended(self, name: str, number: int) -> None:
+        """So much further."""
+        self._bars.advance(self._tasks[name], number)
+
+    def site_ended(self, name: str) -> None:
+        """The bar stops, full."""
+        task = self._tasks[name]
+        done = self._bars.tasks[task].completed
+        self._bars.update(task, total=max(done, 1), completed=max(done, 1))
+        self._bars.stop_task(task)
+
+
+@contextmanager
+def shown_progress() -> Iterator[Progress]:
+    """Bars on stderr while the context lasts, if it is a terminal."""
+    if not sys.stderr.isatty():
+        yield _Silence()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        yield _SiteBars(bars)

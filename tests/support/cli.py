@@ -1,0 +1,70 @@
+"""Runs `metaharvest` as people do: in this process for speed, or as a process of its own where exit codes count."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from metaharvest.cli import cli
+from metaharvest.samples import SampleNetwork
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a command said; `code` is what it returned, `error` what it raised."""
+
+    out: str
+    err: str
+    raw: bytes
+    code: object
+    error: BaseException | None
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def attempt(folder: Path, *arguments: str) -> Told:
+    """Run a command with the settings file of `folder`; whatever it raises is in `error`."""
+    config = str(folder / "metaharvest.toml")
+    result = CliRunner().invoke(cli, ["--config", config, *arguments], standalone_mode=False)
+    return Told(result.stdout, result.stderr, result.stdout_bytes, result.return_value, result.exception)
+
+
+def tell(folder: Path, *arguments: str) -> Told:
+    """Run a command that must not fail."""
+    told = attempt(folder, *arguments)
+    if told.error is not None:
+        raise told.error
+    return told
+
+
+def process(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a process of its own, in `folder`."""
+    return subprocess.run(
+        [sys.executable, "-m", "metaharvest", *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+
+
+def harvested(folder: Path) -> None:
+    """Set `folder` up and harvest two sample sites into it: one all well, one with every kind of bad document."""
+    tell(folder, "init")
+    with SampleNetwork() as network:
+        for name in ("alder-creek", "basalt-flats"):
+            options = ["--contact", f"{name}@example.org", "--allow-network", "127.0.0.0/8"]
+            tell(folder, "sites", "add", name, "--list-url", network.list_url(name), *options)
+        tell(folder, "run")

@@ -1,0 +1,171 @@
+"""An installation of metaharvest in a folder, used as a person uses it: by its commands, its tables and its mails."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+from metaharvest.cli import main
+from metaharvest.database.engine import open_database, upgrade, writers
+from metaharvest.register import add_site
+from metaharvest.settings import load
+
+SETTINGS = """\
+[harvester]
+name = "Test network"
+administrators = ["steward@example.org"]
+[mail]
+sender = "harvester@example.org"
+[http]
+allow_networks = ["127.0.0.0/8"]
+connect_timeout = 2
+read_timeout = 2
+document_deadline = 3
+list_deadline = 3
+"""
+
+EML = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<eml:eml xmlns:eml="eml://ecoinformatics.org/eml-2.1.1" packageId="{docid}" system="test">
+  <dataset>
+    <title>{title}</title>
+    <creator><organizationName>Test station</organizationName></creator>
+    <contact><organizationName>Test station</organizationName></contact>
+  </dataset>
+</eml:eml>
+"""
+TYPE = "eml://ecoinformatics.org/eml-2.1.1"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Harvester:
+    """One installation."""
+
+    def __init__(self, folder: Path, settings: str = SETTINGS) -> None:
+        self.folder = folder
+        self.config = folder / "metaharvest.toml"
+        self.config.write_text(settings, encoding="utf-8")
+        self.engine = open_database(load(self.config, {}))
+        upgrade(self.engine)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def add_site(self, name: str, url: str, **columns: object) -> int:
+        values = {"name": name, "documentlisturl": url, "contact_email": f"{name}@example.org", **columns}
+        with writers(self.engine).begin() as session:
+            return add_site(session, values).site_id
+
+    def __call__(self, *arguments: str) -> Said:
+        """Run a command in this process."""
+        out, err, code = io.StringIO(), io.StringIO(), 0
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                main(["--config", str(self.config), *arguments])
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+        return Said(code, out.getvalue(), err.getvalue())
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a command in a process of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "metaharvest", "--config", str(self.config), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+
+    def run(self, day: str, *arguments: str) -> dict[str, Any]:
+        """`run --json` on this day: what it printed."""
+        said = self("run", "--json", "--date", day, *arguments)
+        assert said.out, said.err
+        return {**json.loads(said.out), "exit_code": said.code}
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """What the database says."""
+        with contextlib.closing(sqlite3.connect(self.folder / "metaharvest.db")) as connection:
+            rows = connection.execute(sql, values).fetchall()
+            connection.commit()
+            return rows
+
+    def outcomes(self, run_id: int) -> dict[str, str]:
+        """docid -> outcome, as the log of a run has it."""
+        sql = (
+            "SELECT document_id || '.' || revision, outcome FROM harvest_log "
+            "WHERE run_id = ? AND outcome IS NOT NULL ORDER BY harvest_log_id"
+        )
+        return dict(self.rows(sql, run_id))
+
+    def findings(self, run_id: int) -> list[tuple[str | None, str, str]]:
+        """(document id, level, rule) of every detail row of a run."""
+        sql = (
+            "SELECT d.document_id, d.level, d.rule FROM harvest_detail_log d JOIN harvest_log l USING (harvest_log_id) "
+            "WHERE l.run_id = ? ORDER BY d.detail_log_id"
+        )
+        return self.rows(sql, run_id)
+
+    def operations(self, run_id: int, site: str | None = None) -> list[str]:
+        """The operation codes that a run logged, of one site or of none."""
+        where = "site_run_id IN (SELECT site_run_id FROM harvest_site_run WHERE site_name = ?)" if site else "? IS NULL"
+        sql = f"SELECT harvest_operation_code FROM harvest_log WHERE run_id = ? AND {where} ORDER BY harvest_log_id"
+        return [code for (code,) in self.rows(sql, run_id, site)]
+
+    def held(self) -> dict[str, bytes]:
+        """docid -> bytes, as the embedded target has them."""
+        return dict(self.rows("SELECT document_id || '.' || revision, content FROM document_revision"))
+
+    def mails(self) -> list[EmailMessage]:
+        """The mails in the Maildir, in no order."""
+        found = sorted((self.folder / "mail" / "new").glob("*"))
+        return [message_from_bytes(file.read_bytes(), policy=policy.default) for file in found]  # type: ignore[misc]
+
+    def subjects(self) -> list[str]:
+        """Their subjects, sorted."""
+        return sorted(mail["Subject"] for mail in self.mails())
+
+
+def eml(docid: str, title: str = "A title") -> bytes:
+    """A small valid EML document."""
+    return EML.format(docid=docid, title=title).encode()
+
+
+def harvest_list(entries: Iterable[tuple[str, str]], document_type: str = TYPE) -> bytes:
+    """A harvest list of (docid, URL)."""
+    lines = ['<?xml version="1.0"?>', '<h:harvestList xmlns:h="eml://ecoinformatics.org/harvestList">']
+    for docid, url in entries:
+        scope, identifier, revision = docid.rsplit(".", 2)
+        lines.append(
+            f"<document><docid><scope>{scope}</scope><identifier>{identifier}</identifier>"
+            f"<revision>{revision}</revision></docid><documentType>{document_type}</documentType>"
+            f"<documentURL>{url}</documentURL></document>"
+        )
+    return "\n".join([*lines, "</h:harvestList>\n"]).encode()
+
+
+def publish(server: Any, *docids: str, path: str = "/list.xml", also: Iterable[tuple[str, str]] = ()) -> str:
+    """Serve a valid document for each docid, and a list that names them and `also`; the list's URL."""
+    for docid in docids:
+        server.serve(f"/{docid}.xml", eml(docid))
+    entries = [(docid, server.url(f"/{docid}.xml")) for docid in docids]
+    server.serve(path, harvest_list([*entries, *also]))
+    return str(server.url(path))

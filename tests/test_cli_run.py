@@ -1,0 +1,93 @@
+"""`metaharvest run` and `demo` as people, cron and machines see them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from support.harvester import Harvester, publish
+from support.http_server import HttpServer
+
+
+def test_run_prints_a_table_and_exits_with_zero_when_documents_have_errors(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    url = publish(server, "a.1.1", also=[("a.2.1", server.url("/gone.xml"))])
+    harvester.add_site("alder-creek", url)
+    said = harvester("run", "--date", "2026-11-20")
+    assert said.code == 0
+    assert "Run 1 (2026-11-20): with-errors." in said.out
+    assert "alder-creek  with-errors  2" in said.out
+
+
+def test_strict_exits_with_one_when_documents_have_errors(harvester: Harvester, server: HttpServer) -> None:
+    url = publish(server, "a.1.1", also=[("a.2.1", server.url("/gone.xml"))])
+    harvester.add_site("alder-creek", url)
+    assert harvester("run", "--strict").code == 1
+
+
+def test_run_as_json_is_one_document_with_the_rows_of_the_journal(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("alder-creek", publish(server, "a.1.1"))
+    said = harvester("run", "--json", "--date", "2026-11-20")
+    run = json.loads(said.out)
+    assert (run["status"], run["harvest_date"], run["undelivered"]) == ("succeeded", "2026-11-20", 0)
+    site = run["sites"][0]
+    assert (site["site_name"], site["listed"], site["inserted"], site["next_harvest"]) == (
+        "alder-creek",
+        1,
+        1,
+        "2026-11-21",
+    )
+
+
+def test_a_report_that_cannot_be_handed_over_makes_the_exit_code_one_and_arrives_the_next_night(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("alder-creek", publish(server, "a.1.1"))
+    (harvester.folder / "mail").write_text("a file where the folder should be")
+    run = harvester.run("2026-11-20")
+    assert (run["exit_code"], run["undelivered"]) == (1, 2)
+    (harvester.folder / "mail").unlink()
+    assert harvester.run("2026-11-21")["exit_code"] == 0
+    assert len(harvester.mails()) == 4
+
+
+def test_usage_errors_exit_with_two_and_a_sentence(harvester: Harvester) -> None:
+    for arguments in (
+        ["run", "--date", "20th of November"],
+        ["run", "--force", "--site", "a"],
+        ["run", "--nonsense"],
+        ["nonsense"],
+        ["check"],
+    ):
+        said = harvester(*arguments)
+        assert said.code == 2, arguments
+        assert said.err
+        assert "Traceback" not in said.err
+
+
+def test_settings_that_are_wrong_exit_with_two_and_name_the_key(harvester: Harvester) -> None:
+    harvester.config.write_text('[mail]\nbackend = "pigeon"\n')
+    said = harvester("run")
+    assert said.code == 2
+    assert "[mail] backend = 'pigeon'" in said.err
+
+
+def test_the_command_is_there_as_a_module_too_and_names_its_version() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "metaharvest", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("metaharvest, version ")
+
+
+def test_the_demo_needs_no_configuration_and_says_where_everything_is(harvester: Harvester, tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    said = harvester("demo", "--nights", "1", "--folder", str(folder))
+    assert said.code == 0
+    assert "Night 1" in said.out
+    assert f"--config {folder / 'metaharvest.toml'} runs" in said.out
+    assert len(list((folder / "mail" / "new").iterdir())) == 6
+    assert len(list((folder / "html").iterdir())) == 6
+    again = harvester("demo", "--folder", str(folder))
+    assert again.code == 2
+    assert "not empty" in again.err

@@ -1,0 +1,179 @@
+"""`metaharvest sites`: keeping the schedule."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+import pytest
+
+from metaharvest.errors import ScheduleError
+from support.cli import attempt, process, tell
+
+URL = "https://alder.example.org/list.xml"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tell(tmp_path, "init")
+    tell(tmp_path, "sites", "add", "alder-creek", "--list-url", URL, "--contact", "a@example.org; b@example.org")
+    return tmp_path
+
+
+def shown(folder: Path, name: str = "alder-creek") -> dict[str, object]:
+    view: dict[str, object] = tell(folder, "sites", "show", name, "--json").json
+    return view
+
+
+def sql(folder: Path, statement: str) -> None:
+    with sqlite3.connect(folder / "metaharvest.db") as connection:
+        connection.execute(statement)
+    connection.close()
+
+
+def test_a_site_needs_a_name_a_url_and_a_contact_and_is_then_due_today_and_every_day(folder: Path) -> None:
+    site = shown(folder)
+    assert site["next_harvest"] == datetime.now(UTC).date().isoformat()
+    assert (site["every"], site["unit"], site["notify"], site["state"]) == (1, "days", "always", "due")
+    assert site["contacts"] == ["a@example.org", "b@example.org"]
+
+
+def test_every_option_of_a_new_site_is_kept(folder: Path) -> None:
+    options = (
+        "--every 3 --unit weeks --next 2030-02-28 --notify on-change --package-id-mismatch error "
+        "--allow-network 10.1.0.0/16 --allow-network 192.168.1.7 --contact c@example.org --contact d@example.org"
+    )
+    tell(folder, "sites", "add", "elm", "--list-url", "http://e.example.org/l", *options.split())
+    site = shown(folder, "elm")
+    assert (site["every"], site["unit"], site["next_harvest"]) == (3, "weeks", "2030-02-28")
+    assert (site["notify"], site["package_id_mismatch"]) == ("on-change", "error")
+    assert site["allow_networks"] == ["10.1.0.0/16", "192.168.1.7/32"]
+    assert site["contacts"] == ["c@example.org", "d@example.org"]
+    assert site["state"] == "waiting"
+
+
+def test_everything_wrong_with_a_new_site_is_told_at_once_and_nothing_is_registered(folder: Path) -> None:
+    told = attempt(folder, "sites", "add", "elm", "--list-url", "ftp://x", "--contact", "nobody")
+    assert isinstance(told.error, ScheduleError)
+    assert "'ftp://x' is not a web address" in str(told.error)
+    assert "'nobody' is not an email address" in str(told.error)
+    assert len(tell(folder, "sites", "list", "--json").json) == 1
+
+
+@pytest.mark.parametrize(
+    "options", [("--every", "100"), ("--unit", "Days"), ("--next", "tomorrow"), ("--allow-network", "10.0.0.0/99")]
+)
+def test_an_option_that_makes_no_sense_is_a_usage_error(folder: Path, options: tuple[str, str]) -> None:
+    told = attempt(folder, "sites", "edit", "alder-creek", *options)
+    assert isinstance(told.error, click.BadParameter)
+    assert options[1] in told.error.format_message()
+
+
+def test_a_name_is_given_once(folder: Path) -> None:
+    again = attempt(folder, "sites", "add", "alder-creek", "--list-url", URL, "--contact", "a@example.org")
+    assert "already" in str(again.error)
+    tell(folder, "sites", "add", "elm", "--list-url", URL, "--contact", "a@example.org")
+    renamed = attempt(folder, "sites", "edit", "elm", "--name", "alder-creek")
+    assert isinstance(renamed.error, ScheduleError)
+    assert "already" in str(renamed.error)
+
+
+def test_credentials_in_a_list_url_are_kept_and_not_shown(folder: Path) -> None:
+    tell(folder, "sites", "edit", "alder-creek", "--list-url", "https://me:secret@alder.example.org/list.xml")
+    for arguments in (("list",), ("list", "--json"), ("show", "alder-creek"), ("show", "alder-creek", "--json")):
+        out = tell(folder, "sites", *arguments).out
+        assert "secret" not in out
+        assert "https://alder.example.org/list.xml" in out
+    with sqlite3.connect(folder / "metaharvest.db") as connection:
+        row = connection.execute("SELECT documentlisturl FROM harvest_site_schedule").fetchone()
+    connection.close()
+    assert row == ("https://me:secret@alder.example.org/list.xml",)
+
+
+def test_edit_changes_what_is_named_and_nothing_else(folder: Path) -> None:
+    before = shown(folder)
+    tell(folder, "sites", "edit", "alder-creek", "--name", "alder", "--every", "2", "--unit", "months")
+    after = shown(folder, "alder")
+    assert (after["every"], after["unit"], after["frequency"]) == (2, "months", "every 2 months")
+    assert {**after, "name": 0, "every": 0, "unit": 0, "frequency": 0} == {
+        **before,
+        "name": 0,
+        "every": 0,
+        "unit": 0,
+        "frequency": 0,
+    }
+
+
+def test_a_site_s_own_options_are_changed_one_by_one_and_taken_back(folder: Path) -> None:
+    tell(folder, "sites", "edit", "alder-creek", "--allow-network", "10.0.0.0/8")
+    tell(folder, "sites", "edit", "alder-creek", "--package-id-mismatch", "error")
+    site = shown(folder)
+    assert (site["allow_networks"], site["package_id_mismatch"]) == (["10.0.0.0/8"], "error")
+    tell(folder, "sites", "edit", "alder-creek", "--allow-network", "none", "--package-id-mismatch", "as-settings")
+    site = shown(folder)
+    assert (site["allow_networks"], site["package_id_mismatch"]) == ([], "as-settings")
+
+
+def test_an_edit_of_nothing_is_a_usage_error(folder: Path) -> None:
+    assert isinstance(attempt(folder, "sites", "edit", "alder-creek").error, click.UsageError)
+
+
+def test_a_site_is_switched_off_and_on(folder: Path) -> None:
+    tell(folder, "sites", "disable", "alder-creek")
+    assert shown(folder)["state"] == "off"
+    tell(folder, "sites", "enable", "alder-creek")
+    assert shown(folder)["state"] == "due"
+
+
+def test_a_site_long_past_its_date_is_shown_as_overdue(folder: Path) -> None:
+    past = (datetime.now(UTC) - timedelta(days=9)).date().isoformat()
+    tell(folder, "sites", "edit", "alder-creek", "--next", past)
+    assert shown(folder)["state"] == f"overdue since {past}"
+
+
+def test_a_broken_row_is_listed_with_what_is_wrong_and_can_be_mended(folder: Path) -> None:
+    sql(folder, "UPDATE harvest_site_schedule SET unit = 'fortnights', contact_email = NULL")
+    told = tell(folder, "sites", "list")
+    assert "broken" in told.out
+    assert "alder-creek: unit is 'fortnights'" in told.out
+    assert "there is no contact" in told.out
+    half = attempt(folder, "sites", "edit", "alder-creek", "--unit", "weeks")
+    assert "there is no contact" in str(half.error)
+    tell(folder, "sites", "edit", "alder-creek", "--unit", "weeks", "--contact", "c@example.org")
+    assert shown(folder)["problems"] == []
+
+
+def test_a_broken_row_is_shown_as_it_is(folder: Path) -> None:
+    sql(folder, "UPDATE harvest_site_schedule SET updatefrequency = 0, options = 'nonsense'")
+    site = shown(folder)
+    assert (site["state"], site["every"], site["options"]) == ("broken", 0, "nonsense")
+    assert len(site["problems"]) == 2  # type: ignore[arg-type]
+
+
+def test_a_removed_site_needs_a_yes_and_is_gone(folder: Path) -> None:
+    asked = attempt(folder, "sites", "remove", "alder-creek")
+    assert isinstance(asked.error, click.UsageError)
+    assert "--yes" in asked.error.format_message()
+    told = tell(folder, "sites", "remove", "alder-creek", "--yes")
+    assert "history stays" in told.out
+    assert tell(folder, "sites", "list", "--json").json == []
+
+
+def test_an_empty_schedule_says_how_to_add_a_site(tmp_path: Path) -> None:
+    tell(tmp_path, "init")
+    assert "sites add" in tell(tmp_path, "sites", "list").out
+
+
+@pytest.mark.parametrize("verb", ["show", "enable", "disable", "remove", "edit"])
+def test_an_unknown_site_is_answered_with_the_known_ones(folder: Path, verb: str) -> None:
+    told = attempt(folder, "sites", verb, "elder-creek")
+    assert isinstance(told.error, ScheduleError)
+    assert "alder-creek" in str(told.error)
+
+
+def test_an_unknown_site_ends_with_exit_code_2(folder: Path) -> None:
+    done = process(folder, "sites", "show", "elder-creek")
+    assert done.returncode == 2
+    assert done.stderr == "There is no site named 'elder-creek'. Known sites: alder-creek.\n"
