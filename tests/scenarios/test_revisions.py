@@ -1,0 +1,128 @@
+"""Revisions, duplicates, stale lists, and documents that two sites claim."""
+
+from support.harvester import Harvester, eml, publish
+from support.http_server import HttpServer
+
+
+def test_missing_revisions_go_in_in_ascending_order(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.3", "a.1.1", "a.1.2"))
+    run = harvester.run("2026-11-20")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.1": "inserted", "a.1.2": "updated", "a.1.3": "updated"}
+    order = harvester.rows("SELECT revision FROM document_revision ORDER BY document_revision_id")
+    assert order == [(1,), (2,), (3,)]
+
+
+def test_a_second_run_inserts_nothing_and_a_raised_revision_updates_exactly_that(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    url = publish(server, "a.1.1", "a.2.1")
+    harvester.add_site("site", url)
+    harvester.run("2026-11-20")
+    again = harvester.run("2026-11-21")
+    assert harvester.outcomes(again["run_id"]) == {}
+    assert again["sites"][0]["unchanged"] == 2
+    publish(server, "a.1.1", "a.2.2")
+    third = harvester.run("2026-11-22")
+    assert harvester.outcomes(third["run_id"]) == {"a.2.2": "updated"}
+    assert set(harvester.held()) == {"a.1.1", "a.2.1", "a.2.2"}
+
+
+def test_a_revision_below_the_held_one_is_unchanged_where_the_list_names_the_held_one_too(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.2"))
+    harvester.run("2026-11-20")
+    publish(server, "a.1.1", "a.1.2", "a.1.3")
+    run = harvester.run("2026-11-21")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.3": "updated"}
+    assert run["sites"][0]["unchanged"] == 2
+
+
+def test_a_list_behind_the_repository_is_stale_and_told_the_next_revision(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.7"))
+    harvester.run("2026-11-20")
+    publish(server, "a.1.5")
+    run = harvester.run("2026-11-21")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.5": "stale"}
+    assert run["sites"][0]["status"] == "succeeded"
+    assert "DocStale" in harvester.operations(run["run_id"])
+    remedy = harvester.rows("SELECT remedy FROM harvest_detail_log WHERE rule = 'list.stale'")[0][0]
+    assert "raise its revision to 8" in remedy
+    row = harvester.rows("SELECT target_revision FROM harvest_log WHERE outcome = 'stale'")
+    assert row == [(7,)]
+
+
+def test_the_same_docid_listed_again_is_a_duplicate_and_the_totals_balance(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    server.serve("/other.xml", eml("a.1.1", "Another"))
+    harvester.add_site("site", publish(server, "a.1.1", also=[("a.1.1", server.url("/other.xml"))]))
+    run = harvester.run("2026-11-20")
+    site = run["sites"][0]
+    assert (site["listed"], site["inserted"], site["duplicate"], site["status"]) == (2, 1, 1, "succeeded")
+    assert harvester.held()["a.1.1"] == eml("a.1.1")
+    message = harvester.rows("SELECT error_message FROM harvest_detail_log WHERE rule = 'list.duplicate'")[0][0]
+    assert "line 4" not in message
+    assert "line 3" in message
+    assert "another URL" in message
+
+
+def test_document_ids_compare_exactly(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "knb.1.1", "KNB.1.1"))
+    run = harvester.run("2026-11-20")
+    assert harvester.outcomes(run["run_id"]) == {"KNB.1.1": "inserted", "knb.1.1": "inserted"}
+
+
+def test_identifiers_and_revisions_have_64_bits(harvester: Harvester, server: HttpServer) -> None:
+    docid = f"a.{2**63 - 1}.{2**63 - 1}"
+    harvester.add_site("site", publish(server, docid))
+    assert harvester.outcomes(harvester.run("2026-11-20")["run_id"]) == {docid: "inserted"}
+    assert harvester.run("2026-11-21")["sites"][0]["unchanged"] == 1
+
+
+def test_a_document_of_another_site_is_refused_until_it_is_transferred(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("first", publish(server, "a.1.1"))
+    harvester.run("2026-11-20")
+    harvester.add_site("second", publish(server, "a.1.1", "a.1.2", path="/second.xml"), datenextharvest="2026-11-21")
+    run = harvester.run("2026-11-21")
+    second = next(site for site in run["sites"] if site["site_name"] == "second")
+    assert (second["upload_error"], second["status"]) == (2, "with-errors")
+    assert {rule for _, _, rule in harvester.findings(run["run_id"])} == {"target.other-site"}
+    assert "a.1.2" not in harvester.held()
+
+    assert harvester("target", "transfer", "a.1", "second").code == 0
+    harvester("sites", "remove", "first", "--yes")
+    run = harvester.run("2026-11-22")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.2": "updated"}
+
+
+def test_the_documents_of_a_removed_site_are_free(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("first", publish(server, "a.1.1"))
+    harvester.run("2026-11-20")
+    harvester("sites", "remove", "first", "--yes")
+    harvester.add_site("again", publish(server, "a.1.1", "a.1.2"))
+    assert harvester.outcomes(harvester.run("2026-11-21")["run_id"]) == {"a.1.2": "updated"}
+    assert harvester.rows("SELECT count(*) FROM harvest_site_run WHERE site_name = 'first'") == [(1,)]
+
+
+def test_a_packageid_that_differs_is_a_warning_or_by_the_sites_option_an_error(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    server.serve("/drifted.xml", eml("a.1.9"))
+    url = publish(server, "a.2.1", also=[("a.1.1", server.url("/drifted.xml"))])
+    harvester.add_site("lenient", url)
+    run = harvester.run("2026-11-20")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.1": "inserted", "a.2.1": "inserted"}
+    assert harvester.findings(run["run_id"]) == [("a.1", "warning", "eml.package-id-mismatch")]
+    assert run["sites"][0]["warnings"] == 1
+    assert "ValidateDocWarning" in harvester.operations(run["run_id"])
+
+    server.serve("/strict.xml", eml("b.1.9"))
+    strict = publish(server, path="/strict-list.xml", also=[("b.1.1", server.url("/strict.xml"))])
+    harvester.add_site("strict", strict, options='{"package_id_mismatch": "error"}')
+    run = harvester.run("2026-11-20", "--site", "strict")
+    assert harvester.outcomes(run["run_id"]) == {"b.1.1": "invalid"}

@@ -1,0 +1,123 @@
+"""Which sites a run harvests, what it does to their dates, and what broken rows of the schedule cost."""
+
+import pytest
+
+from support.harvester import Harvester, publish
+from support.http_server import HttpServer
+
+
+def dates(harvester: Harvester, name: str) -> tuple[str | None, str | None]:
+    sql = "SELECT datelastharvest, datenextharvest FROM harvest_site_schedule WHERE name = ?"
+    return harvester.rows(sql, name)[0]  # type: ignore[return-value]
+
+
+def test_a_named_site_is_harvested_though_not_due_and_no_other(harvester: Harvester, server: HttpServer) -> None:
+    url = publish(server, "a.1.1")
+    harvester.add_site("later", url, datenextharvest="2026-12-24")
+    harvester.add_site("due", url)
+    run = harvester.run("2026-11-20", "--site", "later")
+    assert [(site["site_name"], site["kind"]) for site in run["sites"]] == [("later", "named")]
+    assert dates(harvester, "later") == ("2026-11-20", "2026-11-21")
+
+
+def test_force_harvests_all_enabled_sites(harvester: Harvester, server: HttpServer) -> None:
+    for name in ("a", "b", "c"):
+        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}"), datenextharvest="2027-01-01")
+    harvester("sites", "disable", "b")
+    run = harvester.run("2026-11-20", "--force")
+    assert [site["site_name"] for site in run["sites"]] == ["a", "c"]
+
+
+def test_an_unknown_or_disabled_name_is_a_usage_error_that_leaves_no_run(harvester: Harvester) -> None:
+    harvester.add_site("off", "http://127.0.0.1/list.xml")
+    harvester("sites", "disable", "off")
+    for name, words in (("nobody", "There is no site named 'nobody'"), ("off", "switched off")):
+        said = harvester("run", "--site", name)
+        assert (said.code, said.out) == (2, "")
+        assert words in said.err
+    assert harvester.rows("SELECT count(*) FROM harvest_run") == [(0,)]
+
+
+def test_a_night_on_which_no_site_is_due_says_so(harvester: Harvester) -> None:
+    harvester.add_site("later", "http://127.0.0.1/list.xml", datenextharvest="2026-12-24")
+    run = harvester.run("2026-11-20")
+    assert (run["status"], run["sites"], run["exit_code"]) == ("succeeded", [], 0)
+    assert any("no site was due" in subject for subject in harvester.subjects())
+
+
+def test_months_keep_the_day_they_were_set_for(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("monthly", publish(server, "a.1.1"), unit="months", datenextharvest="2026-01-31")
+    nexts = []
+    for day in ("2026-01-31", "2026-02-28", "2026-03-31", "2026-04-30"):
+        harvester.run(day)
+        nexts.append(dates(harvester, "monthly")[1])
+    assert nexts == ["2026-02-28", "2026-03-31", "2026-04-30", "2026-05-31"]
+
+
+def test_the_day_begins_in_the_configured_time_zone(tmp_path, server: HttpServer) -> None:
+    from datetime import UTC, datetime, timedelta
+    from zoneinfo import ZoneInfo
+
+    from support.harvester import SETTINGS
+
+    zone = "Pacific/Kiritimati"
+    harvester = Harvester(tmp_path, SETTINGS.replace('name = "Test', f'time_zone = "{zone}"\nname = "Test'))
+    harvester.add_site("site", publish(server, "a.1.1"))
+    harvester("run")
+    local = (datetime.now(UTC) - timedelta(seconds=30)).astimezone(ZoneInfo(zone)).date()
+    assert dates(harvester, "site")[0] == str(local)
+    harvester.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("unit = 'fortnights'", "unit is 'fortnights'"),
+        ("unit = NULL", "unit is empty"),
+        ("contact_email = ''", "no contact"),
+        ("contact_email = 'one@example.org; two'", "'two' is not an email address"),
+        ("documentlisturl = 'harvestList.xml'", "is not a web address"),
+        ("documentlisturl = 'file:///etc/passwd'", "is not a web address"),
+        ("datenextharvest = 'tomorrow'", "datenextharvest is 'tomorrow'"),
+        ("updatefrequency = 'often'", "updatefrequency is 'often'"),
+        ("updatefrequency = 0", "from 1 to 99"),
+        ("notify = 'maybe'", "notify is 'maybe'"),
+        ("options = 'x'", "options"),
+        ("source_kind = 'ftp'", "source_kind"),
+        ("enabled = 'perhaps'", "enabled is 'perhaps'"),
+        ("name = ''", "the name is empty"),
+    ],
+)
+def test_a_broken_row_fails_its_site_alone_with_a_sentence(
+    harvester: Harvester, server: HttpServer, change: str, words: str
+) -> None:
+    harvester.add_site("broken", publish(server, "a.1.1"))
+    harvester.add_site("good", publish(server, "b.1.1", path="/good.xml"))
+    harvester.rows(f"UPDATE harvest_site_schedule SET {change} WHERE name = 'broken'")
+    run = harvester.run("2026-11-20")
+    assert [site["status"] for site in run["sites"] if site["site_name"] == "good"] == ["succeeded"]
+    assert "failed" in [site["status"] for site in run["sites"]]
+    assert run["exit_code"] == 1
+    assert set(harvester.held()) == {"b.1.1"}
+    admin = next(mail for mail in harvester.mails() if "2 sites" in mail["Subject"])
+    text = " ".join(admin.get_body(("plain",)).get_content().split())
+    assert words in text
+    assert "SiteError" in harvester.operations(run["run_id"])
+
+
+def test_a_disabled_broken_row_disturbs_nobody(harvester: Harvester) -> None:
+    harvester.add_site("broken", "http://127.0.0.1/list.xml")
+    harvester.rows("UPDATE harvest_site_schedule SET unit = 'moons', enabled = 0")
+    assert harvester.run("2026-11-20")["sites"] == []
+
+
+def test_old_log_rows_and_reports_are_purged_after_the_log_period(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    first = harvester.run("2026-01-01")["run_id"]
+    harvester.run("2026-04-01")
+    assert harvester.rows("SELECT count(*) > 0 FROM harvest_log WHERE run_id = ?", first) == [(1,)]
+    last = harvester.run("2026-04-02")["run_id"]
+    assert harvester.rows("SELECT count(*) FROM harvest_log WHERE run_id = ?", first) == [(0,)]
+    assert harvester.rows("SELECT count(*) FROM report_outbox WHERE run_id = ?", first) == [(0,)]
+    assert "LogPurged" in harvester.operations(last)
+    assert set(harvester.held()) == {"a.1.1"}
