@@ -1,0 +1,43 @@
+# make demo    harvest the sample sites: needs nothing but Python 3.11 or later
+# make test    run the tests; what needs a service that is not there is skipped, unless REQUIRE_SERVICES=1
+# make check   lint and type-check
+# make docs    write the files that are made from the code: docs/rules.md, sql/ddl/*.sql
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	if $$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+FOLDER ?=
+
+.PHONY: demo test check docs clean
+
+demo: $(VENV)/installed
+	$(BIN)/metaharvest demo $(if $(FOLDER),--folder $(FOLDER))
+
+test: $(VENV)/installed-dev
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/installed
+	$(BIN)/python -m metaharvest.rules > docs/rules.md
+	$(BIN)/python -m metaharvest.database.ddl sqlite > sql/ddl/sqlite.sql
+
+clean:
+	rm -rf $(VENV) build dist
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "metaharvest needs Python 3.11 or later with its venv module; none was found."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/installed: pyproject.toml $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@
