@@ -79,6 +79,26 @@ def test_references_may_name_an_id_or_the_package_id_with_blanks_around(number, 
 
 
 @every_version
+def test_a_comment_within_an_id_is_not_part_of_it(number):
+    named = "<!-- the owner -->creator<!-- one -->-1"
+    table = data_table(number, "<customUnit><!-- u -->perTree</customUnit>")
+    described = additional(number, UNIT_LIST.format("perTree"), f"<describes>{named}</describes>")
+    document = eml(number, f"<contact><references>{named}</references></contact>", table, after=described)
+
+    assert rules(number, document) == []
+
+
+@every_version
+def test_errors_are_shown_before_warnings_where_not_all_can_be_shown(number):
+    warnings = "".join(f"<references>nothing-{index}</references>" for index in range(150))
+    described = additional(number, "<x/>", "<describes>nowhere</describes>")
+    found = rules(number, eml(number, after=additional(number, f"<bib>{warnings}</bib>") + described))
+
+    assert found[0] == ("error", "eml.reference-unresolved")
+    assert found[-1] == ("warning", "findings.more")
+
+
+@every_version
 def test_an_element_with_references_may_have_no_id_of_its_own(number):
     document = eml(number, '<contact id="c"><references>creator-1</references></contact>')
     assert rules(number, document) == [("error", "eml.id-with-references")]
@@ -156,7 +176,9 @@ def test_an_annotation_of_additional_metadata_needs_describes_in_place_of_an_id(
     described = additional(number, annotation, "<describes>creator-1</describes>")
 
     assert rules(number, eml(number, after=described)) == []
-    assert rules(number, eml(number, after=additional(number, annotation))) == [("error", "eml.annotation-without-id")]
+    finding = only_finding(number, eml(number, after=additional(number, annotation)))
+    assert (finding.level, finding.rule) == (Level.ERROR, "eml.annotation-without-id")
+    assert "in a describes" in finding.remedy
 
 
 def test_all_findings_of_the_level_are_given_in_the_order_of_the_document():

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -185,6 +188,10 @@ BOMB = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "ha"}">' for n in 
         GOOD.replace(b"system=", b" ".join(b'a%d="1"' % n for n in range(100_000)) + b" system="),
         eml("2.2.0", "<keywordSet>" + '<keyword keywordType="nope">k</keyword>' * 100_000 + "</keywordSet>"),
         eml("2.2.0", "<contact><references>nothing</references></contact>" * 100_000),
+        eml("2.2.0", "<keywordSet>" + "<keyword a='' b='' c=''/>" * 400_000 + "</keywordSet>"),
+        eml("2.2.0", "<pubDate " + " ".join(f"a{n}=''" for n in range(300_000)) + ">2005</pubDate>"),
+        eml("2.0.1", after=f"<additionalMetadata>{'<x/>' * 1_000_000}</additionalMetadata>"),
+        eml("2.2.0", "<distribution><online><url>http://h:/[</url></online></distribution>" * 50_000),
         eml("2.2.0", '<contact id="creator-1"><organizationName>o</organizationName></contact>' * 50_000),
         b"<!--" * 300_000 + b"<!DOCTYPE",
         b"<?a?>" * 300_000 + b"<!DOCTYPE",
@@ -197,3 +204,25 @@ def test_hostile_documents_are_refused_in_bounded_time_with_a_bounded_number_of_
     assert not verdict.acceptable
     assert 1 <= len(verdict.findings) <= MAX_FINDINGS + 1
     assert time.monotonic() - start < 10
+
+
+def test_the_errors_of_a_hostile_document_take_little_memory():
+    """Measured in a process of its own, beyond what its tree takes."""
+    code = """
+import resource
+from lxml import etree
+from metaharvest.records import Level
+from metaharvest.settings import ValidationSettings
+from metaharvest.validation import Validator
+from support.eml_documents import eml, listed
+content = eml("2.2.0", "<keywordSet>" + "<keyword a='' b='' c=''/>" * 400_000 + "</keywordSet>")
+validator = Validator(ValidationSettings())
+validator.check(eml("2.2.0", "<foo/>"), listed("2.2.0"), Level.WARNING)
+tree = etree.fromstring(content)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+del tree
+assert not validator.check(content, listed("2.2.0"), Level.WARNING).acceptable
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, check=True)
+    assert int(done.stdout) < 150

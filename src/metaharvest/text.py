@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 import unicodedata
 
+_KEPT = "\n\t\u00ad\u200c\u200d"
 _USERINFO = re.compile(r"(?<=://)[^/?#]*@")
 
 
 def clean(text: str) -> str:
-    """`text` without control and formatting characters (each becomes U+FFFD); line breaks and tabs stay."""
+    """`text` without control and formatting characters (each becomes U+FFFD).
+
+    Line breaks and tabs stay, and the joiners and the soft hyphen that some languages are written with.
+    """
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(
-        c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else "\ufffd"
+        c if c in _KEPT or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else "\ufffd"
         for c in text.replace("\r\n", "\n")
     )
 

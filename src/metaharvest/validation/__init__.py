@@ -1,27 +1,21 @@
 """Says of a document's bytes whether it may go into the target, and if not, why, for the person who can mend it.
 
 The levels, in this order; the first that has an error decides, with all of its findings, and the warnings of earlier
-levels are kept: well-formed (`wellformed`), an EML root that agrees with the list (`identity`), schema-valid (libxml2's
-verdict, `explain`ed), EML-valid (`eml`) and the document that the list says it is (`identity`). Whether the document
-was fetched whole, and is no HTML page, is the fetching's business.
+levels are kept: well-formed (`wellformed`), an EML root that agrees with the list (`identity`), schema-valid
+(`against_schema`, `explain`ed), EML-valid (`eml`) and the document that the list says it is (`identity`). Whether the
+document was fetched whole, and is no HTML page, is the fetching's business.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any, cast
 
 from lxml import etree
 
 from metaharvest.records import Finding, Level, ListedDocument, Verdict, limited
 from metaharvest.settings import ValidationSettings
-from metaharvest.validation import catalogue, eml, explain, identity, places, wellformed
+from metaharvest.validation import against_schema, catalogue, eml, identity, places, turns, wellformed
 from metaharvest.validation.catalogue import VERSIONS, EmlVersion
-
-_is_very_wide = etree.XPath("boolean(//*[*[20000]])")
-_WIDE_BYTES = 80_000
-"""No smaller document can be very wide."""
 
 __all__ = ["VERSIONS", "Validator"]
 
@@ -38,7 +32,8 @@ class Validator:
         """The verdict on `content`, listed as `document`. `package_id_mismatch`: how grave a packageId that is not the
         docid is."""
         try:
-            root = wellformed.parse(content, self._own.parser)
+            with turns.parsing():
+                root = wellformed.parse(content, self._own.parser)
         except wellformed.NotReadable as error:
             return Verdict(limited(error.findings))
         version = identity.version_of(root)
@@ -47,23 +42,14 @@ class Validator:
                 return Verdict()
             return self._verdict([identity.not_eml(root, document.document_type)], content, root)
         warnings = identity.listed_type(root, version, document.document_type)
-        problems = self._against_schema(root, version, content)
-        if not problems:
-            problems = eml.problems(root) + identity.package_id(root, document, package_id_mismatch)
-        return self._verdict(warnings + problems, content, root)
-
-    def _against_schema(self, root: etree._Element, version: EmlVersion, content: bytes) -> list[places.Problem]:
         schema = self._own.schema(version)
-        if len(content) > _WIDE_BYTES and _is_very_wide(root):
-            problems = explain.without_places(content, schema)
-        elif schema.validate(root.getroottree()):
-            problems = []
-        else:
-            log = cast(Sequence[Any], schema.error_log)
-            problems = explain.problems(root, log, len(content), version, self._explainers)
+        with turns.parsing():
+            problems = against_schema.problems(root, content, schema, version, self._explainers)
         if version.is_ambiguous:
             problems += eml.additional_metadata(root)
-        return problems
+        if not any(problem.level is Level.ERROR for problem in problems):
+            problems += eml.problems(root) + identity.package_id(root, document, package_id_mismatch)
+        return self._verdict(warnings + problems, content, root)
 
     @staticmethod
     def _verdict(problems: list[places.Problem], content: bytes, root: etree._Element) -> Verdict:

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from lxml import etree
 
+from metaharvest.validation import turns
+
 if TYPE_CHECKING:
     import xmlschema
 
@@ -57,12 +59,16 @@ VERSIONS: dict[str, EmlVersion] = {
 
 
 def compile_schema(version: EmlVersion) -> etree.XMLSchema:
-    """libxml2's compiled schema of `version`; about 5 MB and 20 ms. For one thread at a time."""
+    """libxml2's compiled schema of `version`; about 5 MB and 20 ms. The schema is for one thread at a time.
+
+    Nothing else may be compiled or parsed meanwhile: see `turns`.
+    """
     parser = etree.XMLParser(no_network=True, resolve_entities=False)
     parser.resolvers.add(_LocalOnly())
     file = _file(version.package, version.path)
-    root = etree.fromstring(_source(version), parser, base_url=file.as_uri())
-    return etree.XMLSchema(root.getroottree())
+    with turns.compiling():
+        root = etree.fromstring(_source(version), parser, base_url=file.as_uri())
+        return etree.XMLSchema(root.getroottree())
 
 
 class Explainers:

@@ -18,7 +18,12 @@ from metaharvest.validation.places import Problem, xpath
 
 _NAMED = ("references", "annotation", "describes", "customUnit", "{*}unit")
 _MAX_NAMES_COMPARED = 2000
+_UNSHOWN = {level: Problem("findings.more", "There is more of the same kind.", "", None, level) for level in Level}
+_MAX_FOUND = 10_000
+"""Problems after which a document is looked through no further."""
+
 _identified = etree.XPath("//*[@id]")
+_text_of = etree.XPath("string()")
 
 
 def problems(root: etree._Element) -> list[Problem]:
@@ -30,7 +35,10 @@ def additional_metadata(root: etree._Element) -> list[Problem]:
     """What the mended schemas of EML 2.0.0 and 2.0.1 no longer say: `describes` first, then exactly one element."""
     found: list[Problem] = []
     for holder in root.iterchildren("additionalMetadata"):
-        for child in list(holder.iterchildren("*"))[:-1]:
+        last = next(holder.iterchildren("*", reversed=True), None)
+        for child in holder.iterchildren("*"):
+            if child is last or len(found) >= _MAX_FOUND:
+                break
             if child.tag != "describes":
                 found.append(
                     Problem(
@@ -41,7 +49,7 @@ def additional_metadata(root: etree._Element) -> list[Problem]:
                         child,
                     )
                 )
-            elif len(child):
+            elif next(child.iterchildren("*"), None) is not None:
                 found.append(
                     Problem(
                         "schema.unexpected-element",
@@ -58,11 +66,14 @@ class _Rules:
 
     def __init__(self, root: etree._Element) -> None:
         self.found: list[Problem] = []
+        self._counts = dict.fromkeys(Level, 0)
         self._root = root
         self._targets: dict[str, etree._Element] = {(root.get("packageId") or "").strip(): root}
-        self._unique_ids(cast(list[etree._Element], _identified(root)))
+        self._unique_ids(_with_ids(root))
         custom_units, units = [], []
         for element in root.iter(*_NAMED):
+            if len(self.found) >= _MAX_FOUND:
+                return
             if element.tag == "references":
                 self._references(element)
             elif element.tag == "annotation":
@@ -80,6 +91,8 @@ class _Rules:
         """Rule 2: every id once, and none that is the packageId."""
         seen = {self._root.get("packageId"): self._root}
         for element in identified:
+            if len(self.found) >= _MAX_FOUND:
+                return
             value = element.get("id") or ""
             self._targets.setdefault(value.strip(), element)
             first = seen.setdefault(value, element)
@@ -101,10 +114,11 @@ class _Rules:
 
     def _references(self, element: etree._Element) -> None:
         """Rules 3, 4 and 7, for a `references` element."""
-        looks_foreign = len(element) or not (element.text or "").strip()
+        named = _text(element)
+        looks_foreign = not named.strip() or next(element.iterchildren("*"), None) is not None
         if looks_foreign and _is_free(element):
             return
-        self._names_an_id(element, element.text, "references names")
+        self._names_an_id(element, named, "references names")
         parent = element.getparent()
         if parent is not None and parent.get("id") is not None:
             self._add(
@@ -127,15 +141,17 @@ class _Rules:
             self._add(
                 "eml.annotation-without-id",
                 f"{_local(parent)} has an annotation and no id, so nothing says what is annotated.",
-                'Give it an id, such as id="annotated-1".',
+                "Name the id of what is annotated in a describes of the additionalMetadata."
+                if _is_of_additional_metadata(element) or _is_of_additional_metadata(parent)
+                else 'Give it an id, such as id="annotated-1".',
                 parent,
                 _level(parent),
             )
 
     def _describes(self, element: etree._Element) -> None:
         """Rule 3, for the `describes` of an additionalMetadata."""
-        if _is_of_additional_metadata(element) and (element.text or "").strip() not in self._targets:
-            self._unresolved(element, element.text, "describes names")
+        if _is_of_additional_metadata(element) and _text(element).strip() not in self._targets:
+            self._unresolved(element, _text(element), "describes names")
 
     def _names_an_id(self, element: etree._Element, named: str | None, what: str) -> None:
         """Rule 3, and rule 7: the system of both is the same, or both have none."""
@@ -165,7 +181,9 @@ class _Rules:
         """Rule 6: each customUnit is defined, as a `unit` with that id in a `unitList`, in whatever namespace."""
         defined = {(unit.get("id") or "").strip(): unit for unit in units if _in_unit_list(unit)}
         for element in custom_units:
-            value = (element.text or "").strip()
+            if len(self.found) >= _MAX_FOUND:
+                return
+            value = _text(element).strip()
             if value in defined:
                 continue
             self._add(
@@ -190,7 +208,22 @@ class _Rules:
         return len(self.found) < MAX_FINDINGS
 
     def _add(self, rule: str, message: str, remedy: str, element: etree._Element, level: Level = Level.ERROR) -> None:
-        self.found.append(Problem(rule, message, remedy, element, level))
+        """Beyond what can be shown of a level, its problems are only counted; hostile documents have millions."""
+        self._counts[level] += 1
+        shown = self._counts[level] <= MAX_FINDINGS
+        self.found.append(Problem(rule, message, remedy, element, level) if shown else _UNSHOWN[level])
+
+
+def _with_ids(root: etree._Element) -> list[etree._Element]:
+    try:
+        return cast(list[etree._Element], _identified(root))
+    except etree.XPathError:  # beyond ten million elements
+        return [element for element in root.iter("*") if element.get("id") is not None]
+
+
+def _text(element: etree._Element) -> str:
+    """All of the element's text, comments within it left out."""
+    return (element.text or "") if not len(element) else str(_text_of(element))
 
 
 def _level(element: etree._Element) -> Level:

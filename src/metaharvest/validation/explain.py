@@ -6,19 +6,24 @@ large, or where it has nothing to say about a place that libxml2 complains of, l
 
 from __future__ import annotations
 
+import difflib
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 from lxml import etree
 
 from metaharvest.records import MAX_FINDINGS
 from metaharvest.rules import RULES
 from metaharvest.text import one_line
+from metaharvest.validation import lenient, schema_errors
 from metaharvest.validation.catalogue import EmlVersion, Explainers
 from metaharvest.validation.places import Problem
+
+logger = logging.getLogger(__name__)
 
 LARGE = 1_000_000
 """Bytes above which xmlschema, at 0.3 to 0.5 s per MB, is not asked."""
@@ -57,8 +62,8 @@ def problems(
     tree = root.getroottree()
     for number, entry in enumerate(log):
         if len(found) >= MAX_FINDINGS:
-            return found + [_UNSHOWN] * (len(log) - max(number, MAX_FINDINGS))
-        element = _element(tree, entry.path)
+            return found + [UNSHOWN] * (len(log) - max(number, MAX_FINDINGS))
+        element = element_at(tree, entry.path)
         is_content = entry.type_name == "SCHEMAV_ELEMENT_CONTENT"
         if element in places or (is_content and {element, element.getparent()} & (places | parents)):
             continue
@@ -66,23 +71,13 @@ def problems(
     return found
 
 
-def without_places(content: bytes, schema: etree.XMLSchema) -> list[Problem]:
-    """What libxml2 says while it reads the source once more, without places; empty where it is valid.
-
-    For documents with very many children in one element: there the path of each error takes lxml so long that many
-    errors would take hours.
-    """
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, schema=schema)
-    try:
-        etree.fromstring(content, parser)
-    except etree.XMLSyntaxError:
-        log = cast(Sequence[Any], parser.error_log)
-        shown = [_from_libxml2(entry, None) for entry in log[:MAX_FINDINGS]]
-        return shown + [_UNSHOWN] * (len(log) - len(shown))
-    return []
+def without_places(log: Sequence[Any]) -> list[Problem]:
+    """What libxml2 says, without places: for documents with so many errors that looking for each takes too long."""
+    return [_from_libxml2(entry, None) for entry in log[:MAX_FINDINGS]] + [UNSHOWN] * (len(log) - MAX_FINDINGS)
 
 
-_UNSHOWN = Problem("schema.other", "The document does not agree with the schema in another place.", "", None)
+UNSHOWN = Problem("schema.other", "The document does not agree with the schema in another place.", "", None)
+"""One of those that are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +101,22 @@ class _Fault:
         return one_line(self.value, 100)
 
 
+_GIVES_UP = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
+"""What xmlschema raises in place of an error of the document, for an xsi:type that does not exist, for instance."""
+
+
 def _explained(root: etree._Element, version: EmlVersion, explainers: Explainers) -> list[Problem]:
     import xmlschema
 
-    resource = xmlschema.XMLResource(root, allow="local")
+    found: list[Problem] = []
+    resource = xmlschema.XMLResource(root, allow="none")
     with explainers.lock:
         errors = explainers.schema(version).iter_errors(resource, use_location_hints=False)
-        found = (problem for error in errors if (problem := _problem(error)) is not None)
-        return _once(list(islice(found, MAX_FINDINGS)))
+        try:
+            found.extend(islice((p for error in errors if (p := _problem(error)) is not None), MAX_FINDINGS))
+        except _GIVES_UP as error:
+            logger.info("xmlschema could not explain all of a document, libxml2 is used: %s", one_line(str(error)))
+        return _once(found)
 
 
 def _once(found: list[Problem]) -> list[Problem]:
@@ -157,18 +160,12 @@ def _children(error: Any) -> Problem:
     name = _name(child)
     order = list(dict.fromkeys(_local(particle.name) for particle in error.validator.iter_elements() if particle.name))
     if name in order and etree.QName(child).namespace:
-        return Problem(
-            "schema.unexpected-element",
-            f"{name} is in the namespace {one_line(etree.QName(child).namespace or '', 200)}; it should be in none.",
-            'Give the root element a prefix, <eml:eml xmlns:eml="…">, in place of xmlns="…"; '
-            "what is inside it has no prefix and no namespace.",
-            child,
-        )
+        return _in_a_namespace(child)
     if name not in order:
         return Problem(
             "schema.unexpected-element",
             f"{name} is not known inside {_name(parent)} at this place.",
-            f"Remove it, or check its spelling. {_allowed(order, parent)}",
+            f"{_meant(name, order)} {_allowed(order, parent)}",
             child,
         )
     later = _first_later_sibling(child, order)
@@ -196,6 +193,25 @@ def _children(error: Any) -> Problem:
     )
 
 
+def _in_a_namespace(child: etree._Element) -> Problem:
+    name, namespace = _name(child), one_line(etree.QName(child).namespace or "", 200)
+    remedy = (
+        'Give the root element a prefix, <eml:eml xmlns:eml="…">, in place of xmlns="…"; '
+        "what is inside it has no prefix and no namespace."
+    )
+    if child.prefix:
+        remedy = f"Remove the prefix, in the end tag too: <{name}> in place of <{one_line(child.prefix, 100)}:{name}>."
+    message = f"{name} is in the namespace {namespace}; it should be in none."
+    return Problem("schema.unexpected-element", message, remedy, child)
+
+
+def _meant(name: str, order: list[str]) -> str:
+    """What to do about an unknown name: the known one that it resembles."""
+    lower = {known.lower(): known for known in order}
+    close = difflib.get_close_matches(name.lower(), lower, 1, 0.8)
+    return f"Did you mean {lower[close[0]]}?" if close else "Remove it, or check its spelling."
+
+
 def _incomplete(parent: etree._Element, expected: list[str]) -> Problem:
     if not expected:
         return Problem(
@@ -204,10 +220,11 @@ def _incomplete(parent: etree._Element, expected: list[str]) -> Problem:
             "Add what is missing, or remove the whole element if it says nothing.",
             parent,
         )
+    otherwise = "" if parent.getparent() is None else f", or remove {_name(parent)} if it is not needed"
     return Problem(
         "schema.missing-element",
         f"{_name(parent)} is not complete: {_any_of(expected)} is missing.",
-        f"Add {_any_of(expected)} at its end, or remove {_name(parent)} if it is not needed.",
+        f"Add {_any_of(expected)} at its end{otherwise}.",
         parent,
     )
 
@@ -264,8 +281,11 @@ def _text_not_allowed(element: etree._Element) -> Problem:
     )
 
 
-def _value(fault: _Fault) -> Problem:
-    """A value of the wrong kind: empty, not a date, not a number, out of range, and so on."""
+def _value(fault: _Fault) -> Problem | None:
+    """A value of the wrong kind: empty, not a date, not a number, out of range, and so on; None for a URL that is
+    right by the standard."""
+    if fault.value.strip() and "anyURI" in _builtins(fault.validator) and lenient.is_url(fault.value):
+        return None
     rule, message, remedy = _of_kind(fault)
     return Problem(rule, f"{fault.what} {message}", remedy, fault.element)
 
@@ -291,7 +311,7 @@ def _of_kind(fault: _Fault) -> tuple[str, str, str]:
     if "boolean" in kinds:
         return "schema.bad-value", f"is '{shown}', which is neither true nor false.", "Write true or false."
     if "anyURI" in kinds:
-        remedy = "Write a whole URL, such as https://example.org/data.csv"
+        remedy = RULES["schema.bad-url"].remedy
         return "schema.bad-url", f"is '{shown}', which is not a URL.", remedy
     rule = "schema.bad-value" if reason.startswith(("value ", "invalid value")) else "schema.other"
     message = f"does not agree with the schema: {one_line(reason)}."
@@ -314,29 +334,12 @@ def _builtins(validator: Any) -> set[str]:
     return names
 
 
-_LIBXML2_RULES = (
-    (r"This element is not expected", "schema.unexpected-element"),
-    (r"Missing child element", "schema.missing-element"),
-    (r"facet 'enumeration'", "schema.not-in-list"),
-    (r"is required but missing", "schema.missing-attribute"),
-    (r"attribute '[^']+' is not allowed", "schema.unexpected-attribute"),
-    (r"Character content", "schema.unexpected-text"),
-    (r"facet 'm(?:ax|in)(?:In|Ex)clusive'", "schema.out-of-range"),
-    (r"facet 'minLength'", "schema.empty-text"),
-    (r"'xs:(?:date|gYear|time|dateTime)'|yearDate'", "schema.bad-date"),
-    (r"'xs:(?:decimal|float|double|integer|int|long|unsigned\w+)'", "schema.bad-number"),
-    (r"'xs:anyURI'", "schema.bad-url"),
-    (r"is not a valid value", "schema.bad-value"),
-)
-
-
 def _from_libxml2(entry: Any, element: etree._Element | None) -> Problem:
-    message = one_line(re.sub(r"\{[^{}\s]*\}(?=\w)", "", str(entry.message)), 500)
-    rule = next((rule for pattern, rule in _LIBXML2_RULES if re.search(pattern, message)), "schema.other")
-    return Problem(rule, message, RULES[rule].remedy, element)
+    rule, message, remedy = schema_errors.in_plain_words(str(entry.message))
+    return Problem(rule, message, remedy, element)
 
 
-def _element(tree: etree._ElementTree, path: str | None) -> etree._Element:
+def element_at(tree: etree._ElementTree, path: str | None) -> etree._Element:
     """The element that libxml2's path leads to, or the nearest one above it that can be found."""
     root = tree.getroot()
     if not path:
@@ -352,11 +355,6 @@ def _element(tree: etree._ElementTree, path: str | None) -> etree._Element:
 def _by_name(match: re.Match[str]) -> str:
     """A prefixed step as one that needs no prefix to be declared: positions then count among elements of that name."""
     return f"*[name() = '{match[0]}']"
-
-
-def _family(element: etree._Element) -> set[etree._Element | None]:
-    parent = element.getparent()
-    return {element, parent, *(parent if parent is not None else ())}
 
 
 def _name(element: etree._Element | None) -> str:

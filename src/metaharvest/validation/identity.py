@@ -43,14 +43,15 @@ def _right_root(local: str, namespace: str) -> str:
     number = _NUMBER.search(namespace)
     numbers = {version.number: version.namespace for version in VERSIONS.values()}
     if number and number[1] in numbers:
-        return f"The namespace of EML {number[1]} is spelt {numbers[number[1]]}"
+        return f'The namespace of EML {number[1]} is another: write xmlns:eml="{numbers[number[1]]}".'
     if number:
-        return f"EML {number[1]} is not known; known are {', '.join(numbers)}. The newest is {_NEWEST.namespace}"
+        known = f"EML {number[1]} is not known here; the newest known version is {_NEWEST.number}."
+        return f'{known} Its documents have xmlns:eml="{_NEWEST.namespace}" in their root element.'
     close = difflib.get_close_matches(namespace[:200], VERSIONS, 1, 0.8)
     if close:
         return f"Did you mean the namespace {close[0]}?"
     if local == "eml":
-        return f'Declare the namespace in the root element: <eml:eml xmlns:eml="{_NEWEST.namespace}" …>'
+        return f'Declare the namespace in the root element: <eml:eml xmlns:eml="{_NEWEST.namespace}" …>.'
     return "Check that the URL leads to the EML document itself."
 
 

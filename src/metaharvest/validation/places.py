@@ -68,13 +68,15 @@ def findings(problems: Sequence[Problem], content: bytes, root: etree._Element) 
 
 
 def in_document_order(problems: Sequence[Problem], root: etree._Element) -> list[Problem]:
-    """The problems as their elements follow one another; those without one last."""
+    """The problems as their elements follow one another, those without one last; where not all of them can be shown,
+    errors come before warnings."""
     wanted = {problem.element for problem in problems if problem.element is not None}
     order: dict[etree._Element | None, int] = {}
     for element in root.iter("*"):
         if element in wanted:
             order[element] = len(order)
-    return sorted(problems, key=lambda problem: order.get(problem.element, len(order)))
+    is_whole = len(problems) <= MAX_FINDINGS
+    return sorted(problems, key=lambda p: (not is_whole and p.level is Level.WARNING, order.get(p.element, len(order))))
 
 
 def xpath(element: etree._Element) -> str:
@@ -126,6 +128,8 @@ def _starts(source: bytes, wanted: set[int]) -> list[tuple[int, int, int, int]]:
         if count in wanted:
             found.append((count, parser.CurrentLineNumber, parser.CurrentColumnNumber + 1, parser.CurrentByteIndex))
         count += 1
+        if len(found) == len(wanted):
+            parser.StartElementHandler = None
 
     parser.ordered_attributes = True
     parser.StartElementHandler = start
