@@ -1,6 +1,7 @@
 # make demo    harvest the sample sites: needs nothing but Python 3.11 or later
 # make test    run the tests; what needs a service that is not there is skipped, unless REQUIRE_SERVICES=1
 # make check   lint and type-check
+# make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; needs nginx-light, curl, libxml2-utils
 # make docs    write the files that are made from the code: docs/rules.md, sql/ddl/*.sql
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -9,7 +10,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 FOLDER ?=
 
-.PHONY: demo test check docs clean
+.PHONY: demo test check bench docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/metaharvest demo $(if $(FOLDER),--folder $(FOLDER))
@@ -22,9 +23,13 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+bench: $(VENV)/installed
+	$(BIN)/python -m benchmarks $(ARGS)
+
 docs: $(VENV)/installed
 	$(BIN)/python -m metaharvest.rules > docs/rules.md
-	$(BIN)/python -m metaharvest.database.ddl sqlite > sql/ddl/sqlite.sql
+	for database in sqlite postgresql mariadb; do \
+		$(BIN)/python -m metaharvest.database.ddl $$database > sql/ddl/$$database.sql || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist

@@ -5,14 +5,29 @@ from pathlib import Path
 
 import pytest
 
+from support.databases import KINDS, Servers, TestDatabase
 from support.harvester import Harvester
 from support.http_server import HttpServer
 
 
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """The database servers of this test session."""
+    made = Servers()
+    yield made
+    made.drop()
+
+
+@pytest.fixture(params=KINDS)
+def database(request: pytest.FixtureRequest, servers: Servers) -> TestDatabase:
+    """An empty database with all tables: SQLite, PostgreSQL, MariaDB in turn."""
+    return servers.test_database(request.param)
+
+
 @pytest.fixture
-def harvester(tmp_path: Path) -> Iterator[Harvester]:
+def harvester(tmp_path: Path, database: TestDatabase) -> Iterator[Harvester]:
     """An installation of its own: settings, an empty database, a Maildir."""
-    installed = Harvester(tmp_path)
+    installed = Harvester(tmp_path, database=database.url)
     yield installed
     installed.close()
 

@@ -5,12 +5,12 @@ CREATE TABLE document_revision (
 	document_id VARCHAR(800) NOT NULL, 
 	revision BIGINT NOT NULL, 
 	document_type TEXT NOT NULL, 
-	content BLOB NOT NULL, 
 	size BIGINT NOT NULL, 
 	sha256 VARCHAR(64) NOT NULL, 
 	source_url TEXT NOT NULL, 
 	site_schedule_id INTEGER, 
 	inserted_at DATETIME NOT NULL, 
+	content BLOB NOT NULL, 
 	CONSTRAINT uq_document_revision UNIQUE (document_id, revision)
 );
 
@@ -32,9 +32,7 @@ CREATE TABLE harvest_document (
 	CONSTRAINT uq_harvest_document UNIQUE (site_schedule_id, document_id, revision)
 );
 
-CREATE INDEX ix_harvest_document_pending ON harvest_document (pending_run);
-
-CREATE INDEX ix_harvest_document_retry ON harvest_document (site_schedule_id, next_attempt);
+CREATE INDEX ix_harvest_document_retry ON harvest_document (next_attempt, site_schedule_id);
 
 CREATE TABLE harvest_operation (
 	harvest_operation_code VARCHAR(64) NOT NULL, 
@@ -106,6 +104,8 @@ CREATE TABLE harvest_site_run (
 
 CREATE INDEX ix_harvest_site_run_run_id ON harvest_site_run (run_id);
 
+CREATE INDEX ix_harvest_site_run_site_name ON harvest_site_run (site_name);
+
 CREATE INDEX ix_harvest_site_run_site_schedule_id ON harvest_site_run (site_schedule_id);
 
 CREATE INDEX ix_harvest_site_run_status ON harvest_site_run (status);
@@ -134,7 +134,7 @@ CREATE TABLE harvest_log (
 
 CREATE INDEX ix_harvest_log_harvest_date ON harvest_log (harvest_date);
 
-CREATE INDEX ix_harvest_log_run_id ON harvest_log (run_id);
+CREATE INDEX ix_harvest_log_run ON harvest_log (run_id, site_run_id);
 
 CREATE INDEX ix_harvest_log_site_run_document ON harvest_log (site_run_id, document_id);
 
@@ -154,6 +154,8 @@ CREATE TABLE report_outbox (
 );
 
 CREATE INDEX ix_report_outbox_run_id ON report_outbox (run_id);
+
+CREATE INDEX ix_report_outbox_site_run_id ON report_outbox (site_run_id);
 
 CREATE TABLE harvest_detail_log (
 	detail_log_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 

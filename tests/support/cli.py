@@ -13,7 +13,10 @@ from typing import Any
 from click.testing import CliRunner
 
 from metaharvest.cli import cli
+from metaharvest.database.engine import open_database
 from metaharvest.samples import SampleNetwork
+from metaharvest.settings import load
+from support.harvester import rows_of
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,15 @@ def process(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
         timeout=60,
         check=False,
     )
+
+
+def in_database(folder: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    """What the database of this installation answers to SQL with a `?` for each value; changes are committed."""
+    engine = open_database(load(folder / "metaharvest.toml"))
+    try:
+        return rows_of(engine, sql, *values)
+    finally:
+        engine.dispose()
 
 
 def harvested(folder: Path) -> None:

@@ -6,15 +6,18 @@ import contextlib
 import io
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy import Engine, text
 
 from metaharvest.cli import main
 from metaharvest.database.engine import open_database, upgrade, writers
@@ -58,12 +61,12 @@ class Said:
 
 
 class Harvester:
-    """One installation."""
+    """One installation. `database` is the URL of an empty database; without one it is a SQLite file in the folder."""
 
-    def __init__(self, folder: Path, settings: str = SETTINGS) -> None:
+    def __init__(self, folder: Path, settings: str = SETTINGS, database: str = "") -> None:
         self.folder = folder
         self.config = folder / "metaharvest.toml"
-        self.config.write_text(settings, encoding="utf-8")
+        self.config.write_text(settings + settings_for(database), encoding="utf-8")
         self.engine = open_database(load(self.config, {}))
         upgrade(self.engine)
 
@@ -77,13 +80,18 @@ class Harvester:
 
     def __call__(self, *arguments: str) -> Said:
         """Run a command in this process."""
-        out, err, code = io.StringIO(), io.StringIO(), 0
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        out, err, code = io.BytesIO(), io.BytesIO(), 0
+        with (
+            io.TextIOWrapper(out, "utf-8", write_through=True) as stdout,
+            io.TextIOWrapper(err, "utf-8", write_through=True) as stderr,
+            contextlib.redirect_stdout(stdout),
+            contextlib.redirect_stderr(stderr),
+        ):
             try:
                 main(["--config", str(self.config), *arguments])
             except SystemExit as ended:
                 code = int(ended.code or 0)
-        return Said(code, out.getvalue(), err.getvalue())
+            return Said(code, out.getvalue().decode(), err.getvalue().decode())
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command in a process of its own."""
@@ -102,19 +110,16 @@ class Harvester:
         return {**json.loads(said.out), "exit_code": said.code}
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """What the database says."""
-        with contextlib.closing(sqlite3.connect(self.folder / "metaharvest.db")) as connection:
-            rows = connection.execute(sql, values).fetchall()
-            connection.commit()
-            return rows
+        """What the database says: see `rows_of`."""
+        return rows_of(self.engine, sql, *values)
 
     def outcomes(self, run_id: int) -> dict[str, str]:
         """docid -> outcome, as the log of a run has it."""
         sql = (
-            "SELECT document_id || '.' || revision, outcome FROM harvest_log "
+            "SELECT document_id, revision, outcome FROM harvest_log "
             "WHERE run_id = ? AND outcome IS NOT NULL ORDER BY harvest_log_id"
         )
-        return dict(self.rows(sql, run_id))
+        return {f"{document_id}.{revision}": outcome for document_id, revision, outcome in self.rows(sql, run_id)}
 
     def findings(self, run_id: int) -> list[tuple[str | None, str, str]]:
         """(document id, level, rule) of every detail row of a run."""
@@ -126,13 +131,16 @@ class Harvester:
 
     def operations(self, run_id: int, site: str | None = None) -> list[str]:
         """The operation codes that a run logged, of one site or of none."""
-        where = "site_run_id IN (SELECT site_run_id FROM harvest_site_run WHERE site_name = ?)" if site else "? IS NULL"
-        sql = f"SELECT harvest_operation_code FROM harvest_log WHERE run_id = ? AND {where} ORDER BY harvest_log_id"
-        return [code for (code,) in self.rows(sql, run_id, site)]
+        where, names = "", ()
+        if site:
+            where, names = "AND site_run_id IN (SELECT site_run_id FROM harvest_site_run WHERE site_name = ?)", (site,)
+        sql = f"SELECT harvest_operation_code FROM harvest_log WHERE run_id = ? {where} ORDER BY harvest_log_id"
+        return [code for (code,) in self.rows(sql, run_id, *names)]
 
     def held(self) -> dict[str, bytes]:
         """docid -> bytes, as the embedded target has them."""
-        return dict(self.rows("SELECT document_id || '.' || revision, content FROM document_revision"))
+        rows = self.rows("SELECT document_id, revision, content FROM document_revision")
+        return {f"{document_id}.{revision}": content for document_id, revision, content in rows}
 
     def mails(self) -> list[EmailMessage]:
         """The mails in the Maildir, in no order."""
@@ -142,6 +150,31 @@ class Harvester:
     def subjects(self) -> list[str]:
         """Their subjects, sorted."""
         return sorted(mail["Subject"] for mail in self.mails())
+
+
+def settings_for(database: str) -> str:
+    """The section of a settings file that names this database; nothing for the default."""
+    return f'[database]\nurl = "{database}"\n' if database else ""
+
+
+def rows_of(engine: Engine, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    """What a database answers to SQL with a `?` for each value, in the same types whichever database it is.
+
+    Dates and timestamps as ISO text, whole numbers as int; what is changed is committed.
+    """
+    parts = sql.split("?")
+    named = "".join(f"{part}:v{number}" for number, part in enumerate(parts[:-1])) + parts[-1]
+    with writers(engine).begin() as session:
+        result = session.execute(text(named), {f"v{number}": value for number, value in enumerate(values)})
+        return [tuple(map(_plain, row)) for row in result] if result.returns_rows else []  # type: ignore[attr-defined]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat(" ")
+    if isinstance(value, date):
+        return value.isoformat()
+    return int(value) if isinstance(value, Decimal) else value
 
 
 def eml(docid: str, title: str = "A title") -> bytes:

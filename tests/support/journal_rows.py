@@ -5,16 +5,15 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.orm import Session
 
+from metaharvest.database.engine import create_tables, open_url, upgrade
 from metaharvest.database.models import (
     OPERATIONS,
-    Base,
     HarvestDetailLog,
     HarvestDocument,
     HarvestLog,
-    HarvestOperation,
     HarvestRun,
     HarvestSiteRun,
     HarvestSiteSchedule,
@@ -36,16 +35,14 @@ OPERATION_OF = {
 }
 
 
-def new_database(url: str = "sqlite://") -> Engine:
-    """An empty database with all tables."""
-    engine = create_engine(url)
-    Base.metadata.create_all(engine)
-    with Session(engine) as session:
-        session.add_all(
-            HarvestOperation(harvest_operation_code=code, explanation=text, level=level)
-            for code, (level, text) in OPERATIONS.items()
-        )
-        session.commit()
+def new_database(url: str = "") -> Engine:
+    """An engine for an empty database with all tables: that at the URL, or one in memory."""
+    if url:
+        engine = open_url(make_url(url))
+        upgrade(engine)
+        return engine
+    engine = create_engine("sqlite://")
+    create_tables(engine)
     return engine
 
 

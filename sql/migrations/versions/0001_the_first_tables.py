@@ -11,11 +11,17 @@ TEXT = sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
 BYTES = sa.LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
 KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 TIMESTAMP = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
+DOUBLE = sa.Float(precision=53).with_variant(mysql.DOUBLE(asdecimal=False), "mysql", "mariadb")
 IDENTIFIER = (
     sa.String(800)
     .with_variant(sa.String(800, collation="C"), "postgresql")
     .with_variant(mysql.VARCHAR(800, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
 )
+MYSQL = {
+    f"{dialect}_{option}": value
+    for dialect in ("mysql", "mariadb")
+    for option, value in (("engine", "InnoDB"), ("charset", "utf8mb4"), ("collate", "utf8mb4_bin"))
+}
 
 
 def upgrade() -> None:
@@ -25,15 +31,16 @@ def upgrade() -> None:
         sa.Column("document_id", IDENTIFIER, nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("document_type", TEXT, nullable=False),
-        sa.Column("content", BYTES, nullable=False),
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("sha256", sa.String(length=64), nullable=False),
         sa.Column("source_url", TEXT, nullable=False),
         sa.Column("site_schedule_id", KEY, nullable=True),
         sa.Column("inserted_at", TIMESTAMP, nullable=False),
+        sa.Column("content", BYTES, nullable=False),
         sa.PrimaryKeyConstraint("document_revision_id", name=op.f("pk_document_revision")),
         sa.UniqueConstraint("document_id", "revision", name="uq_document_revision"),
         sqlite_autoincrement=True,
+        **MYSQL,
     )
     op.create_table(
         "harvest_document",
@@ -54,6 +61,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("harvest_document_id", name=op.f("pk_harvest_document")),
         sa.UniqueConstraint("site_schedule_id", "document_id", "revision", name="uq_harvest_document"),
         sqlite_autoincrement=True,
+        **MYSQL,
     )
     op.create_index("ix_harvest_document_pending", "harvest_document", ["pending_run"], unique=False)
     op.create_index("ix_harvest_document_retry", "harvest_document", ["site_schedule_id", "next_attempt"], unique=False)
@@ -64,6 +72,7 @@ def upgrade() -> None:
         sa.Column("explanation", sa.String(length=255), nullable=False),
         sa.Column("level", sa.String(length=16), nullable=False),
         sa.PrimaryKeyConstraint("harvest_operation_code", name=op.f("pk_harvest_operation")),
+        **MYSQL,
     )
     op.create_table(
         "harvest_run",
@@ -77,6 +86,7 @@ def upgrade() -> None:
         sa.Column("heartbeat_at", TIMESTAMP, nullable=False),
         sa.PrimaryKeyConstraint("run_id", name=op.f("pk_harvest_run")),
         sqlite_autoincrement=True,
+        **MYSQL,
     )
     op.create_index("ix_harvest_run_status", "harvest_run", ["status"], unique=False)
 
@@ -95,7 +105,7 @@ def upgrade() -> None:
         sa.Column("day_of_month", sa.Integer(), nullable=True),
         sa.Column("contact_email", TEXT, nullable=True),
         sa.Column("notify", sa.String(length=16), server_default="always", nullable=False),
-        sa.Column("enabled", sa.Boolean(), server_default=sa.text("1"), nullable=False),
+        sa.Column("enabled", sa.Boolean(), server_default=sa.true(), nullable=False),
         sa.Column("options", TEXT, nullable=True),
         sa.Column("list_etag", TEXT, nullable=True),
         sa.Column("list_last_modified", sa.String(length=100), nullable=True),
@@ -103,6 +113,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("site_schedule_id", name=op.f("pk_harvest_site_schedule")),
         sa.UniqueConstraint("name", name=op.f("uq_harvest_site_schedule_name")),
         sqlite_autoincrement=True,
+        **MYSQL,
     )
     op.create_table(
         "harvest_site_run",
@@ -131,6 +142,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["run_id"], ["harvest_run.run_id"], name=op.f("fk_harvest_site_run_run_id")),
         sa.PrimaryKeyConstraint("site_run_id", name=op.f("pk_harvest_site_run")),
         sqlite_autoincrement=True,
+        **MYSQL,
     )
     op.create_index("ix_harvest_site_run_run_id", "harvest_site_run", ["run_id"], unique=False)
     op.create_index("ix_harvest_site_run_site_schedule_id", "harvest_site_run", ["site_schedule_id"], unique=False)
@@ -152,7 +164,7 @@ def upgrade() -> None:
         sa.Column("document_url", TEXT, nullable=True),
         sa.Column("outcome", sa.String(length=16), nullable=True),
         sa.Column("target_revision", sa.BigInteger(), nullable=True),
-        sa.Column("seconds", sa.Float(precision=53), nullable=True),
+        sa.Column("seconds", DOUBLE, nullable=True),
         sa.Column("size", sa.BigInteger(), nullable=True),
         sa.ForeignKeyConstraint(
             ["harvest_operation_code"],
@@ -165,6 +177,7 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("harvest_log_id", name=op.f("pk_harvest_log")),
         sqlite_autoincrement=True,
+        **MYSQL,
     )
     op.create_index("ix_harvest_log_harvest_date", "harvest_log", ["harvest_date"], unique=False)
     op.create_index("ix_harvest_log_run_id", "harvest_log", ["run_id"], unique=False)
@@ -188,6 +201,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("report_id", name=op.f("pk_report_outbox")),
         sa.UniqueConstraint("idempotency_key", name=op.f("uq_report_outbox_idempotency_key")),
         sqlite_autoincrement=True,
+        **MYSQL,
     )
     op.create_index("ix_report_outbox_run_id", "report_outbox", ["run_id"], unique=False)
 
@@ -214,6 +228,7 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("detail_log_id", name=op.f("pk_harvest_detail_log")),
         sqlite_autoincrement=True,
+        **MYSQL,
     )
     op.create_index("ix_harvest_detail_log_harvest_log_id", "harvest_detail_log", ["harvest_log_id"], unique=False)
 
@@ -230,6 +245,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("delivery_id", name=op.f("pk_report_delivery")),
         sa.UniqueConstraint("report_id", "recipient", name="uq_report_delivery"),
         sqlite_autoincrement=True,
+        **MYSQL,
     )
     op.create_index("ix_report_delivery_status", "report_delivery", ["status"], unique=False)
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Connection, Engine, func, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.cli.doctor_settings import Check, ok, problem, warning
+from metaharvest.database import dialects
 from metaharvest.database.engine import (
     database_errors,
     open_database,
@@ -44,6 +45,8 @@ def checks(settings: Settings, now: datetime) -> Iterator[Check]:
     try:
         require_current(engine)
         yield from _database(engine)
+        with database_errors(engine), engine.connect() as connection:
+            yield from _server(connection, settings.http.max_document_bytes)
         with database_errors(engine), readers(engine)() as session:
             yield from _runs(session, engine, now)
             yield _target(session)
@@ -64,6 +67,23 @@ def _database(engine: Engine) -> Iterator[Check]:
     folder = Path(engine.url.database or "").parent
     if engine.dialect.name == "sqlite" and not os.access(folder, os.W_OK):
         yield problem("run lock", f"The folder {folder} cannot be written, so no run can take its lock.")
+
+
+def _server(connection: Connection, largest_document: int) -> Iterator[Check]:
+    """Whether the server can hold what documents have: every character, and as many bytes as they may have."""
+    wrong = dialects.wrong_encoding(connection)
+    if wrong:
+        yield problem("database server", wrong)
+    packet = dialects.largest_packet(connection)
+    if packet is not None and packet < dialects.packet_for(largest_document):
+        yield warning(
+            "database server",
+            f"max_allowed_packet is {packet:,} bytes there: documents of more than {dialects.room_in(packet):,} bytes "
+            f"are refused, though max_document_bytes in [http] allows {largest_document:,}. Set max_allowed_packet "
+            f"to {dialects.packet_for(largest_document)} in the server's configuration, or lower max_document_bytes.",
+        )
+    elif not wrong:
+        yield ok("database server", f"{dialects.server_version(connection)}.")
 
 
 def _runs(session: Session, engine: Engine, now: datetime) -> Iterator[Check]:

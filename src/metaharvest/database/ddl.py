@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Any
 
-from sqlalchemy.engine import create_mock_engine
+from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from metaharvest.database.models import OPERATIONS, Base
 
-_URLS = {"sqlite": "sqlite://"}
+_DIALECTS: dict[str, Any] = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect, "mariadb": mysql.dialect}
 
 
 def ddl(database: str) -> str:
     """Every table, index and operation code of metaharvest as SQL for `database`."""
-    dialect = create_mock_engine(_URLS[database], lambda *_: None).dialect
+    dialect = _DIALECTS[database]()
     statements = [
         f"-- The tables of metaharvest on {database}, for reading: `metaharvest init` creates and upgrades them.\n",
         *(str(statement.compile(dialect=dialect)).strip() + ";\n" for statement in _statements()),

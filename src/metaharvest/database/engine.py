@@ -1,6 +1,6 @@
-"""Opens the database, creates and upgrades its tables, takes the run lock.
+"""Opens the database, creates and upgrades its tables, holds the run lock.
 
-What differs between databases in how they are opened and locked is here and nowhere else.
+How SQLite, PostgreSQL and MariaDB/MySQL differ in being opened and locked is `metaharvest.database.dialects`' affair.
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy import URL, Connection, Engine, create_engine, insert, inspect, make_url, select, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, TimeoutError
 from sqlalchemy.orm import Session, sessionmaker
 
+from metaharvest.database import dialects
 from metaharvest.database.models import OPERATIONS, Base, HarvestOperation, HarvestRun
-from metaharvest.errors import DatabaseUnavailable, LockHeld, SchemaMismatch, SettingsError
+from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, SchemaMismatch, SettingsError
 from metaharvest.resources import data_folder
 from metaharvest.settings import Settings, resolve_secret
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import shown_url
 
-SCHEMA_VERSION = "0001"
+SCHEMA_VERSION = "0002"
 """The newest migration in sql/migrations; the database must be at it."""
 
 Sessions = sessionmaker[Session]
@@ -33,7 +33,7 @@ def database_url(settings: Settings) -> URL:
     except ArgumentError as error:
         raise SettingsError(
             f"[database] url = '{shown_url(settings.database.url)}' is not a database URL; "
-            "write it like sqlite:///metaharvest.db or postgresql+psycopg://user@host/name."
+            "write it like sqlite:///metaharvest.db, postgresql+psycopg://user@host/name or mysql+pymysql://user@host/name."
         ) from error
     if url.get_backend_name() == "sqlite":
         if not url.database or url.database == ":memory:":
@@ -51,14 +51,10 @@ def open_database(settings: Settings) -> Engine:
 def open_url(url: URL) -> Engine:
     """An engine for `url`, with what each database needs to behave alike."""
     try:
-        engine = create_engine(url, pool_pre_ping=url.get_backend_name() != "sqlite")
+        engine = create_engine(url, **dialects.engine_options(url))
     except (NoSuchModuleError, ModuleNotFoundError) as error:
-        raise SettingsError(
-            f"[database] url = '{url.render_as_string()}': its driver is not installed ({one_line(str(error))})."
-        ) from error
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _prepare_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
+        raise SettingsError(dialects.missing_driver(url)) from error
+    dialects.prepare(engine)
     return engine
 
 
@@ -83,7 +79,9 @@ def upgrade(engine: Engine) -> None:
     with database_errors(engine):
         if engine.dialect.name == "sqlite" and engine.url.database:
             Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
-        with engine.execution_options(sqlite_begin="BEGIN IMMEDIATE").begin() as connection:
+        writing = engine.execution_options(sqlite_begin="BEGIN IMMEDIATE")
+        with dialects.upgrade_lock(engine), writing.begin() as connection:
+            _require_encoding(connection)
             config.attributes["connection"] = connection
             try:
                 command.upgrade(config, "head")
@@ -140,34 +138,26 @@ def database_errors(engine: Engine) -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise
-    except (DBAPIError, OSError) as error:
-        reason = getattr(error, "orig", None) or error
+    except (DBAPIError, TimeoutError, OSError) as error:
         raise DatabaseUnavailable(
-            f"The database {shown(engine)} cannot be used: {one_line(str(reason))}. "
+            f"The database {shown(engine)} cannot be used: {dialects.reason_of(error)}. "
             "Check that it is there and that this user may write to it; `metaharvest doctor` tells more."
         ) from error
 
 
 @contextmanager
-def run_lock(engine: Engine) -> Iterator[None]:
+def run_lock(engine: Engine) -> Iterator[dialects.HeldLock]:
     """Hold the lock that only one run at a time can have; it goes with the process, however that ends.
 
-    Raises LockHeld at once where another process has it.
+    On a server it hangs on a connection of its own: whoever writes under the lock asks `still_held()` before a commit.
+    Raises LockHeld where another process has it, DatabaseUnavailable.
     """
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(f"{engine.url.database}.lock", timeout=0)
+    with database_errors(engine):
+        lock = dialects.take_lock(engine)
+    if lock is None:
+        raise LockHeld(f"Another run is under way on {shown(engine)}{_holder(engine)}.")
     try:
-        lock.acquire()
-    except Timeout as error:
-        raise LockHeld(f"Another run is under way on {shown(engine)}{_holder(engine)}.") from error
-    except OSError as error:
-        raise DatabaseUnavailable(
-            f"The lock file {lock.lock_file} cannot be written: {error.strerror}. "
-            "Let this user write to the folder of the database."
-        ) from error
-    try:
-        yield
+        yield lock
     finally:
         lock.release()
 
@@ -175,8 +165,12 @@ def run_lock(engine: Engine) -> Iterator[None]:
 def _holder(engine: Engine) -> str:
     """Who holds the lock, and since when, as far as the database says."""
     statement = select(HarvestRun).where(HarvestRun.status == "running").order_by(HarvestRun.run_id.desc()).limit(1)
-    with database_errors(engine), readers(engine)() as session:
-        run = session.scalar(statement)
+    try:
+        with database_errors(engine), readers(engine)() as session:
+            run = session.scalar(statement)
+    except DatabaseError:
+        # The tables may not be there yet; that the lock is held is all that matters.
+        run = None
     if run is None:
         return ""
     return f": run {run.run_id}, by {run.host} (process {run.pid}), since {run.started_at:%Y-%m-%d %H:%M} UTC"
@@ -200,14 +194,7 @@ def _complete_operations(connection: Connection) -> None:
         connection.execute(insert(HarvestOperation), missing)
 
 
-def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # SQLAlchemy's way to have real transactions and savepoints from the sqlite3 module: it must not begin any itself.
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    for pragma in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("sqlite_begin", "BEGIN"))
+def _require_encoding(connection: Connection) -> None:
+    wrong = dialects.wrong_encoding(connection)
+    if wrong:
+        raise DatabaseUnavailable(wrong)

@@ -51,12 +51,26 @@ class UtcDateTime(TypeDecorator[datetime]):
         return None if value is None else value.replace(tzinfo=UTC)
 
 
-def _identifier() -> Any:
-    """Text that names a document exactly: printable ASCII, compared and sorted byte by byte."""
-    ascii_bin = mysql.VARCHAR(800, charset="ascii", collation="ascii_bin")
-    return (
-        String(800).with_variant(String(800, collation="C"), "postgresql").with_variant(ascii_bin, "mysql", "mariadb")
-    )
+class Identifier(TypeDecorator[str]):
+    """Text that names a document exactly: printable ASCII, compared and sorted byte by byte.
+
+    To ask for a name with other characters is no error, which MariaDB would make of it: nothing has such a name.
+    """
+
+    impl = String(800)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        """The collation that compares bytes."""
+        if dialect.name in ("mysql", "mariadb"):
+            return dialect.type_descriptor(mysql.VARCHAR(800, charset="ascii", collation="ascii_bin"))
+        return dialect.type_descriptor(String(800, collation="C" if dialect.name == "postgresql" else None))
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Other characters become DEL, which is in no name."""
+        if value is None or value.isascii():
+            return value
+        return "".join(character if character.isascii() else "\x7f" for character in value)
 
 
 def _text() -> Any:
@@ -69,9 +83,25 @@ def _bytes() -> Any:
     return LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
 
 
+def _double() -> Any:
+    """A floating-point number of eight bytes."""
+    return Float(53).with_variant(mysql.DOUBLE(asdecimal=False), "mysql", "mariadb")
+
+
 def _key() -> Any:
     """A number that counts up by itself, on SQLite too."""
     return BigInteger().with_variant(Integer(), "sqlite")
+
+
+_TABLE = {
+    "sqlite_autoincrement": True,
+    **{
+        f"{dialect}_{option}": value
+        for dialect in ("mysql", "mariadb")
+        for option, value in (("engine", "InnoDB"), ("charset", "utf8mb4"), ("collate", "utf8mb4_bin"))
+    },
+}
+"""Numbers are never used again; text holds every character and compares exactly, as the other databases do unasked."""
 
 
 class Base(DeclarativeBase):
@@ -91,7 +121,7 @@ class HarvestSiteSchedule(Base):
     """One registered site a row."""
 
     __tablename__ = "harvest_site_schedule"
-    __table_args__ = ({"sqlite_autoincrement": True},)
+    __table_args__ = (_TABLE,)
 
     site_schedule_id: Mapped[int] = mapped_column(_key(), primary_key=True)
     name: Mapped[str] = mapped_column(String(100), unique=True)
@@ -117,7 +147,7 @@ class HarvestRun(Base):
     """One execution of the controller a row."""
 
     __tablename__ = "harvest_run"
-    __table_args__ = ({"sqlite_autoincrement": True},)
+    __table_args__ = (_TABLE,)
 
     run_id: Mapped[int] = mapped_column(_key(), primary_key=True)
     harvest_date: Mapped[date] = mapped_column(Date)
@@ -133,12 +163,12 @@ class HarvestSiteRun(Base):
     """One site's part of a run a row. The outcomes add up to `listed`, or the status says that they do not."""
 
     __tablename__ = "harvest_site_run"
-    __table_args__ = ({"sqlite_autoincrement": True},)
+    __table_args__ = (_TABLE,)
 
     site_run_id: Mapped[int] = mapped_column(_key(), primary_key=True)
     run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"), index=True)
     site_schedule_id: Mapped[int] = mapped_column(_key(), index=True)
-    site_name: Mapped[str] = mapped_column(String(100))
+    site_name: Mapped[str] = mapped_column(String(100), index=True)
     kind: Mapped[str] = mapped_column(String(16))
     status: Mapped[str] = mapped_column(String(16), index=True)
     started_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -163,6 +193,7 @@ class HarvestOperation(Base):
     """The operation codes, what each means and how grave it is."""
 
     __tablename__ = "harvest_operation"
+    __table_args__ = ({name: value for name, value in _TABLE.items() if name != "sqlite_autoincrement"},)
 
     harvest_operation_code: Mapped[str] = mapped_column(String(64), primary_key=True)
     explanation: Mapped[str] = mapped_column(String(255))
@@ -175,7 +206,8 @@ class HarvestLog(Base):
     __tablename__ = "harvest_log"
     __table_args__ = (
         Index("ix_harvest_log_site_run_document", "site_run_id", "document_id"),
-        {"sqlite_autoincrement": True},
+        Index("ix_harvest_log_run", "run_id", "site_run_id"),
+        _TABLE,
     )
 
     harvest_log_id: Mapped[int] = mapped_column(_key(), primary_key=True)
@@ -186,13 +218,13 @@ class HarvestLog(Base):
     harvest_operation_code: Mapped[str] = mapped_column(ForeignKey("harvest_operation.harvest_operation_code"))
     site_schedule_id: Mapped[int | None] = mapped_column(_key())
     site_run_id: Mapped[int | None] = mapped_column(ForeignKey("harvest_site_run.site_run_id"))
-    run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"), index=True)
-    document_id: Mapped[str | None] = mapped_column(_identifier())
+    run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"))
+    document_id: Mapped[str | None] = mapped_column(Identifier)
     revision: Mapped[int | None] = mapped_column(BigInteger)
     document_url: Mapped[str | None] = mapped_column(_text())
     outcome: Mapped[str | None] = mapped_column(String(16))
     target_revision: Mapped[int | None] = mapped_column(BigInteger)
-    seconds: Mapped[float | None] = mapped_column(Float(53))
+    seconds: Mapped[float | None] = mapped_column(_double())
     size: Mapped[int | None] = mapped_column(BigInteger)
 
 
@@ -200,7 +232,7 @@ class HarvestDetailLog(Base):
     """A row for every finding, warnings included. scope, identifier, revision are null where a source has none."""
 
     __tablename__ = "harvest_detail_log"
-    __table_args__ = ({"sqlite_autoincrement": True},)
+    __table_args__ = (_TABLE,)
 
     detail_log_id: Mapped[int] = mapped_column(_key(), primary_key=True)
     harvest_log_id: Mapped[int] = mapped_column(ForeignKey("harvest_log.harvest_log_id"), index=True)
@@ -226,14 +258,13 @@ class HarvestDocument(Base):
     __tablename__ = "harvest_document"
     __table_args__ = (
         UniqueConstraint("site_schedule_id", "document_id", "revision", name="uq_harvest_document"),
-        Index("ix_harvest_document_retry", "site_schedule_id", "next_attempt"),
-        Index("ix_harvest_document_pending", "pending_run"),
-        {"sqlite_autoincrement": True},
+        Index("ix_harvest_document_retry", "next_attempt", "site_schedule_id"),
+        _TABLE,
     )
 
     harvest_document_id: Mapped[int] = mapped_column(_key(), primary_key=True)
     site_schedule_id: Mapped[int] = mapped_column(_key())
-    document_id: Mapped[str] = mapped_column(_identifier())
+    document_id: Mapped[str] = mapped_column(Identifier)
     revision: Mapped[int] = mapped_column(BigInteger)
     document_url: Mapped[str] = mapped_column(_text())
     document_type: Mapped[str] = mapped_column(_text())
@@ -251,13 +282,13 @@ class ReportOutbox(Base):
     """Every report as rendered: `content` is the whole message. The key makes a second one of its kind impossible."""
 
     __tablename__ = "report_outbox"
-    __table_args__ = ({"sqlite_autoincrement": True},)
+    __table_args__ = (_TABLE,)
 
     report_id: Mapped[int] = mapped_column(_key(), primary_key=True)
     idempotency_key: Mapped[str] = mapped_column(String(100), unique=True)
     kind: Mapped[str] = mapped_column(String(16))
     run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"), index=True)
-    site_run_id: Mapped[int | None] = mapped_column(ForeignKey("harvest_site_run.site_run_id"))
+    site_run_id: Mapped[int | None] = mapped_column(ForeignKey("harvest_site_run.site_run_id"), index=True)
     message_id: Mapped[str] = mapped_column(String(255))
     subject: Mapped[str] = mapped_column(_text())
     content: Mapped[bytes] = mapped_column(_bytes())
@@ -270,7 +301,7 @@ class ReportDelivery(Base):
     __tablename__ = "report_delivery"
     __table_args__ = (
         UniqueConstraint("report_id", "recipient", name="uq_report_delivery"),
-        {"sqlite_autoincrement": True},
+        _TABLE,
     )
 
     delivery_id: Mapped[int] = mapped_column(_key(), primary_key=True)
@@ -283,24 +314,27 @@ class ReportDelivery(Base):
 
 
 class DocumentRevision(Base):
-    """The embedded target: every revision of every document, its bytes exactly as received."""
+    """The embedded target: every revision of every document, its bytes exactly as received.
+
+    The bytes come last: SQLite would otherwise read through them on its way to the other columns.
+    """
 
     __tablename__ = "document_revision"
     __table_args__ = (
         UniqueConstraint("document_id", "revision", name="uq_document_revision"),
-        {"sqlite_autoincrement": True},
+        _TABLE,
     )
 
     document_revision_id: Mapped[int] = mapped_column(_key(), primary_key=True)
-    document_id: Mapped[str] = mapped_column(_identifier())
+    document_id: Mapped[str] = mapped_column(Identifier)
     revision: Mapped[int] = mapped_column(BigInteger)
     document_type: Mapped[str] = mapped_column(_text())
-    content: Mapped[bytes] = mapped_column(_bytes())
     size: Mapped[int] = mapped_column(BigInteger)
     sha256: Mapped[str] = mapped_column(String(64))
     source_url: Mapped[str] = mapped_column(_text())
     site_schedule_id: Mapped[int | None] = mapped_column(_key())
     inserted_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    content: Mapped[bytes] = mapped_column(_bytes())
 
 
 OPERATIONS: dict[str, tuple[str, str]] = {

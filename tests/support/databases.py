@@ -1,0 +1,155 @@
+"""Throw-away databases for tests on the real servers: made once, emptied between tests, dropped at the end."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import pytest
+from sqlalchemy import Connection, Engine, Table, delete, make_url, text
+from sqlalchemy.exc import DBAPIError
+
+from metaharvest.database.engine import SCHEMA_VERSION, open_url, upgrade
+from metaharvest.database.models import Base
+from metaharvest.errors import SettingsError
+
+KINDS = ("sqlite", "postgresql", "mariadb")
+
+_SERVERS = {
+    "postgresql": ("METAHARVEST_TEST_POSTGRESQL_URL", "postgresql+psycopg://postgres@127.0.0.1:5432/postgres"),
+    "mariadb": ("METAHARVEST_TEST_MYSQL_URL", "mysql+pymysql://root@127.0.0.1:3306/"),
+}
+_KEPT = ("harvest_operation",)
+
+
+@dataclass(frozen=True)
+class TestDatabase:
+    """The database of one test: its kind, and its URL for a settings file (empty: the default, a SQLite file)."""
+
+    __test__ = False
+
+    kind: str
+    url: str
+
+
+class Server:
+    """A throw-away database on a server, without any table yet."""
+
+    def __init__(self, kind: str, options: str = "") -> None:
+        variable, default = _SERVERS[kind]
+        self.kind = kind
+        self._home = make_url(os.environ.get(variable, default))
+        self._name = f"metaharvest_test_{os.getpid()}_{uuid.uuid4().hex[:8]}"
+        self.url = self._home.set(database=self._name)
+        self._execute(f"CREATE DATABASE {self._name} {options}")
+        if kind == "postgresql":
+            self._execute(f"ALTER DATABASE {self._name} SET synchronous_commit = off")
+
+    @cached_property
+    def engine(self) -> Engine:
+        return open_url(self.url)
+
+    def empty(self) -> None:
+        """Back to the state after `init`: no rows, numbers begin with one, the version as it was."""
+        tables = [each for each in reversed(Base.metadata.sorted_tables) if each.name not in _KEPT]
+        with self.engine.begin() as connection:
+            for each in tables:
+                connection.execute(delete(each))
+            connection.execute(text("CREATE TABLE IF NOT EXISTS alembic_version (version_num VARCHAR(32) NOT NULL)"))
+            connection.execute(text("DELETE FROM alembic_version"))
+            connection.execute(text("INSERT INTO alembic_version VALUES (:version)"), {"version": SCHEMA_VERSION})
+            restart = _restart_postgresql if self.kind == "postgresql" else _restart_mariadb
+            restart(connection, tables)
+
+    def drop(self) -> None:
+        self.engine.dispose()
+        self._execute(f"DROP DATABASE {self._name}" + (" WITH (FORCE)" if self.kind == "postgresql" else ""))
+
+    def _execute(self, statement: str) -> None:
+        home = open_url(self._home)
+        with home.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text(statement))
+        home.dispose()
+
+
+class Servers:
+    """The servers that tests have asked for so far."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Server | str] = {}
+
+    def require(self, kind: str) -> Server:
+        """The throw-away database on the server of this kind; skips the test where there is no such server."""
+        if kind not in self._made:
+            self._made[kind] = _server(kind)
+        server = self._made[kind]
+        if isinstance(server, Server):
+            return server
+        if os.environ.get("REQUIRE_SERVICES") == "1":
+            pytest.fail(server)
+        pytest.skip(server)
+
+    def test_database(self, kind: str) -> TestDatabase:
+        """The database for a test; with SQLite, the file that the settings name by default."""
+        if kind == "sqlite":
+            return TestDatabase(kind, "")
+        server = self.require(kind)
+        server.empty()
+        return TestDatabase(kind, server.url.render_as_string(hide_password=False))
+
+    @contextmanager
+    def bare(self, kind: str, options: str = "") -> Iterator[Engine]:
+        """An engine for one more database on that server, without any table."""
+        self.require(kind)
+        server = Server(kind, options)
+        try:
+            yield server.engine
+        finally:
+            server.drop()
+
+    @contextmanager
+    def another(self, kind: str) -> Iterator[str]:
+        """The URL of one more database without any table; empty for SQLite, whose file is where the settings are."""
+        if kind == "sqlite":
+            yield ""
+            return
+        with self.bare(kind) as engine:
+            yield engine.url.render_as_string(hide_password=False)
+
+    def drop(self) -> None:
+        for server in self._made.values():
+            if isinstance(server, Server):
+                server.drop()
+
+
+def _restart_postgresql(connection: Connection, tables: list[Table]) -> None:
+    for each in tables:
+        key = next(iter(each.primary_key)).name
+        connection.execute(text(f"SELECT setval(pg_get_serial_sequence('{each.name}', '{key}'), 1, false)"))
+
+
+def _restart_mariadb(connection: Connection, tables: list[Table]) -> None:
+    # Each ALTER waits for the disk: only those tables that have given out numbers.
+    used = connection.scalars(
+        text("SELECT table_name FROM information_schema.tables WHERE table_schema = database() AND auto_increment > 1")
+    )
+    for name in set(used) & {each.name for each in tables}:
+        connection.execute(text(f"ALTER TABLE {name} AUTO_INCREMENT = 1"))
+
+
+def _server(kind: str) -> Server | str:
+    variable, default = _SERVERS[kind]
+    try:
+        server = Server(kind)
+        upgrade(server.engine)
+        return server
+    except (DBAPIError, SettingsError) as error:
+        return (
+            f"No {kind} server was found ({error}). Install and start one (Debian: `apt install "
+            f"{'postgresql' if kind == 'postgresql' else 'mariadb-server'}`) and name it in {variable}, "
+            f"a user that may create databases; without it {default} is tried."
+        )
