@@ -630,7 +630,7 @@ def site_at(url: str) -> Site:
 def test_a_site_is_listed_and_its_documents_fetched_over_http(server: HttpServer, fetcher: Fetcher) -> None:
     document_url = server.serve("/12.xml", b"<eml/>")
     source = source_for(site_at(server.serve("/list.xml", harvest_list(entry(url=document_url)).encode())), fetcher)
-    [document] = source.list_documents()
+    [document] = source.list_documents(None).documents
     fetched = source.fetch(document)
     assert (fetched.document, fetched.content) == (document, b"<eml/>")
     assert fetched.sha256 == hashlib.sha256(b"<eml/>").hexdigest()
@@ -650,12 +650,12 @@ def test_a_page_in_place_of_a_document_is_told_with_its_title(server: HttpServer
 
 def test_a_list_that_cannot_be_fetched_is_a_fetch_error(server: HttpServer, fetcher: Fetcher) -> None:
     with pytest.raises(FetchError):
-        next(HarvestListSource(site_at(server.url("/none.xml")), fetcher).list_documents())
+        HarvestListSource(site_at(server.url("/none.xml")), fetcher).list_documents(None)
 
 
 def test_a_list_that_is_wrong_at_its_end_is_an_error_after_its_entries(server: HttpServer, fetcher: Fetcher) -> None:
     url = server.serve("/list.xml", harvest_list(*[entry()] * 999, entry(revision="two")).encode())
-    listed = HarvestListSource(site_at(url), fetcher).list_documents()
+    listed = HarvestListSource(site_at(url), fetcher).list_documents(None).documents
     assert len(list(islice(listed, 999))) == 999
     with pytest.raises(ListError):
         next(listed)
@@ -667,14 +667,14 @@ def test_a_file_is_listed_like_a_site_and_its_documents_fetched(
     path = tmp_path / "list.xml"
     path.write_text(harvest_list(entry(url=server.serve("/12.xml", b"<eml/>"))))
     source = FileListSource(path, site_at(path.as_uri()), fetcher)
-    [document] = source.list_documents()
+    [document] = source.list_documents(None).documents
     assert source.fetch(document).content == b"<eml/>"
 
 
 @pytest.mark.parametrize("name", ["", "none.xml"])
 def test_a_file_that_cannot_be_read_is_a_fetch_error(fetcher: Fetcher, tmp_path: Path, name: str) -> None:
     with pytest.raises(FetchError) as caught:
-        list(FileListSource(tmp_path / name, site_at("http://127.0.0.1/"), fetcher).list_documents())
+        list(FileListSource(tmp_path / name, site_at("http://127.0.0.1/"), fetcher).list_documents(None).documents)
     assert caught.value.findings[0].rule == "list.file"
 
 

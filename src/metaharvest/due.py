@@ -19,9 +19,12 @@ def is_due(site: Site, today: date) -> bool:
     """
     if site.next_harvest is not None:
         return site.next_harvest <= today
-    if site.last_harvest is not None:
+    if site.last_harvest is None:
+        return True
+    try:
         return next_harvest(site, site.last_harvest) <= today
-    return True
+    except ValueError:
+        return False
 
 
 def is_overdue(site: Site, today: date, grace: int = 1) -> bool:

@@ -11,7 +11,6 @@
     └── HarvestError           an expected failure on the way of a document; carries findings
         ├── FetchError             a URL could not be fetched whole
         ├── ListError              a harvest list is not valid
-        ├── SiteError              a row of the schedule cannot be used
         └── TargetError            the target refused, or did not answer
 
 Expected failures become values (outcomes with findings) where the story is told; surprises propagate. Each message is a
@@ -81,10 +80,6 @@ class FetchError(HarvestError):
 
 class ListError(HarvestError):
     """A harvest list is not valid; nothing of it may be harvested."""
-
-
-class SiteError(HarvestError):
-    """A row of the schedule cannot be used."""
 
 
 class TargetError(HarvestError):

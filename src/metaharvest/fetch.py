@@ -32,12 +32,12 @@ from metaharvest import __version__, fetch_findings
 from metaharvest.errors import FetchError, SettingsError
 from metaharvest.fetch_findings import Circumstances
 from metaharvest.http_exchange import Exchange, Handle, Limits
-from metaharvest.records import Finding, Network
+from metaharvest.records import Finding, ListVersion, Network
 from metaharvest.settings import HttpSettings
 from metaharvest.text import shown_url
 from metaharvest.web_address import BadUrl, UnsupportedScheme, WebAddress, is_allowed, literal_address, parse_url, shown
 
-IDLE_HANDLES = 32
+IDLE_HANDLES = 128
 """How many connections are kept open for the next request, over all hosts."""
 
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
@@ -92,12 +92,21 @@ class Fetcher:
         limits = Limits(self._http.document_deadline, self._http.max_document_bytes)
         return self._follow(url, buffer, limits, allow_networks), buffer.getvalue()
 
-    def fetch_to(self, url: str, file: BinaryIO, *, allow_networks: Sequence[Network] = ()) -> Response:
+    def fetch_to(
+        self,
+        url: str,
+        file: BinaryIO,
+        *,
+        allow_networks: Sequence[Network] = (),
+        known: ListVersion | None = None,
+    ) -> Response:
         """A list at `url`, written to `file` as it comes; what was written is of no use after an error.
 
-        Raises FetchError, and OSError where `file` cannot be written.
+        Where the server says that the list is still the version `known`, the response has the status 304 and `file`
+        stays empty (RFC 9110, section 13). Raises FetchError, and OSError where `file` cannot be written.
         """
-        return self._follow(url, file, Limits(self._http.list_deadline, self._http.max_list_bytes), allow_networks)
+        limits = Limits(self._http.list_deadline, self._http.max_list_bytes)
+        return self._follow(url, file, limits, allow_networks, _conditions(known))
 
     def close(self) -> None:
         """Close all connections; exchanges under way end first."""
@@ -111,7 +120,14 @@ class Fetcher:
     ) -> None:
         self.close()
 
-    def _follow(self, url: str, file: BinaryIO, limits: Limits, allow: Sequence[Network]) -> Response:
+    def _follow(
+        self,
+        url: str,
+        file: BinaryIO,
+        limits: Limits,
+        allow: Sequence[Network],
+        conditions: tuple[str, ...] = (),
+    ) -> Response:
         """Fetch `url` and follow its redirects; the waiting for a free connection is not the server's time."""
         networks = (*self._http.allow_networks, *allow)
         here, spent = _start(url), 0.0
@@ -121,7 +137,7 @@ class Fetcher:
             left = Limits(limits.deadline - spent, limits.size)
             if left.deadline <= 0:
                 raise FetchError(fetch_findings.out_of_time(here.url, given), passing=True, seconds=spent)
-            exchange = self._exchange(Exchange(here, file, left, networks), given)
+            exchange = self._exchange(Exchange(here, file, left, networks, conditions), given)
             location = exchange.location
             if location is None:
                 return self._response(exchange, given)
@@ -138,7 +154,8 @@ class Fetcher:
         return exchange
 
     def _response(self, exchange: Exchange, given: Circumstances) -> Response:
-        if error := fetch_findings.failure(exchange, given):
+        error = None if exchange.is_unmodified else fetch_findings.failure(exchange, given)
+        if error:
             raise error
         return Response(
             url=exchange.address.url,
@@ -149,6 +166,12 @@ class Fetcher:
             etag=exchange.headers.get("etag") or None,
             last_modified=exchange.headers.get("last-modified") or None,
         )
+
+
+def _conditions(known: ListVersion | None) -> tuple[str, ...]:
+    """The request headers that ask for a list only if it is no longer the known version."""
+    named = (("If-None-Match", known.etag), ("If-Modified-Since", known.last_modified)) if known else ()
+    return tuple(f"{name}: {value}" for name, value in named if value and value.isascii() and value.isprintable())
 
 
 def user_agent(name: str, contact_url: str) -> str:

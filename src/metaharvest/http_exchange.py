@@ -50,6 +50,7 @@ class Limits:
 class Exchange:
     """What is asked of one address, and all that was seen of the answer.
 
+    `conditions` are request headers that let the server answer 304, "not modified".
     `code` and `words` are libcurl's result (0: none), `wire` counts the body as sent, `size` as decompressed.
     """
 
@@ -57,6 +58,7 @@ class Exchange:
     file: BinaryIO
     limits: Limits
     allow: tuple[Network, ...]
+    conditions: tuple[str, ...] = ()
     status: int = 0
     reason: str = ""
     headers: dict[str, str] = field(default_factory=dict)
@@ -82,6 +84,11 @@ class Exchange:
         return 200 <= self.status < 300 and self.status != 206
 
     @property
+    def is_unmodified(self) -> bool:
+        """True where the server says, being asked, that nothing has changed."""
+        return bool(self.conditions) and self.status == 304 and self.code == 0
+
+    @property
     def announced(self) -> int:
         """The bytes that Content-Length promises; 0 where it says nothing."""
         length = self.headers.get("content-length", "")
@@ -101,6 +108,7 @@ class Handle:
 
     def __init__(self, settings: HttpSettings, headers: Sequence[str], trust: Path | bytes) -> None:
         self._read_timeout = settings.read_timeout
+        self._headers = list(headers)
         self._proxied = bool(settings.proxy)
         self._curl = pycurl.Curl()
         self._exchange: Exchange | None = None
@@ -108,7 +116,7 @@ class Handle:
         self._body: _Body | None = None
         self._raised: BaseException | None = None
         self._sockets: list[socket.socket] = []
-        self._set_policy(settings, headers)
+        self._set_policy(settings)
         if isinstance(trust, bytes):
             self._curl.setopt(pycurl.CAINFO_BLOB, trust)
         else:
@@ -123,6 +131,7 @@ class Handle:
         curl, address = self._curl, exchange.address
         self._exchange, self._heard, self._body, self._raised = exchange, None, None, None
         curl.setopt(pycurl.URL, address.url)
+        curl.setopt(pycurl.HTTPHEADER, [*self._headers, *exchange.conditions])
         curl.setopt(pycurl.TIMEOUT_MS, _milliseconds(exchange.limits.deadline))
         if address.username is None:
             curl.unsetopt(pycurl.USERPWD)
@@ -154,9 +163,10 @@ class Handle:
         exchange.os_error = self._curl.getinfo(pycurl.OS_ERRNO)
         exchange.verify_result = self._curl.getinfo(pycurl.SSL_VERIFYRESULT)
 
-    def _set_policy(self, settings: HttpSettings, headers: Sequence[str]) -> None:
+    def _set_policy(self, settings: HttpSettings) -> None:
         curl = self._curl
         curl.setopt(pycurl.NOSIGNAL, 1)
+        curl.setopt(pycurl.BUFFERSIZE, 131_072)
         curl.setopt(pycurl.FOLLOWLOCATION, 0)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
         curl.setopt(pycurl.MAXCONNECTS, 1)
@@ -165,7 +175,6 @@ class Handle:
         curl.setopt(pycurl.NETRC, pycurl.NETRC_IGNORED)
         curl.setopt(pycurl.PROXY, settings.proxy.encode())
         curl.setopt(pycurl.NOPROXY, "")
-        curl.setopt(pycurl.HTTPHEADER, list(headers))
         curl.setopt(pycurl.SSL_VERIFYPEER, 1)
         curl.setopt(pycurl.SSL_VERIFYHOST, 2)
         curl.setopt(pycurl.HEADERFUNCTION, self._on_header)

@@ -7,54 +7,60 @@ that closes what they report on.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from sqlalchemy import Engine, delete, exc, insert, select, update
+from sqlalchemy import Engine, delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest import due, ledger, purge, reports, totals
-from metaharvest.database.engine import database_errors, writers
+from metaharvest import due, journal_group, ledger, purge, reports, totals
+from metaharvest.database.dialects import HeldLock
+from metaharvest.database.engine import database_errors, readers, writers
 from metaharvest.database.models import (
-    HarvestDetailLog,
     HarvestDocument,
     HarvestLog,
     HarvestRun,
     HarvestSiteRun,
     HarvestSiteSchedule,
 )
-from metaharvest.errors import RunLost, TargetError
-from metaharvest.log_rows import LogRow, outcome_rows
+from metaharvest.errors import RunLost
+from metaharvest.journal_group import Entry
+from metaharvest.log_rows import LogRow
 from metaharvest.records import (
-    Action,
     FetchedDocument,
     Finding,
     ListedDocument,
+    ListVersion,
     Outcome,
-    OutcomeKind,
     RunStatus,
     Site,
     SiteRunKind,
     SiteRunStatus,
     Unit,
 )
-from metaharvest.register import BrokenSite
+from metaharvest.register import BrokenSite, read_site
 from metaharvest.settings import Settings
-from metaharvest.targets import Target, Upload
+from metaharvest.targets import Target
 from metaharvest.text import one_line, shown_url
+
+log = logging.getLogger(__name__)
 
 Clock = Callable[[], datetime]
 
-GROUP_DOCUMENTS = 100
-GROUP_BYTES = 8_000_000
+GROUP_DOCUMENTS = 250
+GROUP_BYTES = 16_000_000
 GROUP_SECONDS = 1.0
+"""A group is committed when it has so many documents, or so many bytes of them, or is so old."""
+
+_DELETED_AT_ONCE = 500
+_COMPLETE = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +73,22 @@ class SiteRun:
     resumed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    site_run: SiteRun
-    outcome: Outcome
-    fetched: FetchedDocument | None
-    known: ledger.LedgerEntry | None
-
-
 class Journal:
     """The journal of one run. Its methods may be called from any thread; they write one after the other."""
 
-    def __init__(self, engine: Engine, settings: Settings, target: Target, clock: Clock, today: date) -> None:
+    def __init__(
+        self, engine: Engine, settings: Settings, target: Target, clock: Clock, today: date, lock: HeldLock
+    ) -> None:
         self._engine = engine
+        self._lock = lock
         self._sessions = writers(engine)
+        self._readers = readers(engine)
         self._settings = settings
         self._target = target
         self._clock = clock
-        self._mutex = threading.RLock()
-        self._group: list[_Entry] = []
+        self._writer = threading.RLock()
+        self._handover = threading.Lock()
+        self._group: list[Entry] = []
         self._group_bytes = 0
         self._group_since = time.monotonic()
         self.today = today
@@ -93,10 +96,10 @@ class Journal:
 
     # -- the run
 
-    def open_run(self) -> set[int]:
+    def open_run(self) -> dict[int, SiteRunKind]:
         """Open the run and log HarvesterStartup; close what dead runs left; the sites that they left unfinished."""
         now = self._clock()
-        with self._mutex, database_errors(self._engine), self._sessions.begin() as session:
+        with self._writer, database_errors(self._engine), self._sessions.begin() as session:
             dead = session.scalars(select(HarvestRun).where(HarvestRun.status == RunStatus.RUNNING)).all()
             run = HarvestRun(
                 harvest_date=self.today,
@@ -113,13 +116,12 @@ class Journal:
             for old in dead:
                 self._close_dead(session, old, now)
             session.flush()
-            return set(
-                session.scalars(
-                    select(HarvestSiteRun.site_schedule_id).where(
-                        HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
-                    )
-                )
+            for old in dead:
+                self._report(session, old.run_id)
+            left = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.kind).where(
+                HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
             )
+            return {site_id: SiteRunKind(kind) for site_id, kind in session.execute(left)}
 
     def close_run(self) -> RunStatus:
         """Log HarvesterShutdown, purge old rows and close the run; its status, which follows from its site runs."""
@@ -138,8 +140,7 @@ class Journal:
     def report_run(self) -> None:
         """Queue the composite report to the administrators."""
         with self._writing() as session:
-            report = reports.admin_report(session, self.run_id, self._settings, self._target.describe(), self._clock())
-            self._queue(session, report, None)
+            self._report(session, self.run_id)
 
     def _purge(self) -> None:
         """Delete log rows, and reports that were delivered, older than the log period; a chunk a transaction."""
@@ -159,19 +160,19 @@ class Journal:
 
     # -- a site's part of it
 
-    def site_broken(self, site: BrokenSite) -> None:
+    def site_broken(self, site: BrokenSite, kind: SiteRunKind) -> None:
         """Note a row of the schedule that cannot be used: its site fails, alone."""
         now = self._clock()
         reason = " ".join(finding.message for finding in site.findings)
         with self._writing() as session:
-            row = self._site_run_row(site.site_id, site.name, site.list_url, SiteRunKind.SCHEDULED, now)
+            row = self._site_run_row(site.site_id, site.name, site.list_url, kind, now)
             row.status, row.ended_at, row.failure_reason = SiteRunStatus.FAILED.value, now, reason
             session.add(row)
             session.flush()
             self._log(
                 session,
                 LogRow("SiteError", f"The registration of {site.name} cannot be used.", site.findings),
-                columns={"site_schedule_id": site.site_id, "site_run_id": row.site_run_id},
+                whose={"site_schedule_id": site.site_id, "site_run_id": row.site_run_id},
             )
 
     def open_site_run(self, site: Site, kind: SiteRunKind) -> SiteRun:
@@ -188,21 +189,28 @@ class Journal:
             ).first()
             if left is not None:
                 left.run_id, left.kind, left.ended_at = self.run_id, kind.value, None
-                left.status, left.failure_reason, left.site_name = SiteRunStatus.RUNNING.value, None, site.name
+                left.status, left.failure_reason = SiteRunStatus.RUNNING.value, None
+                left.site_name, left.list_url = site.name, shown_url(site.list_url)
+                # Its log rows come along, so that a run's log is whole whichever way one asks for it.
+                ours = HarvestLog.site_run_id == left.site_run_id
+                session.execute(update(HarvestLog).where(ours).values(run_id=self.run_id))
                 return SiteRun(left.site_run_id, site, kind, resumed=True)
             row = self._site_run_row(site.site_id, site.name, site.list_url, kind, now)
             session.add(row)
             session.flush()
             return SiteRun(row.site_run_id, site, kind)
 
-    def list_read(self, site_run: SiteRun, listed: int) -> None:
-        """Note that the list was fetched and is valid as a whole."""
+    def list_read(self, site_run: SiteRun, listed: int, unchanged: bool) -> None:
+        """Note that the list was fetched and is valid as a whole; `unchanged`: it is the one of the last harvest."""
+        rows = [
+            LogRow("GetHarvestListSuccess", f"The harvest list {shown_url(site_run.site.list_url)} was fetched."),
+            LogRow("ValidateHarvestListSuccess", f"The harvest list is valid and names {listed:,} documents."),
+        ]
+        if unchanged:
+            rows.append(LogRow("HarvestListUnchanged", "The harvest list is the one of the last harvest."))
+        whose = journal_group.site_columns(site_run)
         with self._writing() as session:
-            for code, message in (
-                ("GetHarvestListSuccess", f"The harvest list {shown_url(site_run.site.list_url)} was fetched."),
-                ("ValidateHarvestListSuccess", f"The harvest list is valid and names {listed:,} documents."),
-            ):
-                self._log(session, LogRow(code, message), site_run)
+            journal_group.write_log(session, [(row, whose) for row in rows], self._page())
 
     def list_failed(self, site_run: SiteRun, code: str, findings: Sequence[Finding]) -> None:
         """Close a site run whose list could not be read: nothing is harvested, the site's dates stay."""
@@ -215,28 +223,26 @@ class Journal:
             totals.close(session, site_run.site_run_id)
             self._close(session, site_run, SiteRunStatus.LIST_FAILED, reason=reason)
 
-    def site_failed(self, site_run: SiteRun, error: BaseException) -> None:
+    def site_failed(self, site_run: SiteRun, error: Exception) -> None:
         """Close a site run that met a surprise: its traceback goes into the log, its outcomes so far stand."""
-        reason = f"{type(error).__name__}: {one_line(str(error))}"
-        details = "".join(traceback.format_exception(error))
-        finding = Finding(
-            "harvest.surprise",
-            f"The harvester itself failed on this site: {reason}",
-            "The administrator should report this to the developers of metaharvest, with the traceback in the log.",
-            excerpt=details[-4000:],
-        )
+        finding = journal_group.surprise(error, "The harvester itself failed on this site")
         with self._writing() as session:
             self._log(session, LogRow("SiteError", finding.message, (finding,)), site_run)
             totals.close(session, site_run.site_run_id)
             self._close(session, site_run, SiteRunStatus.FAILED, reason=finding.message)
 
-    def close_site_run(self, site_run: SiteRun, listed: int, unchanged: int) -> None:
-        """Close a site run: totals that balance, the next date, and the report that is owed to the contacts."""
+    def close_site_run(
+        self, site_run: SiteRun, listed: int, unchanged: int, version: ListVersion | None = None
+    ) -> None:
+        """Close a site run: totals that balance, the next date, and the report that is owed to the contacts.
+
+        `version` of the list is kept, now that its documents are safe, for the next harvest to ask about.
+        """
         with self._writing() as session:
             if unchanged:
                 self._log(session, LogRow("MetacatHasDoc", f"{unchanged:,} documents were there already."), site_run)
             status = totals.close(session, site_run.site_run_id, listed, unchanged)
-            next_date = self._advance(session, site_run)
+            next_date = self._advance(session, site_run, version)
             self._close(session, site_run, status, next_date=next_date)
 
     def deferred(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
@@ -247,21 +253,78 @@ class Journal:
 
     # -- documents
 
-    def known_between(
-        self, site_run: SiteRun, after: str | None, upto: str | None
-    ) -> tuple[dict[ledger.Key, ledger.LedgerEntry], dict[ledger.Key, list[str]]]:
-        """What is known of the site's documents in this range of ids: the ledger, and the outcomes of this site run."""
-        with self._mutex, database_errors(self._engine), self._sessions() as session:
-            known = ledger.entries_between(session, site_run.site.site_id, after, upto)
-            logged: dict[ledger.Key, list[str]] = {}
-            if site_run.resumed:
-                for document_id, revision, outcome in _logged(session, site_run, after, upto):
-                    logged.setdefault((document_id, revision), []).append(outcome)
-            return known, logged
+    def known_list(self, site: Site) -> ListVersion | None:
+        """The version of the site's list that the ledger mirrors; None: the list is to be read."""
+        if site.list_version is None:
+            return None
+        with database_errors(self._engine), self._readers() as session:
+            last = session.execute(
+                select(HarvestSiteRun.listed, HarvestSiteRun.list_url)
+                .where(
+                    HarvestSiteRun.site_schedule_id == site.site_id,
+                    HarvestSiteRun.kind != SiteRunKind.RETRY.value,
+                    HarvestSiteRun.status.in_(_COMPLETE),
+                )
+                .order_by(HarvestSiteRun.site_run_id.desc())
+                .limit(1)
+            ).first()
+            if last is None or last.list_url != shown_url(site.list_url):
+                return None
+            mirrored = ledger.number_of_entries(session, site.site_id) == last.listed
+            return site.list_version if mirrored else None
+
+    def known(
+        self, site_run: SiteRun, documents: Sequence[ListedDocument], after: str | None, upto: str | None
+    ) -> dict[ledger.Key, ledger.LedgerEntry]:
+        """What the ledger knows of `documents`, which are all that the site lists in this range of document ids.
+
+        What else the ledger has in this range is listed no longer, and is deleted.
+        """
+        listed = {(document.document_id, document.revision) for document in documents}
+        known: dict[ledger.Key, ledger.LedgerEntry] = {}
+        unlisted: list[int] = []
+        with database_errors(self._engine), self._readers() as session:
+            for entry in ledger.entries_between(session, site_run.site.site_id, after, upto):
+                if (entry.document_id, entry.revision) in listed:
+                    known[entry.document_id, entry.revision] = entry
+                elif entry.pending_sha256 is None:
+                    unlisted.append(entry.entry_id)
+                if len(unlisted) >= _DELETED_AT_ONCE:
+                    self._forget(unlisted)
+                    unlisted = []
+        self._forget(unlisted)
+        return known
+
+    def known_of(self, site_run: SiteRun, documents: Sequence[ListedDocument]) -> dict[ledger.Key, ledger.LedgerEntry]:
+        """What the ledger knows of these documents of the site."""
+        document_ids = list({document.document_id for document in documents})
+        with database_errors(self._engine), self._readers() as session:
+            entries = ledger.entries_of(session, site_run.site.site_id, document_ids)
+            return {(entry.document_id, entry.revision): entry for entry in entries}
+
+    def logged_between(self, site_run: SiteRun, after: str | None, upto: str | None) -> dict[ledger.Key, list[str]]:
+        """The outcomes that an interrupted run has logged for this site run, of document ids in this range."""
+        logged: dict[ledger.Key, list[str]] = {}
+        if not site_run.resumed:
+            return logged
+        with database_errors(self._engine), self._readers() as session:
+            for document_id, revision, outcome in _logged(session, site_run, after, upto):
+                logged.setdefault((document_id, revision), []).append(outcome)
+        return logged
+
+    def number_known(self, site: Site) -> int:
+        """How many documents the ledger has of the site."""
+        with database_errors(self._engine), self._readers() as session:
+            return ledger.number_of_entries(session, site.site_id)
+
+    def listed_before(self, site: Site, after: str | None, number: int) -> list[ledger.LedgerEntry]:
+        """What the site listed last, from the document id after `after` on: at most `number` entries, in order."""
+        with database_errors(self._engine), self._readers() as session:
+            return ledger.first_entries(session, site.site_id, after, number)
 
     def to_retry(self, site: Site) -> Iterator[ListedDocument]:
         """The site's documents that are to be tried again."""
-        with database_errors(self._engine), self._sessions() as session:
+        with database_errors(self._engine), self._readers() as session:
             yield from ledger.to_retry(session, site.site_id, self.today)
 
     def pend(self, site_run: SiteRun, fetched: FetchedDocument, target_revision: int | None) -> None:
@@ -279,7 +342,8 @@ class Journal:
         }
         with self._writing() as session:
             if session.execute(update(HarvestDocument).where(*key).values(**pending)).rowcount == 0:  # type: ignore[attr-defined]
-                session.execute(insert(HarvestDocument).values(**_ledger_key(site_run, document), **pending))
+                row = {**journal_group.ledger_key(site_run, document), **pending}
+                session.execute(insert(HarvestDocument).values(**row))
 
     def record(
         self,
@@ -289,64 +353,60 @@ class Journal:
         known: ledger.LedgerEntry | None,
     ) -> None:
         """Hand over how a document ended. With `fetched`, its bytes go into the target in the same transaction."""
-        with self._mutex:
+        with self._handover:
             if not self._group:
                 self._group_since = time.monotonic()
-            self._group.append(_Entry(site_run, outcome, fetched, known))
+            self._group.append(Entry(site_run, outcome, fetched, known))
             self._group_bytes += len(fetched.content) if fetched else 0
-            if len(self._group) >= GROUP_DOCUMENTS or self._group_bytes >= GROUP_BYTES:
-                self.flush()
-            else:
-                self.flush_if_old()
+            full = len(self._group) >= GROUP_DOCUMENTS or self._group_bytes >= GROUP_BYTES
+        if full:
+            self.flush()
+        else:
+            self.flush_if_old()
 
     def flush_if_old(self) -> None:
         """Commit the group where it has waited long enough."""
-        with self._mutex:
-            if self._group and time.monotonic() - self._group_since >= GROUP_SECONDS:
-                self.flush()
+        with self._handover:
+            old = bool(self._group) and time.monotonic() - self._group_since >= GROUP_SECONDS
+        if old:
+            self.flush()
 
     def flush(self) -> None:
         """Commit the group, in a transaction of its own: what is logged does not depend on what comes after it."""
-        with self._mutex:
-            if not self._group:
-                return
-            group, self._group, self._group_bytes = self._group, [], 0
-            with self._transaction() as session:
-                for entry in group:
-                    self._write_outcome(session, entry)
+        with self._writer:
+            with self._handover:
+                group, self._group, self._group_bytes = self._group, [], 0
+            if group:
+                with self._transaction() as session:
+                    journal_group.write(session, group, self._target, self._page())
 
-    def set_unchanged(
-        self,
-        site_run: SiteRun,
-        outcomes: Sequence[tuple[Outcome, ledger.LedgerEntry | None]],
-        unlisted: Sequence[ledger.LedgerEntry],
-    ) -> None:
-        """Bring the ledger up to date for documents that the target has already, and drop those listed no longer."""
-        inserts, updates = [], []
+    def set_unchanged(self, site_run: SiteRun, outcomes: Sequence[tuple[Outcome, ledger.LedgerEntry | None]]) -> None:
+        """Bring the ledger up to date for documents that the target has already."""
+        new: list[journal_group.Columns] = []
+        changed: list[journal_group.Columns] = []
         for outcome, known in outcomes:
             values = ledger.entry_values(known, outcome, self.today)
             if values is None:
                 continue
             if known is None:
-                inserts.append({**_ledger_key(site_run, outcome.document), **values})
+                new.append({**journal_group.ledger_key(site_run, outcome.document), **values})
             else:
-                updates.append({"harvest_document_id": known.entry_id, **values})
-        if not inserts and not updates and not unlisted:
-            return
-        with self._writing() as session:
-            if inserts:
-                session.execute(insert(HarvestDocument), inserts)
-            if updates:
-                session.execute(update(HarvestDocument), updates)
-            for entry in unlisted:
-                session.execute(delete(HarvestDocument).where(HarvestDocument.harvest_document_id == entry.entry_id))
+                changed.append({"harvest_document_id": known.entry_id, **values})
+        if new or changed:
+            with self._writing() as session:
+                journal_group.write_ledger(session, new, changed)
 
     # -- how it is written
+
+    def _forget(self, entry_ids: Sequence[int]) -> None:
+        if entry_ids:
+            with self._writing() as session:
+                session.execute(delete(HarvestDocument).where(HarvestDocument.harvest_document_id.in_(entry_ids)))
 
     @contextmanager
     def _writing(self) -> Iterator[Session]:
         """A transaction for the caller, after everything that was handed over before it."""
-        with self._mutex:
+        with self._writer:
             self.flush()
             with self._transaction() as session:
                 yield session
@@ -360,86 +420,22 @@ class Journal:
                 .where(HarvestRun.run_id == self.run_id, HarvestRun.status == RunStatus.RUNNING.value)
                 .values(heartbeat_at=self._clock())
             )
-            if still_ours.rowcount != 1:  # type: ignore[attr-defined]
-                raise RunLost("Another run has taken over; what this one had not committed yet is left to it.")
+            if still_ours.rowcount != 1 or not self._lock.still_held():  # type: ignore[attr-defined]
+                raise RunLost(
+                    "This run has lost its lock, or another run has taken over; the next run goes on with what is left."
+                )
             yield session
 
-    def _write_outcome(self, session: Session, entry: _Entry) -> None:
-        try:
-            with session.begin_nested():
-                self._store(session, entry)
-        except TargetError as error:
-            self._write_outcome(session, _refused(entry, *error.findings))
-        except (exc.IntegrityError, exc.DataError, exc.StatementError) as error:
-            if entry.fetched is None or getattr(error, "connection_invalidated", False):
-                raise
-            if isinstance(error, exc.OperationalError | exc.InterfaceError | exc.InternalError):
-                raise
-            reason = one_line(str(getattr(error, "orig", None) or error))
-            self._write_outcome(session, _refused(entry, _not_stored(reason)))
-
-    def _store(self, session: Session, entry: _Entry) -> None:
-        outcome = entry.outcome
-        if entry.fetched is not None and outcome.kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED):
-            upload = Upload(entry.fetched, entry.site_run.site.site_id, self._clock())
-            action = self._target.upload(upload, session)
-            kind = OutcomeKind.INSERTED if action is Action.INSERT else OutcomeKind.UPDATED
-            outcome = Outcome(
-                outcome.document,
-                kind,
-                outcome.target_revision,
-                outcome.findings,
-                outcome.seconds,
-                outcome.size,
-                outcome.sha256,
-            )
-        for row in outcome_rows(outcome):
-            self._log(session, row, entry.site_run)
-        self._write_ledger(session, entry.site_run, outcome, entry.known)
-
-    def _write_ledger(
-        self, session: Session, site_run: SiteRun, outcome: Outcome, known: ledger.LedgerEntry | None
-    ) -> None:
-        if outcome.kind is OutcomeKind.DUPLICATE:
-            return
-        values = ledger.entry_values(known, outcome, self.today)
-        if values is None:
-            return
-        key = _ledger_key(site_run, outcome.document)
-        changed = session.execute(
-            update(HarvestDocument)
-            .where(
-                HarvestDocument.site_schedule_id == key["site_schedule_id"],
-                HarvestDocument.document_id == key["document_id"],
-                HarvestDocument.revision == key["revision"],
-            )
-            .values(**values)
-        )
-        if changed.rowcount == 0:  # type: ignore[attr-defined]
-            session.execute(insert(HarvestDocument).values(**{**key, **values}))
+    def _page(self) -> journal_group.Page:
+        return journal_group.Page(self.run_id, self.today, self._clock())
 
     def _log(
-        self,
-        session: Session,
-        row: LogRow,
-        site_run: SiteRun | None = None,
-        columns: Mapping[str, object] | None = None,
+        self, session: Session, row: LogRow, site_run: SiteRun | None = None, whose: journal_group.Columns | None = None
     ) -> None:
-        """Write a row and its detail rows. `columns`: the site's, where there is no SiteRun to take them from."""
-        values = {
-            "harvest_date": self.today,
-            "logged_at": self._clock(),
-            "run_id": self.run_id,
-            **row.columns(),
-            **(columns or {}),
-        }
-        if site_run is not None:
-            values.update(site_schedule_id=site_run.site.site_id, site_run_id=site_run.site_run_id)
-        log = HarvestLog(**values)
-        session.add(log)
-        session.flush()
-        if row.findings:
-            session.execute(insert(HarvestDetailLog), row.details(log.harvest_log_id))
+        """Write one row. `whose`: the site's columns, where there is no SiteRun to take them from."""
+        nobody: journal_group.Columns = {"site_schedule_id": None, "site_run_id": None}
+        columns = journal_group.site_columns(site_run) if site_run else whose or nobody
+        journal_group.write_log(session, [(row, columns)], self._page())
 
     def _site_run_row(self, site_id: int, name: str, url: str, kind: SiteRunKind, now: datetime) -> HarvestSiteRun:
         return HarvestSiteRun(
@@ -466,21 +462,29 @@ class Journal:
         began = f"{old.started_at:%Y-%m-%d %H:%M} UTC on {old.host} (process {old.pid})"
         self._log(session, LogRow("RunInterrupted", f"The run {old.run_id}, begun {began}, never ended.{sites}"))
 
-    def _advance(self, session: Session, site_run: SiteRun) -> date | None:
-        """Set the site's dates, unless this was a retry; the next date."""
-        site = site_run.site
-        if site_run.kind is SiteRunKind.RETRY:
-            return site.next_harvest
-        next_date = due.next_harvest(site, self.today)
-        session.execute(
-            update(HarvestSiteSchedule)
-            .where(HarvestSiteSchedule.site_schedule_id == site.site_id)
-            .values(
-                datelastharvest=self.today,
-                datenextharvest=next_date,
-                day_of_month=(due.set_day(site) or self.today.day) if site.unit is Unit.MONTHS else None,
-            )
-        )
+    def _advance(self, session: Session, site_run: SiteRun, version: ListVersion | None) -> date | None:
+        """Set the site's dates, unless this was a retry; the next date.
+
+        Somebody may have changed the site meanwhile: its frequency as it stands now counts, and a next date that is
+        another than the one this harvest was due on stays.
+        """
+        site = read_site(session, site_run.site.site_id)
+        if site_run.kind is SiteRunKind.RETRY or not isinstance(site, Site):
+            return site.next_harvest if isinstance(site, Site) else None
+        columns: dict[str, object] = {
+            "datelastharvest": self.today,
+            "list_etag": version.etag if version else None,
+            "list_last_modified": version.last_modified if version else None,
+            "list_sha256": version.sha256 if version else None,
+        }
+        next_date = site.next_harvest
+        if site.next_harvest == site_run.site.next_harvest:
+            next_date = due.next_harvest(site, self.today)
+            monthly = site.unit is Unit.MONTHS
+            columns["datenextharvest"] = next_date
+            columns["day_of_month"] = (due.set_day(site) or self.today.day) if monthly else None
+        ours = HarvestSiteSchedule.site_schedule_id == site.site_id
+        session.execute(update(HarvestSiteSchedule).where(ours).values(**columns))
         return next_date
 
     def _close(
@@ -504,13 +508,41 @@ class Journal:
             )
         )
         session.flush()
-        if reports.site_report_wanted(session, site_run.site_run_id):
-            report = reports.site_report(session, site_run.site_run_id, self._settings, self._target.describe(), now)
-            self._queue(session, report, site_run)
+        try:
+            with session.begin_nested():
+                if reports.site_report_wanted(session, site_run.site_run_id):
+                    report = reports.site_report(
+                        session, site_run.site_run_id, self._settings, self._target.describe(), now
+                    )
+                    self._queue(session, report, site_run)
+        except Exception as error:
+            if journal_group.is_lost(error):
+                raise
+            self._not_reported(session, error, site_run)
 
-    def _queue(self, session: Session, report: reports.Report, site_run: SiteRun | None) -> None:
+    def _report(self, session: Session, run_id: int) -> None:
+        """Queue the composite report of a run, unless it is there already."""
+        try:
+            with session.begin_nested():
+                target = self._target.describe()
+                report = reports.admin_report(session, run_id, self._settings, target, self._clock())
+                self._queue(session, report, None, run_id)
+        except Exception as error:
+            if journal_group.is_lost(error):
+                raise
+            self._not_reported(session, error, None)
+
+    def _not_reported(self, session: Session, error: Exception, site_run: SiteRun | None) -> None:
+        """A report that cannot be made is our own mistake: it is logged, and nothing else is lost for it."""
+        log.exception("A report could not be made", exc_info=error)
+        finding = journal_group.surprise(error, "A report could not be made")
+        self._log(session, LogRow("SiteError", finding.message, (finding,)), site_run)
+
+    def _queue(
+        self, session: Session, report: reports.Report, site_run: SiteRun | None, run_id: int | None = None
+    ) -> None:
         site_run_id = site_run.site_run_id if site_run else None
-        if reports.queue(session, report, self.run_id, site_run_id, self._clock()) is None:
+        if reports.queue(session, report, run_id or self.run_id, site_run_id, self._clock()) is None:
             return
         message = f"A report to {', '.join(report.recipients) or 'nobody'} was queued: {report.subject}"
         self._log(session, LogRow("ReportQueued", message), site_run)
@@ -526,25 +558,3 @@ def _logged(session: Session, site_run: SiteRun, after: str | None, upto: str | 
         statement = statement.where(HarvestLog.document_id <= upto)
     for document_id, revision, outcome in session.execute(statement):
         yield str(document_id), int(revision or 0), str(outcome)
-
-
-def _ledger_key(site_run: SiteRun, document: ListedDocument) -> dict[str, object]:
-    return {
-        "site_schedule_id": site_run.site.site_id,
-        "document_id": document.document_id,
-        "revision": document.revision,
-        "document_url": document.url,
-        "document_type": document.document_type,
-    }
-
-
-def _refused(entry: _Entry, *findings: Finding) -> _Entry:
-    return _Entry(entry.site_run, entry.outcome.as_error(OutcomeKind.UPLOAD_ERROR, *findings), None, entry.known)
-
-
-def _not_stored(reason: str) -> Finding:
-    return Finding(
-        "target.not-stored",
-        f"The repository's database refused the document: {reason}",
-        "The administrator should look into this; the document itself passed every check.",
-    )

@@ -5,12 +5,12 @@ What a row becomes is decided here, purely; journal.py writes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, select
+from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import HarvestDocument
@@ -57,15 +57,40 @@ _COLUMNS = (
 )
 
 
-def entries_between(session: Session, site_id: int, after: str | None, upto: str | None) -> dict[Key, LedgerEntry]:
-    """The site's entries with a document id above `after` and up to `upto`; None: no bound on that side."""
+def entries_between(session: Session, site_id: int, after: str | None, upto: str | None) -> Iterator[LedgerEntry]:
+    """The site's entries with a document id above `after` and up to `upto`, in order; None: no bound on that side."""
     statement: Any = select(*_COLUMNS).where(HarvestDocument.site_schedule_id == site_id)
     if after is not None:
         statement = statement.where(HarvestDocument.document_id > after)
     if upto is not None:
         statement = statement.where(HarvestDocument.document_id <= upto)
-    entries = (LedgerEntry(*row) for row in session.execute(statement))
-    return {(entry.document_id, entry.revision): entry for entry in entries}
+    statement = statement.order_by(HarvestDocument.document_id, HarvestDocument.revision)
+    for row in session.execute(statement.execution_options(yield_per=1000)):
+        yield LedgerEntry(*row)
+
+
+def entries_of(session: Session, site_id: int, document_ids: Sequence[str]) -> Iterator[LedgerEntry]:
+    """The site's entries of these documents."""
+    statement: Any = select(*_COLUMNS).where(
+        HarvestDocument.site_schedule_id == site_id, HarvestDocument.document_id.in_(document_ids)
+    )
+    for row in session.execute(statement):
+        yield LedgerEntry(*row)
+
+
+def first_entries(session: Session, site_id: int, after: str | None, number: int) -> list[LedgerEntry]:
+    """The first entries of the site with a document id above `after`, by document id and revision, at most `number`."""
+    statement: Any = select(*_COLUMNS).where(HarvestDocument.site_schedule_id == site_id)
+    if after is not None:
+        statement = statement.where(HarvestDocument.document_id > after)
+    statement = statement.order_by(HarvestDocument.document_id, HarvestDocument.revision).limit(number)
+    return [LedgerEntry(*row) for row in session.execute(statement)]
+
+
+def number_of_entries(session: Session, site_id: int) -> int:
+    """How many documents the ledger has of the site."""
+    statement = select(func.count()).where(HarvestDocument.site_schedule_id == site_id)
+    return session.scalar(statement) or 0
 
 
 def to_retry(session: Session, site_id: int, today: date) -> Iterator[ListedDocument]:
@@ -86,7 +111,8 @@ def to_retry(session: Session, site_id: int, today: date) -> Iterator[ListedDocu
 
 def sites_to_retry(session: Session, today: date) -> set[int]:
     """The sites that have documents to try again."""
-    return set(session.scalars(select(HarvestDocument.site_schedule_id).where(*_waiting(today)).distinct()))
+    # Not DISTINCT: SQLite would walk through the whole ledger, in the order of the sites, to answer that.
+    return set(session.scalars(select(HarvestDocument.site_schedule_id).where(*_waiting(today))))
 
 
 def _waiting(today: date) -> tuple[ColumnElement[bool], ...]:
@@ -115,20 +141,24 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
     }
     if outcome.kind.is_error or outcome.kind is OutcomeKind.DEFERRED:
         values.update(_failing(entry, outcome, today))
-    if entry is not None and entry.pending_sha256 is None and _same(entry, values):
+    if entry is not None and outcome.sha256 is None and entry.pending_sha256 is None and _same(entry, values):
         return None
     if outcome.sha256 is not None:
         values["sha256"] = outcome.sha256
-    return {**values, "pending_run": None, "pending_sha256": None}
+    if not outcome.unconfirmed:
+        values.update(pending_run=None, pending_sha256=None)
+    return values
 
 
 def _failing(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values:
-    since, attempts = (entry.failing_since, entry.attempts) if entry else (None, 0)
-    if outcome.kind is OutcomeKind.DEFERRED:
-        return {"failing_since": since, "attempts": attempts, "next_attempt": today}
-    since = since or today
-    again = outcome.passing and (today - since).days < RETRY_NIGHTS
-    return {"failing_since": since, "attempts": attempts + 1, "next_attempt": today if again else None}
+    since = (entry.failing_since if entry else None) or today
+    deferred = outcome.kind is OutcomeKind.DEFERRED
+    again = (deferred or outcome.passing) and (today - since).days < RETRY_NIGHTS
+    return {
+        "failing_since": since,
+        "attempts": (entry.attempts if entry else 0) + (0 if deferred else 1),
+        "next_attempt": today if again else None,
+    }
 
 
 def _target_revision(outcome: Outcome) -> int | None:

@@ -26,25 +26,19 @@ class LogRow:
     def columns(self) -> dict[str, object]:
         """What this row itself says: when, by which run and of which site is the journal's to add."""
         level, _ = OPERATIONS[self.code]
-        columns: dict[str, object] = {
+        document, outcome = self.document, self.outcome
+        return {
             "status": 1 if level == "error" else 0,
             "message": clean(self.message),
             "harvest_operation_code": self.code,
+            "document_id": document.document_id if document else None,
+            "revision": document.revision if document else None,
+            "document_url": shown_url(document.url) if document else None,
+            "outcome": outcome.kind.value if outcome else None,
+            "target_revision": outcome.target_revision if outcome else None,
+            "seconds": outcome.seconds if outcome else None,
+            "size": outcome.size if outcome else None,
         }
-        if self.document is not None:
-            columns.update(
-                document_id=self.document.document_id,
-                revision=self.document.revision,
-                document_url=shown_url(self.document.url),
-            )
-        if self.outcome is not None:
-            columns.update(
-                outcome=self.outcome.kind.value,
-                target_revision=self.outcome.target_revision,
-                seconds=self.outcome.seconds,
-                size=self.outcome.size,
-            )
-        return columns
 
     def details(self, log_id: int) -> list[Mapping[str, object]]:
         """The detail rows, one a finding."""
@@ -66,6 +60,8 @@ def outcome_rows(outcome: Outcome) -> list[LogRow]:
         code = "ValidateDocWarning" if warnings else "ValidateDocSuccess"
         message = f"{docid} is valid{', but doubtful' if warnings else ''}."
         rows.append(LogRow(code, message, warnings, document))
+    if outcome.unconfirmed:
+        rows.append(LogRow("UploadUnconfirmed", f"It is not known whether {docid} arrived.", (), document))
     rest = tuple(finding for finding in outcome.findings if finding not in warnings)
     rows.append(LogRow(_code(outcome), _message(outcome), rest, document, outcome))
     return rows

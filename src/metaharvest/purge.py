@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from datetime import date
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, exists, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, ReportDelivery, ReportOutbox
+from metaharvest.database.models import (
+    HarvestDetailLog,
+    HarvestLog,
+    HarvestRun,
+    HarvestSiteRun,
+    ReportDelivery,
+    ReportOutbox,
+)
+from metaharvest.records import SiteRunStatus
 
 CHUNK = 10_000
 """Log rows deleted in one transaction."""
 
 
 def log_rows(session: Session, limit: date) -> int:
-    """Delete up to CHUNK log rows from before `limit`, with their detail rows; how many."""
+    """Delete up to CHUNK log rows from before `limit`, with their detail rows; how many.
+
+    What an interrupted site run needs to be resumed stays.
+    """
+    unfinished = exists().where(
+        HarvestSiteRun.site_run_id == HarvestLog.site_run_id,
+        HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value,
+    )
     old = session.scalars(
         select(HarvestLog.harvest_log_id)
-        .where(HarvestLog.harvest_date < limit)
-        .order_by(HarvestLog.harvest_log_id)
+        .where(HarvestLog.harvest_date < limit, ~unfinished)
+        .order_by(HarvestLog.harvest_date)
         .limit(CHUNK)
     ).all()
     for start in range(0, len(old), 500):

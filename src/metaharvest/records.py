@@ -171,6 +171,15 @@ class SiteOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ListVersion:
+    """Which version of its list a site served: the server's own words for it, and the SHA-256 of its bytes."""
+
+    etag: str | None
+    last_modified: str | None
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """One registered source of documents: a checked row of harvest_site_schedule."""
 
@@ -187,6 +196,7 @@ class Site:
     notify: Notify = Notify.ALWAYS
     enabled: bool = True
     options: SiteOptions = field(default_factory=SiteOptions)
+    list_version: ListVersion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +268,8 @@ class Outcome:
 
     `seconds` is the time its server took, `size` its length in bytes; both None where nothing was fetched. `passing`
     marks a failure that may be gone the next time (a time-out, a 503): it is tried again in the next run.
+    `unconfirmed`: an upload was begun, and it is not known whether it arrived; the target is asked before anything is
+    sent again.
     """
 
     document: ListedDocument
@@ -268,6 +280,7 @@ class Outcome:
     size: int | None = None
     sha256: str | None = None
     passing: bool = False
+    unconfirmed: bool = False
 
     def as_error(self, kind: OutcomeKind, *findings: Finding) -> Outcome:
         """The same document, ended badly after all; what had been found before stays."""

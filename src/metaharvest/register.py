@@ -19,34 +19,55 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestSiteSchedule
 from metaharvest.errors import ScheduleError
-from metaharvest.records import Finding, Level, Network, Notify, Site, SiteOptions, Unit
+from metaharvest.records import Finding, Level, ListVersion, Network, Notify, Site, SiteOptions, Unit
 from metaharvest.settings import check_email, check_network
 from metaharvest.text import one_line, shown_url
 
 MAX_FREQUENCY = 99
 _COLUMNS = (
-    "site_schedule_id, name, documentlisturl, contact_email, updatefrequency, unit, datenextharvest, datelastharvest, "
-    "day_of_month, source_kind, notify, enabled, options"
+    "site_schedule_id",
+    "name",
+    "documentlisturl",
+    "contact_email",
+    "updatefrequency",
+    "unit",
+    "datenextharvest",
+    "datelastharvest",
+    "day_of_month",
+    "source_kind",
+    "notify",
+    "enabled",
+    "options",
+    "list_etag",
+    "list_last_modified",
+    "list_sha256",
 )
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenSite:
-    """A row of the schedule that cannot be used, and why. `enabled` is false where somebody has switched it off."""
+    """A row of the schedule that cannot be used, and why. `enabled` is false where somebody has switched it off.
+
+    `contacts` are those of its addresses that can be written to.
+    """
 
     site_id: int
     name: str
     list_url: str
     enabled: bool
     findings: tuple[Finding, ...]
+    contacts: tuple[str, ...] = ()
 
 
 def read_sites(session: Session) -> list[Site | BrokenSite]:
     """Every row of the schedule, in the order of the names."""
-    rows = session.execute(text(f"SELECT {_COLUMNS} FROM harvest_site_schedule")).mappings()
-    sites = [_checked(dict(row)) for row in rows]
-    return sorted(sites, key=lambda site: (site.name.lower(), site.site_id))
+    return sorted(map(_checked, raw_rows(session)), key=lambda site: (site.name.lower(), site.site_id))
+
+
+def read_site(session: Session, site_id: int) -> Site | BrokenSite | None:
+    """The row of this number as it stands now; None where there is none any more."""
+    return next(map(_checked, raw_rows(session, "WHERE site_schedule_id = :id", {"id": site_id})), None)
 
 
 def find_site(session: Session, name: str) -> Site | BrokenSite:
@@ -72,10 +93,8 @@ def add_site(session: Session, values: Mapping[str, object]) -> Site:
 def edit_site(session: Session, name: str, changes: Mapping[str, object]) -> Site:
     """Change columns of a site, broken or not. Raises ScheduleError where the site would not be right afterwards."""
     site_id = find_site(session, name).site_id
-    row = session.execute(
-        text(f"SELECT {_COLUMNS} FROM harvest_site_schedule WHERE site_schedule_id = :id"), {"id": site_id}
-    )
-    site = _require(_checked({**row.mappings().one(), **changes}))
+    [row] = raw_rows(session, "WHERE site_schedule_id = :id", {"id": site_id})
+    site = _require(_checked({**row, **changes}))
     _require_free(session, site)
     values = _stored(site)
     if "datenextharvest" in changes or "unit" in changes:
@@ -145,6 +164,9 @@ _DEFAULTS: dict[str, object] = {
     "notify": Notify.ALWAYS.value,
     "enabled": True,
     "options": None,
+    "list_etag": None,
+    "list_last_modified": None,
+    "list_sha256": None,
 }
 
 
@@ -157,6 +179,18 @@ def _require_free(session: Session, site: Site) -> None:
         raise ScheduleError(
             f"There is a site named '{one_line(site.name)}' already; `metaharvest sites edit` changes it."
         )
+
+
+def raw_rows(session: Session, where: str = "", values: Mapping[str, object] | None = None) -> list[dict[str, object]]:
+    """Rows of the schedule as they are, unchecked. SQLite lets text be in any encoding: there it is read as bytes."""
+    is_sqlite = session.get_bind().dialect.name == "sqlite"
+    columns = ", ".join(f"CAST({name} AS BLOB) AS {name}" if is_sqlite else name for name in _COLUMNS)
+    rows = session.execute(text(f"SELECT {columns} FROM harvest_site_schedule {where}"), values or {}).mappings()
+    return [{name: _text(value) for name, value in row.items()} for row in rows]
+
+
+def _text(value: object) -> object:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _require(site: Site | BrokenSite) -> Site:
@@ -191,6 +225,11 @@ class _Row:
 
     def wrong(self, column: str, sentence: str) -> None:
         self.problems.append((column, sentence))
+
+    def encoding(self, *columns: str) -> None:
+        for column in columns:
+            if "\ufffd" in str(self.values[column]):
+                self.wrong(column, f"{column} is {_quoted(self.values[column])}; write it as UTF-8 text")
 
     def number(self, column: str, low: int, high: int) -> int:
         value = self.values[column]
@@ -239,7 +278,8 @@ def _checked(values: dict[str, object]) -> Site | BrokenSite:
     """The row as a Site, or as a BrokenSite with a finding for everything that is wrong with it."""
     row = _Row(values)
     site_id = int(str(values["site_schedule_id"]))
-    name = str(values["name"] or "").strip()
+    name = str(values["name"] or "")
+    row.encoding("name", "documentlisturl", "contact_email")
     if not name or len(name) > 100 or one_line(name) != name:
         row.wrong("name", f"the name is {_quoted(values['name'])}; it must have 1 to 100 printable characters")
     url = str(values["documentlisturl"] or "")
@@ -267,11 +307,32 @@ def _checked(values: dict[str, object]) -> Site | BrokenSite:
         notify=row.choice("notify", Notify, Notify.ALWAYS),
         enabled=row.flag("enabled"),
         options=_options(row),
+        list_version=_list_version(values),
     )
     if not row.problems:
         return site
     findings = tuple(_broken(site.name, sentence) for _, sentence in row.problems)
-    return BrokenSite(site_id, site.name, url, site.enabled or "enabled" in dict(row.problems), findings)
+    enabled = site.enabled or "enabled" in dict(row.problems)
+    return BrokenSite(site_id, site.name, url, enabled, findings, _usable(values["contact_email"]))
+
+
+def _usable(addresses: object) -> tuple[str, ...]:
+    """Those of the addresses in a text that are addresses."""
+    found: dict[str, None] = {}
+    for part in str(addresses or "").replace(";", ",").split(","):
+        try:
+            found[check_email(part)] = None
+        except ValueError:
+            continue
+    return tuple(found)
+
+
+def _list_version(values: Mapping[str, object]) -> ListVersion | None:
+    etag, last_modified, sha256 = (
+        str(value) if value is not None else None
+        for value in (values["list_etag"], values["list_last_modified"], values["list_sha256"])
+    )
+    return ListVersion(etag, last_modified, sha256) if sha256 else None
 
 
 def _options(row: _Row) -> SiteOptions:

@@ -10,14 +10,16 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from sqlalchemy import URL, Engine, insert, or_, select, text
 from sqlalchemy.orm import Session
 
 from metaharvest.database.engine import create_tables, open_url, readers
-from metaharvest.database.models import HarvestDocument, HarvestSiteSchedule
+from metaharvest.database.models import HarvestDocument
 from metaharvest.records import Action, Holding
+from metaharvest.register import raw_rows
 from metaharvest.settings import Settings
 from metaharvest.targets import Target, Upload
 
@@ -47,12 +49,16 @@ class RehearsalTarget:
         """Whether the real target holds these bytes."""
         return self._real is not None and self._real.holds(document_id, revision, sha256)
 
-    def upload(self, upload: Upload, session: Session | None) -> Action:
-        """Say whether it would have been an insert or an update."""
-        document_id = upload.fetched.document.document_id
-        known = document_id in self._given or bool(self.holdings([document_id]))
-        self._given.add(document_id)
-        return Action.UPDATE if known else Action.INSERT
+    def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
+        """Say for each whether it would have been an insert or an update."""
+        document_ids = [upload.fetched.document.document_id for upload in uploads]
+        known = self._given | set(self.holdings(document_ids))
+        actions = []
+        for document_id in document_ids:
+            actions.append(Action.UPDATE if document_id in known else Action.INSERT)
+            known.add(document_id)
+        self._given.update(document_ids)
+        return actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +92,12 @@ def _copy(real: Engine, scratch: Engine) -> None:
     failed = select(HarvestDocument.__table__).where(
         or_(HarvestDocument.next_attempt.is_not(None), HarvestDocument.failing_since.is_not(None))
     )
-    names = [column.name for column in HarvestSiteSchedule.__table__.columns]
-    raw = text(
-        f"INSERT INTO harvest_site_schedule ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"
-    )
     with readers(real)() as session, scratch.begin() as connection:
-        for row in session.execute(text(f"SELECT {', '.join(names)} FROM harvest_site_schedule")).mappings():
-            connection.execute(raw, dict(row))
+        for row in raw_rows(session):
+            columns = ", ".join(row)
+            insertion = text(f"INSERT INTO harvest_site_schedule ({columns}) VALUES (:{', :'.join(row)})")
+            plain = {name: value.isoformat() if isinstance(value, date) else value for name, value in row.items()}
+            connection.execute(insertion, plain)
         rows = session.execute(failed.execution_options(yield_per=_COPIED_AT_ONCE)).mappings()
         for chunk in rows.partitions(_COPIED_AT_ONCE):
             connection.execute(insert(HarvestDocument), [dict(row) for row in chunk])

@@ -441,8 +441,9 @@ RULES: dict[str, Rule] = {
         "Correct the number; longitude and latitude are often interchanged.",
     ),
     "schema.bad-url": Rule(
-        "Not a URL",
-        "A URL has characters that are not allowed in it, such as `[`, a second `#`, or a `%` that begins no code.",
+        "Not a URL, or a doubtful one",
+        "A URL has characters that are not allowed in it, such as `[`, a second `#`, or a `%` that begins no code. "
+        "What the standard still takes, such as a colon without a port number after it, is a warning.",
         "Write such characters percent-encoded: `%5B` for `[`, `%5D` for `]`, `%23` for `#`, `%25` for `%`.",
     ),
     "schema.bad-value": Rule(
@@ -554,6 +555,11 @@ RULES: dict[str, Rule] = {
         "The registration of a site cannot be used",
         "A row of the schedule has a value that metaharvest does not understand, mostly written there by hand.",
         "The administrator puts it right with `metaharvest sites edit`, or switches the site off until then.",
+    ),
+    "harvest.stopped": Rule(
+        "The run was stopped",
+        "Somebody, or the system, stopped the run before it came to its end. What was under way was finished.",
+        "Nothing is to be done: the next run goes on with what was put off.",
     ),
     "harvest.surprise": Rule(
         "The harvester itself failed",

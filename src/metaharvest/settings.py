@@ -92,7 +92,7 @@ class HarvesterSettings(_Section):
     name: Annotated[str, Field(min_length=1, max_length=100)] = "metaharvest"
     administrators: Annotated[tuple[Email, ...], BeforeValidator(_split)] = ()
     time_zone: Annotated[str, AfterValidator(_check_zone)] = "UTC"
-    log_period_days: Positive = 90
+    log_period_days: Annotated[int, Field(ge=1, le=36500)] = 90
     workers: Annotated[int, Field(ge=1, le=256)] = 8
 
     @property
@@ -253,6 +253,18 @@ def _read(path: Path) -> dict[str, Any]:
         ) from error
 
 
+_PLAIN = {
+    "model_type": "it must be a section of its own, headed by its name in square brackets",
+    "int_parsing": "it must be a whole number",
+    "int_type": "it must be a whole number",
+    "int_from_float": "it must be a whole number",
+    "float_parsing": "it must be a number",
+    "float_type": "it must be a number",
+    "string_type": "it must be a text in quotes",
+    "tuple_type": 'it must be a list, like ["one", "two"]',
+}
+
+
 def _sentence(problem: dict[str, Any], where: str, origins: Mapping[tuple[str, ...], str]) -> str:
     """One problem that pydantic found, as a sentence."""
     location = tuple(str(part) for part in problem["loc"])
@@ -264,6 +276,6 @@ def _sentence(problem: dict[str, Any], where: str, origins: Mapping[tuple[str, .
         names = [name for name in known if name not in ("folder", "file")]
         return f"{place}: there is no such {'key' if key else 'section'}. Known are: {', '.join(names)}."
     value = "(not shown)" if "password" in key else repr(problem.get("input"))
-    message = str(problem["msg"]).removeprefix("Value error, ")
+    message = _PLAIN.get(str(problem["type"]), str(problem["msg"]).removeprefix("Value error, "))
     message = message[:1].lower() + message[1:] if not message.startswith("'") else message
     return f"{place} = {value}: {message}."

@@ -105,6 +105,7 @@ def shown(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def is_allowed(address: str, allowed: tuple[Network, ...]) -> bool:
     """True where the numeric `address` is public, or in one of the `allowed` networks."""
     there = ipaddress.ip_address(address.partition("%")[0])

@@ -136,7 +136,7 @@ def test_a_surprise_fails_its_site_alone_and_shows_in_the_administrators_report(
     harvester.add_site("b-good", publish(server, "b.1.1", path="/b.xml"))
 
     class Surprising:
-        def list_documents(self):
+        def list_documents(self, known):
             raise ZeroDivisionError("a mistake of ours")
 
     def source(site, fetcher):

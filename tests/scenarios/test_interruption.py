@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from metaharvest.database.engine import run_lock, writers
 from metaharvest.database.models import HarvestRun
+from support.databases import TestDatabase
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
 
@@ -53,7 +54,7 @@ def test_a_killed_run_is_resumed_and_ends_as_if_nothing_had_happened(harvester: 
     site = run["sites"][0]
     assert (site["listed"], site["inserted"], site["status"]) == (150, 150, "succeeded")
     assert harvester.rows("SELECT run_id, status FROM harvest_run") == [(1, "interrupted"), (2, "succeeded")]
-    assert harvester.operations(2)[:2] == ["HarvesterStartup", "RunInterrupted"]
+    assert {"HarvesterStartup", "RunInterrupted"} <= set(harvester.operations(2))
     assert [s for s in harvester.subjects() if "] site: " in s] == [
         "[Test network] site: all well, 150 new (2026-11-20)"
     ]
@@ -115,7 +116,7 @@ def test_a_run_that_was_taken_over_commits_nothing_more(harvester: Harvester, se
     harvester.add_site("site", server.url("/list.xml"))
     said = harvester("run", "--date", "2026-11-20")
     assert said.code != 0
-    assert "taken over" in said.err
+    assert "another run has taken over" in said.err
     assert harvester.held() == {}
 
 
@@ -127,10 +128,12 @@ def test_a_database_of_another_age_is_refused_with_a_sentence(harvester: Harvest
         assert words in said.err
 
 
-def test_without_a_database_run_says_how_to_make_one(harvester: Harvester) -> None:
+def test_without_a_database_run_says_how_to_make_one(harvester: Harvester, database: TestDatabase) -> None:
     harvester.engine.dispose()
     for file in harvester.folder.glob("metaharvest.db*"):
         file.unlink()
+    if database.kind != "sqlite":
+        harvester.rows("DROP TABLE alembic_version")
     said = harvester("run")
     assert said.code in (1, 2)
     assert "metaharvest init" in said.err

@@ -46,14 +46,15 @@ class FolderTarget:
         file = self.folder / f"{document_id}.{revision}"
         return file.exists() and hashlib.sha256(file.read_bytes()).hexdigest() == sha256
 
-    def upload(self, upload: Upload, session: Session | None) -> Action:
+    def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
         assert session is None
+        [upload] = uploads
         document = upload.fetched.document
         known = self.holdings([document.document_id])
         self.uploads.append(document.docid)
         (self.folder / document.docid).write_bytes(upload.fetched.content)
         self.on_upload(upload)
-        return Action.UPDATE if known else Action.INSERT
+        return [Action.UPDATE if known else Action.INSERT]
 
 
 def run(harvester: Harvester, target: FolderTarget, day: date) -> Ended:

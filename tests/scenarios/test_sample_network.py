@@ -7,7 +7,8 @@ import pytest
 
 from metaharvest.records import OutcomeKind
 from metaharvest.samples import SAMPLE_SITES, SampleNetwork
-from support.harvester import Harvester
+from support.harvester import SETTINGS, Harvester
+from support.smtp_sink import SmtpSink
 
 NIGHTS = ("2026-11-20", "2026-11-21", "2026-11-22")
 NAME = "[Test network]"
@@ -96,7 +97,8 @@ def test_the_log_of_a_good_document_has_the_rows_of_the_original(nights) -> None
 def test_documents_that_are_there_already_cost_one_row_a_site_run(nights) -> None:
     harvester, runs, _ = nights
     codes = harvester.operations(runs[1]["run_id"], "alder-creek")
-    assert codes == ["GetHarvestListSuccess", "ValidateHarvestListSuccess", "MetacatHasDoc", "ReportQueued"]
+    assert codes[:2] == ["GetHarvestListSuccess", "ValidateHarvestListSuccess"]
+    assert codes[2:] == ["HarvestListUnchanged", "MetacatHasDoc", "ReportQueued"]
     assert by_name(runs[1])["alder-creek"]["unchanged"] == 7
 
 
@@ -184,3 +186,28 @@ def test_the_whole_network_again_inserts_nothing(nights) -> None:
     assert set(harvester.held()) - set(held) == {
         f"{docid}" for docid, outcome in harvester.outcomes(again["run_id"]).items() if outcome == "inserted"
     }
+
+
+def test_the_first_night_by_smtp_reaches_the_same_people_with_the_same_subjects(
+    nights, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    by_maildir, _, network = nights
+    with SmtpSink() as sink:
+        smtp = f'[mail]\nbackend = "smtp"\nhost = "127.0.0.1"\nport = {sink.port}\n'
+        harvester = Harvester(tmp_path_factory.mktemp("smtp"), SETTINGS.replace("[mail]\n", smtp))
+        network.night = 1
+        for site in SAMPLE_SITES:
+            offset = site.next_offset_days
+            harvester.add_site(
+                site.name,
+                network.list_url(site.name),
+                contact_email=site.contact,
+                datenextharvest=None if offset is None or offset <= 0 else "2026-12-09",
+            )
+        assert harvester.run(NIGHTS[0])["undelivered"] == 0
+        harvester.close()
+    subjects = {received.message["Subject"] for received in sink.messages}
+    assert len(subjects) == 6
+    assert subjects <= set(by_maildir.subjects())
+    assert len(sink.to("data@alder-creek.example.org")) == len(sink.to("ines.valdemar@example.org")) == 1
+    assert len(sink.to("steward@example.org")) == 1

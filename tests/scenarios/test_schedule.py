@@ -1,9 +1,13 @@
 """Which sites a run harvests, what it does to their dates, and what broken rows of the schedule cost."""
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
+
+TYPED = ("datenextharvest", "updatefrequency", "enabled")
+"""Columns into which only SQLite lets anything."""
 
 
 def dates(harvester: Harvester, name: str) -> tuple[str | None, str | None]:
@@ -78,7 +82,7 @@ def test_the_day_begins_in_the_configured_time_zone(tmp_path, server: HttpServer
         ("contact_email = 'one@example.org; two'", "'two' is not an email address"),
         ("documentlisturl = 'harvestList.xml'", "is not a web address"),
         ("documentlisturl = 'file:///etc/passwd'", "is not a web address"),
-        ("datenextharvest = 'tomorrow'", "datenextharvest is 'tomorrow'"),
+        ("datenextharvest = 'some day'", "datenextharvest is 'some day'"),
         ("updatefrequency = 'often'", "updatefrequency is 'often'"),
         ("updatefrequency = 0", "from 1 to 99"),
         ("notify = 'maybe'", "notify is 'maybe'"),
@@ -93,6 +97,10 @@ def test_a_broken_row_fails_its_site_alone_with_a_sentence(
 ) -> None:
     harvester.add_site("broken", publish(server, "a.1.1"))
     harvester.add_site("good", publish(server, "b.1.1", path="/good.xml"))
+    if harvester.engine.dialect.name != "sqlite" and change.split()[0] in TYPED and "'" in change:
+        with pytest.raises(DBAPIError):
+            harvester.rows(f"UPDATE harvest_site_schedule SET {change} WHERE name = 'broken'")
+        return
     harvester.rows(f"UPDATE harvest_site_schedule SET {change} WHERE name = 'broken'")
     run = harvester.run("2026-11-20")
     assert [site["status"] for site in run["sites"] if site["site_name"] == "good"] == ["succeeded"]
@@ -107,7 +115,7 @@ def test_a_broken_row_fails_its_site_alone_with_a_sentence(
 
 def test_a_disabled_broken_row_disturbs_nobody(harvester: Harvester) -> None:
     harvester.add_site("broken", "http://127.0.0.1/list.xml")
-    harvester.rows("UPDATE harvest_site_schedule SET unit = 'moons', enabled = 0")
+    harvester.rows("UPDATE harvest_site_schedule SET unit = 'moons', enabled = false")
     assert harvester.run("2026-11-20")["sites"] == []
 
 

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from metaharvest.records import FetchedDocument, ListedDocument, Site
+from metaharvest.records import FetchedDocument, ListedDocument, ListVersion, Site
 
 if TYPE_CHECKING:
     from metaharvest.fetch import Fetcher
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a source lists: its documents, one after the other, in bounded memory; None: the same as in `known`.
+
+    Nothing that was yielded may be harvested before the iterator has ended: it raises ListError, with every problem,
+    where the list is not valid, also when that shows at its end. `version` tells this listing from others.
+    """
+
+    documents: Iterator[ListedDocument] | None
+    version: ListVersion | None = None
+
+
 class Source(Protocol):
     """One site's documents."""
 
-    def list_documents(self) -> Iterator[ListedDocument]:
-        """The listed documents, one after the other, in bounded memory.
+    def list_documents(self, known: ListVersion | None) -> Listing:
+        """What the site lists now; `known` is the version whose documents are known already, if any.
 
-        Nothing that was yielded may be harvested before the iterator has ended: it raises FetchError where the list
-        cannot be fetched and ListError, with every problem, where it is not valid, also when that shows at its end.
+        Raises FetchError where the list cannot be fetched.
         """
         ...
 

@@ -14,11 +14,14 @@ from typing import BinaryIO
 from metaharvest.errors import FetchError, ListError
 from metaharvest.fetch import Fetcher
 from metaharvest.html_page import html_title
-from metaharvest.records import FetchedDocument, Finding, ListedDocument, Site
+from metaharvest.records import FetchedDocument, Finding, ListedDocument, ListVersion, Site
+from metaharvest.sources import Listing
 from metaharvest.sources.list_parser import ListParser
 from metaharvest.text import one_line
 
+NOT_MODIFIED = 304
 _CHUNK = 65_536
+_HEADER = 100
 _HEAD = 65_536
 
 
@@ -29,12 +32,21 @@ class HarvestListSource:
         self._site = site
         self._fetcher = fetcher
 
-    def list_documents(self) -> Iterator[ListedDocument]:
-        """The listed documents; see Source. Raises FetchError and, at the end of the list, ListError."""
-        with tempfile.TemporaryFile(prefix="metaharvest-") as spool:
+    def list_documents(self, known: ListVersion | None) -> Listing:
+        """The listed documents; see Source. A list is known by what its server says, or by its bytes."""
+        spool = tempfile.TemporaryFile(prefix="metaharvest-")  # noqa: SIM115 - _read closes it
+        try:
             networks = self._site.options.allow_networks
-            self._fetcher.fetch_to(self._site.list_url, spool, allow_networks=networks)
-            yield from read_list(spool)
+            response = self._fetcher.fetch_to(self._site.list_url, spool, allow_networks=networks, known=known)
+        except BaseException:
+            spool.close()
+            raise
+        if known is not None and (response.status == NOT_MODIFIED or response.sha256 == known.sha256):
+            spool.close()
+            etag, last_modified = response.etag or known.etag, response.last_modified or known.last_modified
+            return Listing(None, ListVersion(_header(etag), _header(last_modified), known.sha256))
+        version = ListVersion(_header(response.etag), _header(response.last_modified), response.sha256)
+        return Listing(_read(spool), version)
 
     def fetch(self, document: ListedDocument) -> FetchedDocument:
         """The document's bytes as received. Raises FetchError, also for an HTML page in the document's place."""
@@ -53,19 +65,29 @@ class FileListSource:
         self._path = path
         self._documents = HarvestListSource(site, fetcher)
 
-    def list_documents(self) -> Iterator[ListedDocument]:
-        """The listed documents; see Source. Raises FetchError where the file cannot be read, ListError as ever."""
+    def list_documents(self, known: ListVersion | None) -> Listing:
+        """The listed documents; see Source. Raises FetchError where the file cannot be read."""
         try:
             file = self._path.open("rb")
         except OSError as error:
             message = f"The file {one_line(str(self._path))} cannot be read: {error.strerror}."
             raise FetchError(Finding("list.file", message, "Check the file's name and permissions.")) from error
-        with file:
-            yield from read_list(file)
+        return Listing(_read(file))
 
     def fetch(self, document: ListedDocument) -> FetchedDocument:
         """The document's bytes as received. Raises FetchError."""
         return self._documents.fetch(document)
+
+
+def _header(value: str | None) -> str | None:
+    """A header worth keeping for the next request: printable, and not longer than any in earnest is."""
+    return value if value and len(value) <= _HEADER and value.isascii() and value.isprintable() else None
+
+
+def _read(file: BinaryIO) -> Iterator[ListedDocument]:
+    """read_list(file), which is closed afterwards."""
+    with file:
+        yield from read_list(file)
 
 
 def read_list(file: BinaryIO) -> Iterator[ListedDocument]:

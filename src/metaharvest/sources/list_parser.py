@@ -98,6 +98,9 @@ class ListParser:
     def _new_parser(self) -> expat.XMLParserType:
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
+        # Expat 2.6 puts off reading what has no end yet, and then tells no place; how long that gets is bounded here.
+        if hasattr(parser, "SetReparseDeferralEnabled"):
+            parser.SetReparseDeferralEnabled(False)
         parser.XmlDeclHandler = lambda version, encoding, standalone: self._source.declare(encoding)
         parser.StartDoctypeDeclHandler = self._doctype
         parser.SkippedEntityHandler = self._skipped_entity

@@ -46,6 +46,9 @@ class Target(Protocol):
         """Whether the target holds exactly these bytes under this docid. Raises TargetError."""
         ...
 
-    def upload(self, upload: Upload, session: Session | None) -> Action:
-        """Insert the document or update it, whichever it is; which of the two. Raises TargetError."""
+    def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
+        """Insert these documents or update them; which of the two it was for each.
+
+        Raises TargetError where one is refused: then none of them is there. Without a session there is only one.
+        """
         ...

@@ -7,12 +7,15 @@ so that a document and what is said of it are there together or not at all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 
-from sqlalchemy import and_, func, insert, select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session, aliased, defer
 
+from metaharvest.database.dialects import largest_packet, room_in
 from metaharvest.database.engine import Sessions
-from metaharvest.database.models import DocumentRevision
+from metaharvest.database.models import DocumentRevision, HarvestSiteSchedule
 from metaharvest.errors import TargetError
 from metaharvest.records import Action, Finding, Holding
 from metaharvest.targets import Upload
@@ -43,34 +46,26 @@ class EmbeddedTarget:
         with self._sessions() as session:
             return session.scalar(statement) == sha256
 
-    def upload(self, upload: Upload, session: Session | None) -> Action:
-        """Store the revision through `session`; TargetError where it, or a higher one, is there already."""
+    def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
+        """Store the revisions through `session`.
+
+        TargetError where one of them, or a higher one, is there already, or the document is another site's.
+        """
         if session is None:
             raise TypeError("the embedded target writes in the journal's session")
-        fetched, document = upload.fetched, upload.fetched.document
-        held = next(_highest(session, [document.document_id]), None)
-        if held is not None and held.revision >= document.revision:
-            raise TargetError(
-                Finding(
-                    "target.exists",
-                    f"The repository has revision {held.revision} of {document.document_id} by now.",
-                    f"If this document is newer, list it as revision {held.revision + 1}.",
-                )
-            )
-        session.execute(
-            insert(DocumentRevision).values(
-                document_id=document.document_id,
-                revision=document.revision,
-                document_type=document.document_type,
-                content=fetched.content,
-                size=len(fetched.content),
-                sha256=fetched.sha256,
-                source_url=document.url,
-                site_schedule_id=upload.site_id,
-                inserted_at=upload.at,
-            )
-        )
-        return Action.UPDATE if held is not None else Action.INSERT
+        document_ids = {upload.fetched.document.document_id for upload in uploads}
+        held = {holding.document_id: holding for holding in _highest(session, list(document_ids))}
+        packet = largest_packet(session.connection())
+        actions = []
+        for upload in uploads:
+            document = upload.fetched.document
+            before = held.get(document.document_id)
+            _refuse(upload, before)
+            _refuse_too_large(upload, packet)
+            actions.append(Action.INSERT if before is None else Action.UPDATE)
+            held[document.document_id] = Holding(document.document_id, document.revision, None, upload.site_id)
+        session.execute(insert(DocumentRevision), [_row(upload) for upload in uploads])
+        return actions
 
     def documents(self) -> Iterator[DocumentRevision]:
         """Every document's highest revision, in the order of their ids, without the bytes."""
@@ -121,24 +116,68 @@ class EmbeddedTarget:
         return True
 
 
+def _refuse(upload: Upload, held: Holding | None) -> None:
+    document = upload.fetched.document
+    if held is not None and held.site_id not in (None, upload.site_id):
+        raise TargetError(
+            Finding(
+                "target.other-site",
+                f"{document.document_id} belongs to another site, which published it first.",
+                "Give your document an identifier of its own, or ask the administrator to transfer it to your site.",
+            )
+        )
+    if held is not None and held.revision >= document.revision:
+        raise TargetError(
+            Finding(
+                "target.exists",
+                f"The repository has revision {held.revision} of {document.document_id} by now.",
+                f"If this document is newer, list it as revision {held.revision + 1}.",
+            )
+        )
+
+
+def _refuse_too_large(upload: Upload, packet: int | None) -> None:
+    size = len(upload.fetched.content)
+    if packet is None or size <= room_in(packet):
+        return
+    raise TargetError(
+        Finding(
+            "target.not-stored",
+            f"The document has {size:,} bytes, and the repository's database takes {room_in(packet):,} at most: "
+            f"its max_allowed_packet is {packet:,}.",
+            "The administrator should raise max_allowed_packet; `metaharvest doctor` says to what.",
+        )
+    )
+
+
+def _row(upload: Upload) -> dict[str, object]:
+    fetched, document = upload.fetched, upload.fetched.document
+    return {
+        "document_id": document.document_id,
+        "revision": document.revision,
+        "document_type": document.document_type,
+        "content": fetched.content,
+        "size": len(fetched.content),
+        "sha256": fetched.sha256,
+        "source_url": document.url,
+        "site_schedule_id": upload.site_id,
+        "inserted_at": upload.at,
+    }
+
+
 def _highest(session: Session, document_ids: Sequence[str]) -> Iterator[Holding]:
-    highest = (
-        select(DocumentRevision.document_id, func.max(DocumentRevision.revision).label("revision"))
+    """The highest revision of each; it belongs to the site that it came from, as long as that is registered."""
+    statement = (
+        select(
+            DocumentRevision.document_id,
+            DocumentRevision.revision,
+            DocumentRevision.sha256,
+            HarvestSiteSchedule.site_schedule_id,
+        )
+        .outerjoin(HarvestSiteSchedule, HarvestSiteSchedule.site_schedule_id == DocumentRevision.site_schedule_id)
         .where(DocumentRevision.document_id.in_(document_ids))
-        .group_by(DocumentRevision.document_id)
-        .subquery()
+        .order_by(DocumentRevision.document_id, DocumentRevision.revision)
     )
-    statement = select(
-        DocumentRevision.document_id,
-        DocumentRevision.revision,
-        DocumentRevision.sha256,
-        DocumentRevision.site_schedule_id,
-    ).join(
-        highest,
-        and_(
-            DocumentRevision.document_id == highest.c.document_id,
-            DocumentRevision.revision == highest.c.revision,
-        ),
-    )
-    for row in session.execute(statement):
-        yield Holding(*row)
+    for _, revisions in groupby(session.execute(statement), key=itemgetter(0)):
+        *_, highest = revisions
+        yield Holding(*highest)

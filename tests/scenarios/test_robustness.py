@@ -1,0 +1,155 @@
+"""What may not stop a run, or make it forget: broken values, unwritable rows, changes meanwhile, a stop signal."""
+
+import signal
+import time
+
+import pytest
+
+from support.harvester import Harvester, eml, publish
+from support.http_server import Asking, HttpServer
+from support.smtp_sink import SmtpSink
+
+sqlite_only = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+"""SQLite alone takes anything in any column, and triggers in its own words."""
+
+
+@sqlite_only
+@pytest.mark.parametrize(
+    "change",
+    [
+        "datenextharvest = '2026-11-20 00:00:00'",
+        "datenextharvest = 20261120",
+        "datenextharvest = NULL, datelastharvest = '9999-12-31'",
+        "contact_email = CAST(x'64e97640782e6f7267' AS TEXT)",
+        "notify = 'Never'",
+        "name = ' broken'",
+    ],
+)
+def test_values_by_other_peoples_sql_never_stop_the_other_sites(
+    harvester: Harvester, server: HttpServer, change: str
+) -> None:
+    harvester.add_site("broken", server.url("/no-list.xml"))
+    harvester.add_site("good", publish(server, "b.1.1"))
+    harvester.rows(f"UPDATE harvest_site_schedule SET {change} WHERE name = 'broken'")
+    run = harvester.run("2026-11-20")
+    assert {site["site_name"]: site["status"] for site in run["sites"]}["good"] == "succeeded"
+    assert harvester.rows("SELECT status FROM harvest_run") != [("running",)]
+
+
+@sqlite_only
+def test_a_document_that_the_database_refuses_fails_alone(harvester: Harvester, server: HttpServer) -> None:
+    harvester.rows(
+        "CREATE TRIGGER refuse BEFORE INSERT ON document_revision WHEN NEW.document_id = 'a.2' "
+        "BEGIN SELECT RAISE(ABORT, 'this one not'); END"
+    )
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1", "a.3.1"))
+    run = harvester.run("2026-11-20")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.1": "inserted", "a.2.1": "upload-error", "a.3.1": "inserted"}
+    assert ("a.2", "error", "target.not-stored") in harvester.findings(run["run_id"])
+
+
+@sqlite_only
+def test_an_outcome_that_cannot_be_written_at_all_leaves_its_site_run_incomplete(
+    harvester: Harvester, server: HttpServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    harvester.rows(
+        "CREATE TRIGGER refuse BEFORE INSERT ON harvest_log WHEN NEW.document_id = 'a.2' "
+        "BEGIN SELECT RAISE(ABORT, 'this one not'); END"
+    )
+    harvester.add_site("a-site", publish(server, "a.1.1", "a.2.1"))
+    harvester.add_site("b-site", publish(server, "b.1.1", path="/b.xml"))
+    run = harvester.run("2026-11-20")
+    status = {site["site_name"]: site["status"] for site in run["sites"]}
+    assert status == {"a-site": "incomplete", "b-site": "succeeded"}
+    assert run["exit_code"] == 1
+    assert set(harvester.held()) == {"a.1.1", "b.1.1"}
+
+
+def test_a_document_that_comes_back_with_other_bytes_is_known_by_the_new_ones(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    harvester.run("2026-11-20")
+    harvester.rows("DELETE FROM document_revision")
+    server.serve("/a.1.1.xml", eml("a.1.1", "Another title"))
+    harvester.run("2026-11-21")
+    [(ledger,)] = harvester.rows("SELECT sha256 FROM harvest_document")
+    [(held,)] = harvester.rows("SELECT sha256 FROM document_revision")
+    assert ledger == held
+
+
+def test_documents_to_retry_are_tried_though_the_list_is_gone(harvester: Harvester, server: HttpServer) -> None:
+    url = publish(server, "a.1.1", "a.2.1")
+    server.serve("/a.2.1.xml", b"busy", status=503)
+    harvester.add_site("site", url)
+    harvester.run("2026-11-20")
+    server.serve("/a.2.1.xml", eml("a.2.1"))
+    server.serve("/list.xml", b"gone", status=404)
+    run = harvester.run("2026-11-21")
+    assert [(site["kind"], site["status"]) for site in run["sites"]] == [
+        ("scheduled", "list-failed"),
+        ("retry", "succeeded"),
+    ]
+    assert harvester.outcomes(run["run_id"]) == {"a.2.1": "inserted"}
+
+
+def test_a_date_that_is_set_while_the_site_is_harvested_stays(harvester: Harvester, server: HttpServer) -> None:
+    publish(server, "a.1.1")
+
+    def edit(asking: Asking) -> None:
+        harvester("sites", "edit", "site", "--next", "2027-05-05", "--every", "2")
+        asking.answer(eml("a.1.1"))
+
+    server.route("/a.1.1.xml", edit)
+    harvester.add_site("site", server.url("/list.xml"))
+    harvester.run("2026-11-20")
+    sql = "SELECT updatefrequency FROM harvest_site_schedule"
+    assert harvester.rows(sql) == [(2,)]
+    shown = harvester("sites", "show", "site", "--json").out
+    assert "2027-05-05" in shown
+
+
+def test_refused_site_reports_make_the_exit_code_one(harvester: Harvester, server: HttpServer) -> None:
+    with SmtpSink() as sink:
+        sink.answers["a@example.org"] = "550 no such user"
+        smtp = f'backend = "smtp"\nhost = "127.0.0.1"\nport = {sink.port}\n'
+        harvester.config.write_text(harvester.config.read_text().replace("[mail]\n", f"[mail]\n{smtp}"))
+        harvester.add_site("site", publish(server, "a.1.1"), contact_email="a@example.org")
+        run = harvester.run("2026-11-20")
+        assert (run["exit_code"], run["undelivered"]) == (1, 1)
+        assert len(sink.to("steward@example.org")) == 1
+
+
+def test_a_stop_signal_finishes_what_is_under_way_and_leaves_the_rest_to_the_next_run(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    docids = [f"a.{number}.1" for number in range(1, 61)]
+    url = publish(server, *docids)
+
+    def slow(docid: str):
+        def route(asking: Asking) -> None:
+            asking.pause(0.1)
+            asking.answer(eml(docid))
+
+        return route
+
+    for docid in docids:
+        server.route(f"/{docid}.xml", slow(docid))
+    harvester.add_site("site", url)
+    process = harvester.start("run", "--date", "2026-11-20")
+    for _ in range(300):
+        if len(server.requests) > 8:
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 1, err
+    assert "Stopped" in err
+    [(status, listed, inserted, deferred)] = harvester.rows(
+        "SELECT status, listed, inserted, deferred FROM harvest_site_run"
+    )
+    assert (status, listed) == ("with-errors", 60)
+    assert inserted + deferred == 60
+    assert deferred > 0
+    assert harvester.rows("SELECT status FROM harvest_run") != [("running",)]
+    assert harvester.run("2026-11-21")["sites"][0]["inserted"] == deferred
