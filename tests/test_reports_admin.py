@@ -19,14 +19,15 @@ from metaharvest import __version__, reports
 from metaharvest.database.models import HarvestRun, ReportDelivery
 from metaharvest.records import Finding, OutcomeKind
 from metaharvest.settings import Settings
+from support.databases import TestDatabase
 from support.journal_rows import NOW, TODAY, JournalRows, new_database
 
 MISSING = Finding("schema.missing-element", "The element 'creator' is missing.", "Add it.", line=9)
 
 
 @pytest.fixture
-def session() -> Iterator[Session]:
-    engine = new_database()
+def session(database: TestDatabase) -> Iterator[Session]:
+    engine = new_database(database.url)
     with Session(engine) as session:
         yield session
     engine.dispose()

@@ -20,13 +20,14 @@ from metaharvest.database.models import ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
 from metaharvest.records import OutcomeKind
 from metaharvest.settings import Settings
+from support.databases import TestDatabase
 from support.journal_rows import NOW, JournalRows, new_database
 from support.smtp_sink import SmtpSink, free_port
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = new_database(f"sqlite:///{tmp_path / 'journal.db'}")
+def engine(tmp_path: Path, database: TestDatabase) -> Iterator[Engine]:
+    engine = new_database(database.url or f"sqlite:///{tmp_path / 'journal.db'}")
     yield engine
     engine.dispose()
 

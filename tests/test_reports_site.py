@@ -21,6 +21,7 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.records import Finding, Level, OutcomeKind
 from metaharvest.settings import Settings
+from support.databases import TestDatabase
 from support.journal_rows import NOW, TODAY, JournalRows, new_database
 
 HEADERS = {"from", "to", "subject", "date", "message-id", "reply-to", "auto-submitted", "mime-version", "content-type"}
@@ -37,8 +38,8 @@ DOUBTFUL = Finding("eml.package-id", "The packageId is another one.", "Make them
 
 
 @pytest.fixture
-def session() -> Iterator[Session]:
-    engine = new_database()
+def session(database: TestDatabase) -> Iterator[Session]:
+    engine = new_database(database.url)
     with Session(engine) as session:
         yield session
     engine.dispose()
@@ -246,7 +247,7 @@ def test_the_registered_settings_are_shown_without_credentials(session: Session,
     assert "https://alder.example.org/list.xml" in text
     assert "every 2 weeks" in text
     assert "on-change" in text
-    assert "a@example.org; b@example.org" in text
+    assert "a@example.org, b@example.org" in text
     assert "package id mismatch: error" in text
     assert "it goes to steward@example.org, second@example.org" in text
     assert b"hush" not in report.content

@@ -13,6 +13,7 @@ from metaharvest import reports
 from metaharvest.database.models import HarvestSiteRun
 from metaharvest.records import Finding, Level, OutcomeKind
 from metaharvest.settings import Settings
+from support.databases import TestDatabase
 from support.journal_rows import NOW, TODAY, JournalRows, new_database
 
 BROKEN = Finding("schema.missing-element", "The element 'creator' is missing.")
@@ -21,8 +22,8 @@ DOUBTFUL = Finding("eml.package-id", "The packageId is another one.", level=Leve
 
 
 @pytest.fixture
-def rows() -> Iterator[JournalRows]:
-    engine = new_database()
+def rows(database: TestDatabase) -> Iterator[JournalRows]:
+    engine = new_database(database.url)
     with Session(engine) as session:
         yield JournalRows(session)
     engine.dispose()

@@ -10,7 +10,9 @@ import logging
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
@@ -50,9 +52,14 @@ def render(folder: str, view: SiteView | AdminView, settings: Settings) -> Body:
 
 
 def _environment(settings: Settings) -> Environment:
-    folders = [data_folder("templates")]
-    if settings.reports.templates is not None:
-        folders.insert(0, settings.path(settings.reports.templates))
+    own = settings.reports.templates
+    return _environment_of(settings.path(own) if own is not None else None)
+
+
+@lru_cache(maxsize=8)
+def _environment_of(own: Path | None) -> Environment:
+    """Templates are compiled once, not for every report; a changed file is noticed all the same."""
+    folders = [data_folder("templates")] if own is None else [own, data_folder("templates")]
     environment = Environment(
         loader=FileSystemLoader(folders),
         autoescape=lambda name: name is None or not name.endswith(".txt"),

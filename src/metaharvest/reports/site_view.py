@@ -5,9 +5,7 @@ Which site runs deserve a report at all is decided in wanted.py; how the value l
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,12 +13,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestDocument, HarvestLog, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
-from metaharvest.records import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.database.models import HarvestDocument, HarvestLog, HarvestRun, HarvestSiteRun
+from metaharvest.records import ERROR_OUTCOMES, OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.register import read_site
 from metaharvest.reports import words
 from metaharvest.reports.findings import Group, attention, is_told, warnings
 from metaharvest.reports.tables import docid_of
-from metaharvest.settings import Settings, check_email
+from metaharvest.settings import Settings
 from metaharvest.text import one_line, shown_url
 
 
@@ -31,6 +30,9 @@ class Name:
     docid: str
     url: str
     note: str = ""
+
+
+_WENT_IN = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +102,6 @@ def counts_of(site_run: HarvestSiteRun) -> dict[OutcomeKind, int]:
     return {kind: getattr(site_run, kind.column) or 0 for kind in OutcomeKind}
 
 
-def contacts(text: str | None) -> tuple[str, ...]:
-    """The addresses in a contact column: split on `,` or `;`, trimmed, each once; what is no address is left out."""
-    found: dict[str, None] = {}
-    for part in re.split(r"[,;]", text or ""):
-        try:
-            found[check_email(part)] = None
-        except ValueError:
-            continue
-    return tuple(found)
-
-
 def totals_of(listed: int, counts: words.Counts, warned: int) -> tuple[Total, ...]:
     """The totals as shown: listed, the fine outcomes always, the others where there are any."""
     if not listed:
@@ -137,10 +128,14 @@ def site_view(session: Session, site_run_id: int, settings: Settings, target: st
     """Read everything that the report of this site run tells."""
     site_run = session.get_one(HarvestSiteRun, site_run_id)
     run = session.get_one(HarvestRun, site_run.run_id)
-    schedule = session.get(HarvestSiteSchedule, site_run.site_schedule_id)
+    registered = read_site(session, site_run.site_schedule_id)
+    schedule = registered if isinstance(registered, Site) else None
     status, kind, counts = SiteRunStatus(site_run.status), SiteRunKind(site_run.kind), counts_of(site_run)
     limit, today = settings.reports.lines_per_group, run.harvest_date
-    problems, reason = attention(session, site_run_id, today, limit), one_line(site_run.failure_reason or "", 1000)
+    # What the totals say there is none of is not asked for: most nights most sites have nothing to tell.
+    is_well = status is SiteRunStatus.SUCCEEDED and not words.total(counts, words.ATTENTION)
+    problems = () if is_well else attention(session, site_run_id, today, limit)
+    reason = one_line(site_run.failure_reason or "", 1000)
     return SiteView(
         network=one_line(settings.harvester.name),
         site=one_line(site_run.site_name),
@@ -152,15 +147,15 @@ def site_view(session: Session, site_run_id: int, settings: Settings, target: st
         listed=site_run.listed,
         totals=totals_of(site_run.listed, counts, site_run.warnings),
         attention=problems,
-        warnings=warnings(session, site_run_id, today, limit),
-        mended=_mended(session, site_run, limit),
+        warnings=warnings(session, site_run_id, today, limit) if site_run.warnings else (),
+        mended=_mended(session, site_run, limit) if words.total(counts, _WENT_IN) else Names(0),
         inserted=_ended_as(session, site_run, OutcomeKind.INSERTED, limit),
         updated=_ended_as(session, site_run, OutcomeKind.UPDATED, limit),
         unchanged=_unchanged(session, site_run, limit),
         next_harvest=_next_harvest(site_run, run, schedule),
         time_spent=_time_spent(session, site_run, now),
         registered=_registered(site_run, schedule),
-        recipients=contacts(schedule.contact_email if schedule else None),
+        recipients=registered.contacts if registered else (),
         administrators=settings.harvester.administrators,
         target=one_line(target),
         site_run=site_run_id,
@@ -168,6 +163,8 @@ def site_view(session: Session, site_run_id: int, settings: Settings, target: st
 
 
 def _ended_as(session: Session, site_run: HarvestSiteRun, kind: OutcomeKind, limit: int) -> Names:
+    if not counts_of(site_run).get(kind):
+        return Names(0)
     log = HarvestLog
     query = (
         select(log)
@@ -243,12 +240,12 @@ def _ledger_name(row: HarvestDocument) -> Name:
     return Name(one_line(docid_of(row.document_id, row.revision)), shown_url(row.document_url), note)
 
 
-def _next_harvest(site_run: HarvestSiteRun, run: HarvestRun, schedule: HarvestSiteSchedule | None) -> str:
+def _next_harvest(site_run: HarvestSiteRun, run: HarvestRun, schedule: Site | None) -> str:
     if schedule is None:
-        return "none: the site is no longer registered"
+        return "none: the site is not registered, or its registration cannot be used"
     if not schedule.enabled:
         return "none: the site is switched off"
-    planned = site_run.next_harvest or schedule.datenextharvest
+    planned = site_run.next_harvest or schedule.next_harvest
     if planned is None or planned <= run.harvest_date:
         return "in the next run"
     return planned.isoformat()
@@ -258,7 +255,9 @@ def _time_spent(session: Session, site_run: HarvestSiteRun, now: datetime) -> st
     """How long the harvest took, and how much of it the site's server; nothing where it was asked for no document."""
     log = HarvestLog
     here = (log.site_run_id == site_run.site_run_id) & log.seconds.is_not(None) & log.outcome.is_not(None)
-    number, mean = session.execute(select(func.count(), func.avg(log.seconds)).where(here)).one()
+    fetched = words.total(counts_of(site_run), (*_WENT_IN, *ERROR_OUTCOMES))
+    asked = select(func.count(), func.avg(log.seconds)).where(here)
+    number, mean = session.execute(asked).one() if fetched else (0, 0)
     taken = words.duration(((site_run.ended_at or now) - site_run.started_at).total_seconds())
     if not number:
         return f"The harvest took {taken}."
@@ -273,31 +272,18 @@ def _time_spent(session: Session, site_run: HarvestSiteRun, now: datetime) -> st
     )
 
 
-def _registered(site_run: HarvestSiteRun, schedule: HarvestSiteSchedule | None) -> tuple[tuple[str, str], ...]:
+def _registered(site_run: HarvestSiteRun, schedule: Site | None) -> tuple[tuple[str, str], ...]:
     if schedule is None:
         return (("Harvest list", shown_url(site_run.list_url or "")),)
     settings = [
-        ("Harvest list", shown_url(schedule.documentlisturl)),
-        ("Harvested", words.frequency(schedule.updatefrequency, one_line(schedule.unit or ""))),
-        ("Contacts", one_line(schedule.contact_email or "none", 1000)),
-        ("Reports", schedule.notify),
+        ("Harvest list", shown_url(schedule.list_url)),
+        ("Harvested", words.frequency(schedule.frequency, schedule.unit)),
+        ("Contacts", one_line(", ".join(schedule.contacts), 1000)),
+        ("Reports", schedule.notify.value),
         ("Enabled", "yes" if schedule.enabled else "no"),
     ]
-    return (*((label, one_line(value, 2000)) for label, value in settings), *_own_options(schedule.options))
-
-
-def _own_options(text: str | None) -> Sequence[tuple[str, str]]:
-    """The site's own options, which are JSON unless somebody's SQL left something else there."""
-    if not text:
-        return ()
-    try:
-        options = json.loads(text)
-    except json.JSONDecodeError:
-        options = text
-    if not isinstance(options, dict):
-        return (("Options", one_line(str(options))),)
-    return [(one_line(str(key).replace("_", " ")), one_line(_plain(value))) for key, value in options.items() if value]
-
-
-def _plain(value: object) -> str:
-    return ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)
+    if schedule.options.package_id_mismatch:
+        settings.append(("package id mismatch", schedule.options.package_id_mismatch.value))
+    if schedule.options.allow_networks:
+        settings.append(("allow networks", ", ".join(str(network) for network in schedule.options.allow_networks)))
+    return tuple((label, one_line(value, 2000)) for label, value in settings)

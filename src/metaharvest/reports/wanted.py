@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import (
     HarvestDetailLog,
     HarvestLog,
     HarvestSiteRun,
-    HarvestSiteSchedule,
     ReportOutbox,
 )
-from metaharvest.records import ERROR_OUTCOMES, Notify, OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.records import ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.register import read_site
 from metaharvest.reports.site_view import counts_of, earlier_site_runs
 from metaharvest.reports.words import ATTENTION, total
 
@@ -27,18 +27,18 @@ def site_report_wanted(session: Session, site_run_id: int) -> bool:
 
     `never` and `always` speak for themselves. `on-error`: a document failed, or the site did. `on-change`: something
     was inserted or updated, or the problems are others than in the last report. A retry is told of only where
-    something came of it that is not the failure known already. A mode nobody knows counts as `always`.
+    something came of it that is not the failure known already. An unusable registration counts as `always`.
     """
     site_run = session.get_one(HarvestSiteRun, site_run_id)
-    schedule = session.get(HarvestSiteSchedule, site_run.site_schedule_id)
-    mode = schedule.notify if schedule else Notify.NEVER.value
-    if mode == Notify.NEVER.value:
+    site = read_site(session, site_run.site_schedule_id)
+    notify = site.notify if isinstance(site, Site) else Notify.ALWAYS
+    if site is None or notify is Notify.NEVER:
         return False
     if site_run.kind == SiteRunKind.RETRY.value and not _retry_changed(session, site_run):
         return False
-    if mode == Notify.ON_ERROR.value:
+    if notify is Notify.ON_ERROR:
         return site_run.status != SiteRunStatus.SUCCEEDED.value or total(counts_of(site_run), ERROR_OUTCOMES) > 0
-    if mode == Notify.ON_CHANGE.value:
+    if notify is Notify.ON_CHANGE:
         return _changed(session, site_run)
     return True
 
@@ -98,13 +98,15 @@ def _retry_changed(session: Session, site_run: HarvestSiteRun) -> bool:
         .correlate(log)
         .scalar_subquery()
     )
+    # A server that is down answers to nobody: which of its documents were asked for is no news.
+    still_away = and_(before.outcome == OutcomeKind.DEFERRED.value, log.outcome == OutcomeKind.ACCESS_ERROR.value)
     query = (
         select(log.harvest_log_id)
         .outerjoin(before, before.harvest_log_id == last_time)
         .where(
             log.site_run_id == site_run.site_run_id,
             log.outcome.in_([kind.value for kind in ERROR_OUTCOMES]),
-            or_(before.outcome.is_(None), before.outcome != log.outcome),
+            or_(before.outcome.is_(None), and_(before.outcome != log.outcome, ~still_away)),
         )
         .limit(1)
     )
