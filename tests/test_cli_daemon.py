@@ -67,7 +67,10 @@ def test_with_a_time_of_day_the_next_run_is_so_many_days_later() -> None:
     assert next_time(began, long_run, DAY, time(3, 0), BERLIN) == moment("2026-11-22 02:00")
 
 
-@pytest.mark.parametrize("options", [("--every", "0"), ("--at", "3 am"), ("--at", "03:00", "--every", "12")])
+@pytest.mark.parametrize(
+    "options",
+    [("--every", "0"), ("--every", "nan"), ("--delay", "nan"), ("--at", "3 am"), ("--at", "03:00", "--every", "12")],
+)
 def test_a_plan_that_makes_no_sense_is_a_usage_error(tmp_path: Path, options: tuple[str, ...]) -> None:
     tell(tmp_path, "init")
     assert isinstance(attempt(tmp_path, "daemon", *options).error, click.UsageError)
@@ -97,6 +100,11 @@ def test_a_run_that_cannot_be_made_is_told_and_the_next_one_comes(tmp_path: Path
     assert "Traceback" not in done.stderr
 
 
+def _heed_interrupts() -> None:
+    """A shell that starts the tests in the background lets everything under it ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_between_two_runs_ends_it_politely(tmp_path: Path, number: signal.Signals) -> None:
     tell(tmp_path, "init")
@@ -105,6 +113,7 @@ def test_a_signal_between_two_runs_ends_it_politely(tmp_path: Path, number: sign
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_heed_interrupts,
     ) as daemon:
         assert daemon.stderr is not None
         assert "The next run is at" in daemon.stderr.readline()

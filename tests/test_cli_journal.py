@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import shutil
-import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from email import message_from_bytes, policy
 from pathlib import Path
 
@@ -18,23 +18,36 @@ from metaharvest.database.engine import database_url, open_url, run_lock
 from metaharvest.errors import LockHeld, MetaharvestError
 from metaharvest.samples import SampleNetwork
 from metaharvest.settings import load
-from support.cli import attempt, harvested, process, tell
+from support.cli import attempt, harvested, in_database, process, tell
+from support.databases import KINDS, Servers
+from support.harvester import settings_for
 from support.smtp_sink import SmtpSink, free_port
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two sample sites, harvested once; nothing in this folder is changed afterwards."""
+@pytest.fixture(scope="module", params=KINDS)
+def folder(
+    request: pytest.FixtureRequest, servers: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """Two sample sites, harvested once into each kind of database; nothing in this folder is changed afterwards."""
     made = tmp_path_factory.mktemp("harvested")
+    with servers.another(request.param) as url:
+        (made / "metaharvest.toml").write_text(settings_for(url))
+        harvested(made)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def harvested_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("to-be-copied")
     harvested(made)
     return made
 
 
 @pytest.fixture
-def own(folder: Path, tmp_path: Path) -> Path:
-    """A copy of it, to be changed."""
+def own(harvested_folder: Path, tmp_path: Path) -> Path:
+    """The same in a folder that can be copied, SQLite file and all, to be changed."""
     copied = tmp_path / "copy"
-    shutil.copytree(folder, copied)
+    shutil.copytree(harvested_folder, copied)
     return copied
 
 
@@ -199,9 +212,7 @@ def test_a_report_is_shown_as_text_as_html_and_byte_for_byte(folder: Path) -> No
     assert "alder-creek@example.org (sent)" in text
     assert "Your harvest list names 7 documents" in text
     assert tell(folder, "reports", "show", "1", "--html").out.startswith("<!DOCTYPE html>")
-    with sqlite3.connect(folder / "metaharvest.db") as connection:
-        (content,) = connection.execute("SELECT content FROM report_outbox WHERE report_id = 1").fetchone()
-    connection.close()
+    [(content,)] = in_database(folder, "SELECT content FROM report_outbox WHERE report_id = 1")
     assert tell(folder, "reports", "show", "1", "--raw").raw == content
 
 
@@ -250,3 +261,14 @@ def test_a_reader_that_has_seen_enough_is_no_error_of_the_database(folder: Path)
     reader.stdin.close()
     assert done.returncode == 1
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["log", "runs", "reports"])
+def test_a_limit_beyond_all_numbers_is_a_usage_error(folder: Path, command: str) -> None:
+    assert isinstance(attempt(folder, command, "--limit", "9" * 30).error, click.UsageError)
+
+
+def test_a_report_is_shown_with_the_line_ends_of_this_machine(folder: Path) -> None:
+    for form in ("--text", "--html"):
+        assert b"\r" not in tell(folder, "reports", "show", "1", form).raw
+    assert b"\r\n" in tell(folder, "reports", "show", "1", "--raw").raw

@@ -3,8 +3,13 @@
 import json
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
+import click
+import pytest
+
+from support.cli import attempt, process, tell
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
 
@@ -91,3 +96,28 @@ def test_the_demo_needs_no_configuration_and_says_where_everything_is(harvester:
     again = harvester("demo", "--folder", str(folder))
     assert again.code == 2
     assert "not empty" in again.err
+
+
+@pytest.mark.parametrize("day", ["", "2026-02-30", "tomorrow", "0001-01-01", "9999-12-31"])
+def test_a_date_that_no_harvest_can_have_is_a_usage_error_and_begins_no_run(tmp_path: Path, day: str) -> None:
+    tell(tmp_path, "init")
+    error = attempt(tmp_path, "run", "--date", day).error
+    assert isinstance(error, click.BadParameter)
+    assert "--date" in error.format_message()
+    assert tell(tmp_path, "runs", "--json").json == []
+
+
+def test_moments_in_json_are_iso_8601(tmp_path: Path) -> None:
+    tell(tmp_path, "init")
+    run = tell(tmp_path, "run", "--json").json
+    assert datetime.fromisoformat(run["started_at"]).tzinfo is not None
+    assert "T" in run["started_at"]
+
+
+@pytest.mark.parametrize("folder", ["/proc/demo", "file/demo"])
+def test_a_folder_that_the_demo_cannot_use_is_told(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").write_text("")
+    said = process(tmp_path, "demo", "--folder", folder)
+    assert said.returncode == 2
+    assert f"The folder {folder} cannot be used" in said.stderr
+    assert "Traceback" not in said.stderr

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
+import json
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,13 +12,16 @@ import click
 import pytest
 
 from metaharvest.errors import ScheduleError
-from support.cli import attempt, process, tell
+from support.cli import attempt, in_database, process, tell
+from support.databases import TestDatabase
 
 URL = "https://alder.example.org/list.xml"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, database: TestDatabase, monkeypatch: pytest.MonkeyPatch) -> Path:
+    if database.url:
+        monkeypatch.setenv("METAHARVEST_DATABASE__URL", database.url)
     tell(tmp_path, "init")
     tell(tmp_path, "sites", "add", "alder-creek", "--list-url", URL, "--contact", "a@example.org; b@example.org")
     return tmp_path
@@ -25,12 +30,6 @@ def folder(tmp_path: Path) -> Path:
 def shown(folder: Path, name: str = "alder-creek") -> dict[str, object]:
     view: dict[str, object] = tell(folder, "sites", "show", name, "--json").json
     return view
-
-
-def sql(folder: Path, statement: str) -> None:
-    with sqlite3.connect(folder / "metaharvest.db") as connection:
-        connection.execute(statement)
-    connection.close()
 
 
 def test_a_site_needs_a_name_a_url_and_a_contact_and_is_then_due_today_and_every_day(folder: Path) -> None:
@@ -86,10 +85,8 @@ def test_credentials_in_a_list_url_are_kept_and_not_shown(folder: Path) -> None:
         out = tell(folder, "sites", *arguments).out
         assert "secret" not in out
         assert "https://alder.example.org/list.xml" in out
-    with sqlite3.connect(folder / "metaharvest.db") as connection:
-        row = connection.execute("SELECT documentlisturl FROM harvest_site_schedule").fetchone()
-    connection.close()
-    assert row == ("https://me:secret@alder.example.org/list.xml",)
+    rows = in_database(folder, "SELECT documentlisturl FROM harvest_site_schedule")
+    assert rows == [("https://me:secret@alder.example.org/list.xml",)]
 
 
 def test_edit_changes_what_is_named_and_nothing_else(folder: Path) -> None:
@@ -134,7 +131,7 @@ def test_a_site_long_past_its_date_is_shown_as_overdue(folder: Path) -> None:
 
 
 def test_a_broken_row_is_listed_with_what_is_wrong_and_can_be_mended(folder: Path) -> None:
-    sql(folder, "UPDATE harvest_site_schedule SET unit = 'fortnights', contact_email = NULL")
+    in_database(folder, "UPDATE harvest_site_schedule SET unit = 'fortnights', contact_email = NULL")
     told = tell(folder, "sites", "list")
     assert "broken" in told.out
     assert "alder-creek: unit is 'fortnights'" in told.out
@@ -146,7 +143,7 @@ def test_a_broken_row_is_listed_with_what_is_wrong_and_can_be_mended(folder: Pat
 
 
 def test_a_broken_row_is_shown_as_it_is(folder: Path) -> None:
-    sql(folder, "UPDATE harvest_site_schedule SET updatefrequency = 0, options = 'nonsense'")
+    in_database(folder, "UPDATE harvest_site_schedule SET updatefrequency = 0, options = 'nonsense'")
     site = shown(folder)
     assert (site["state"], site["every"], site["options"]) == ("broken", 0, "nonsense")
     assert len(site["problems"]) == 2  # type: ignore[arg-type]
@@ -177,3 +174,55 @@ def test_an_unknown_site_ends_with_exit_code_2(folder: Path) -> None:
     done = process(folder, "sites", "show", "elder-creek")
     assert done.returncode == 2
     assert done.stderr == "There is no site named 'elder-creek'. Known sites: alder-creek.\n"
+
+
+def test_a_command_to_paste_is_quoted_for_the_shell(folder: Path) -> None:
+    url = "https://elm.example.org/list?a=1&b=2"
+    out = tell(folder, "sites", "add", "elm", "--list-url", url, "--contact", "a@example.org").out
+    assert f"metaharvest check '{url}'" in out
+
+
+def test_what_is_wrong_with_a_row_is_shown_on_one_line_without_control_characters(folder: Path) -> None:
+    in_database(folder, "UPDATE harvest_site_schedule SET contact_email = ?", "x\x1b[31m\ny@")
+    for command in (("list",), ("show", "alder-creek")):
+        problem = tell(folder, "sites", *command).out.splitlines()[-1]
+        assert "is not an email address" in problem
+        assert "\x1b" not in problem
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+def test_a_date_at_an_end_of_the_calendar_is_refused(folder: Path, day: str) -> None:
+    told = attempt(folder, "sites", "edit", "alder-creek", "--next", day)
+    assert isinstance(told.error, click.BadParameter)
+    assert "too far away" in told.error.message
+
+
+def test_a_terminal_without_some_characters_shows_what_it_can_and_gets_all_of_the_json(folder: Path) -> None:
+    tell(folder, "sites", "edit", "alder-creek", "--name", "Źródło ☀")
+    table = process(folder, "sites", "list", PYTHONIOENCODING="ascii")
+    assert (table.returncode, table.stderr) == (0, "")
+    assert "a@example.org" in table.stdout
+    listed = process(folder, "sites", "list", "--json", PYTHONIOENCODING="ascii")
+    assert json.loads(listed.stdout)[0]["name"] == "Źródło ☀"
+
+
+def test_bytes_that_are_no_text_are_a_usage_error(folder: Path) -> None:
+    said = process(folder, "log", "--site", "\udcff")
+    assert said.returncode == 2
+    assert "is not text in this terminal's encoding" in said.stderr
+
+
+def test_output_that_cannot_be_written_is_told(folder: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        said = subprocess.run(
+            [sys.executable, "-m", "metaharvest", "sites", "list"],
+            cwd=folder,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert said.returncode == 1
+    assert "No space left" in said.stderr
+    assert "Traceback" not in said.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sqlite3
 from pathlib import Path
@@ -125,3 +126,9 @@ def test_a_transfer_needs_a_document_and_a_site_that_exist(folder: Path) -> None
 def test_the_site_of_a_document_is_named_although_it_is_registered_no_longer(folder: Path) -> None:
     tell(folder, "sites", "remove", "alder-creek", "--yes")
     assert "registered no longer" in tell(folder, "target", "show", "ren-alder.1", "--json").json["site"]
+
+
+def test_a_site_s_name_is_quoted_in_the_command_to_paste(folder: Path) -> None:
+    tell(folder, "sites", "edit", "basalt-flats", "--name", "basalt's flats")
+    out = tell(folder, "target", "transfer", "ren-alder.1", "basalt's flats").out
+    assert shlex.split(out.rpartition("metaharvest run ")[2]) == ["--site", "basalt's flats"]

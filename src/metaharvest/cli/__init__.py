@@ -7,6 +7,7 @@ People read stdout, logs go to stderr, `--json` gives machines one JSON document
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ import click
 
 from metaharvest import __version__
 from metaharvest.cli.app import App
-from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError
+from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, RunLost
+from metaharvest.text import clean, one_line
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -75,9 +77,14 @@ def cli(ctx: click.Context, config: Path | None) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The `metaharvest` command: every error a person can cause ends in a sentence, and in an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = cli(arguments, standalone_mode=False)
+        _require_text(given)
+        code = cli(given, standalone_mode=False)
     except click.ClickException as error:
         error.show()
         code = error.exit_code
@@ -85,15 +92,26 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         click.echo("Stopped. What was under way is taken up by the next run.", err=True)
         code = EXIT_INTERRUPTED
     except MetaharvestError as error:
-        click.echo(str(error), err=True)
+        click.echo(clean(str(error)), err=True)
         code = _exit_code(error)
     except BrokenPipeError:
         sys.stderr.close()
         code = EXIT_FAILED
+    except OSError as error:
+        click.echo(f"Something could not be read or written: {clean(str(error))}.", err=True)
+        code = EXIT_FAILED
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _require_text(arguments: Sequence[str]) -> None:
+    """Raises UsageError where bytes were given that are no text in the encoding of this terminal."""
+    for argument in arguments:
+        if any("\ud800" <= character <= "\udfff" for character in argument):
+            encoding = sys.getfilesystemencoding()
+            raise click.UsageError(f"'{one_line(argument)}' is not text in this terminal's encoding ({encoding}).")
 
 
 def _exit_code(error: MetaharvestError) -> int:
     if isinstance(error, LockHeld):
         return EXIT_LOCKED
-    return EXIT_FAILED if isinstance(error, DatabaseUnavailable) else EXIT_USAGE
+    return EXIT_FAILED if isinstance(error, DatabaseUnavailable | RunLost) else EXIT_USAGE

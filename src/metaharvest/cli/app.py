@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -11,11 +13,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.text import one_line
+
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from metaharvest.settings import Settings
     from metaharvest.targets.embedded import EmbeddedTarget
+
+
+ROWS = click.IntRange(1, 1_000_000_000)
+"""How many rows may be asked for."""
+
+_DAYS = (date(1970, 1, 1), date(9000, 1, 1))
+"""Days on which a harvest can be meant; nearer the ends of the calendar there is no day before or after to count to."""
 
 
 class App:
@@ -35,9 +46,14 @@ class App:
     def engine(self) -> Engine:
         """The database, with the tables of this program. Raises SettingsError, DatabaseError."""
         from metaharvest.database.engine import open_database, require_current
+        from metaharvest.errors import DatabaseError
 
         engine = open_database(self.settings)
-        require_current(engine)
+        try:
+            require_current(engine)
+        except DatabaseError:
+            engine.dispose()
+            raise
         return engine
 
     @cached_property
@@ -64,7 +80,17 @@ class App:
 
 def print_json(value: object) -> None:
     """One JSON document on stdout."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    click.echo(json_text(value, indent=2))
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """`value` as JSON, dates and times as in ISO 8601; in ASCII where stdout has not every character."""
+    encoding = codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name
+    return json.dumps(value, ensure_ascii=encoding != "utf-8", indent=indent, default=_as_text)
+
+
+def _as_text(value: object) -> str:
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -72,8 +98,6 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> No
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
-
-    from metaharvest.text import one_line
 
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -88,8 +112,6 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> No
 
 def print_fields(fields: Mapping[str, object]) -> None:
     """Names and values, one a line, on stdout."""
-    from metaharvest.text import one_line
-
     width = max(map(len, fields), default=0)
     for name, value in fields.items():
         click.echo(f"{name:<{width}}  {'' if value is None else one_line(str(value), 2000)}".rstrip())
@@ -100,6 +122,9 @@ def as_date(text: str | None) -> date | None:
     if text is None:
         return None
     try:
-        return date.fromisoformat(text.strip())
+        day = date.fromisoformat(text.strip())
     except ValueError:
-        raise click.BadParameter(f"'{text}' is not a date; write it like 2026-11-20") from None
+        raise click.BadParameter(f"'{one_line(text)}' is not a date; write it like 2026-11-20") from None
+    if not _DAYS[0] <= day <= _DAYS[1]:
+        raise click.BadParameter(f"{day} is too far away; it must be from {_DAYS[0]} to {_DAYS[1]}")
+    return day

@@ -41,6 +41,10 @@ def command(app: App, harvest_list: str, as_site: str | None, as_json: bool, as_
     from metaharvest.database.engine import readers
     from metaharvest.rehearsal import stage
 
+    if not harvest_list:
+        raise click.UsageError("Name the URL of a harvest list, or a file.")
+    if _is_url(harvest_list):
+        _require_web_address(harvest_list)
     if as_json and as_csv:
         raise click.UsageError("--json and --csv are two ways to print the same: use one of the two.")
     real = _database(app)
@@ -99,6 +103,15 @@ def _is_url(harvest_list: str) -> bool:
     return "://" in harvest_list
 
 
+def _require_web_address(url: str) -> None:
+    from metaharvest.register import check_list_url
+
+    try:
+        check_list_url(url)
+    except ValueError as error:
+        raise click.UsageError(f"{error}.".replace("the list", "The list", 1)) from None
+
+
 def _source(harvest_list: str) -> SourceFor:
     from metaharvest.sources import source_for
     from metaharvest.sources.harvest_list import FileListSource
@@ -122,4 +135,4 @@ def _tell(app: App, play: Stage, session: Session, ended: Ended, as_json: bool, 
     else:
         report = reports.site_report(session, site_run_id, play.settings, play.target.describe(), app.now())
         click.echo(clean(f"{report.subject}\n\n{report.text}"))
-        click.echo("This was a rehearsal: nothing was written, no mail was sent.")
+        click.echo("This was a rehearsal: nothing was written, no mail was sent. --csv prints the table.")

@@ -7,6 +7,7 @@ comes all the same.
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import threading
 import time as clock
@@ -39,12 +40,31 @@ def _time(_context: click.Context, _parameter: click.Parameter, value: str | Non
         raise click.BadParameter(f"'{value}' is not a time of day; write it like 03:00") from None
 
 
+def _hours(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
+    if math.isnan(value):
+        raise click.BadParameter("'nan' is not a number of hours; write it like 24")
+    return value
+
+
 @click.command("daemon")
 @click.option(
-    "--every", type=click.FloatRange(0.001, 8784), default=24, show_default=True, metavar="HOURS", help="The period."
+    "--every",
+    type=click.FloatRange(0.001, 8784),
+    callback=_hours,
+    default=24,
+    show_default=True,
+    metavar="HOURS",
+    help="The period.",
 )
 @click.option("--at", callback=_time, metavar="HH:MM", help="Run at this time of day, in the harvester's time zone.")
-@click.option("--delay", type=click.FloatRange(0, 8784), default=0, metavar="HOURS", help="Wait before the first run.")
+@click.option(
+    "--delay",
+    type=click.FloatRange(0, 8784),
+    callback=_hours,
+    default=0,
+    metavar="HOURS",
+    help="Wait before the first run.",
+)
 @click.option("--max-runs", type=click.IntRange(0), default=0, metavar="N", help="End after N runs; 0: never.")
 @click.pass_obj
 def command(app: App, every: float, at: time | None, delay: float, max_runs: int) -> None:

@@ -78,11 +78,17 @@ def command(app: App, nights: int, folder: Path | None) -> int:
 
 
 def _scratch(folder: Path | None) -> Path:
-    if folder is None:
-        return Path(tempfile.mkdtemp(prefix="metaharvest-demo-"))
-    if folder.exists() and any(folder.iterdir()):
+    try:
+        if folder is None:
+            return Path(tempfile.mkdtemp(prefix="metaharvest-demo-"))
+        folder.mkdir(parents=True, exist_ok=True)
+        empty = not any(folder.iterdir())
+    except OSError as error:
+        raise SettingsError(
+            f"The folder {folder or tempfile.tempdir} cannot be used: {error.strerror}. Name another one with --folder."
+        ) from error
+    if not empty:
         raise SettingsError(f"The folder {folder} is not empty: name a new one with --folder, or empty it.")
-    folder.mkdir(parents=True, exist_ok=True)
     return folder.resolve()
 
 
@@ -142,7 +148,7 @@ def _pages(engine: Engine, folder: Path) -> list[Path]:
         for report, day, site in session.execute(statement):
             body = message_from_bytes(report.content, policy=policy.default).get_body(("html",))
             page = folder / "html" / f"{day}-{site or 'administrator'}.html"
-            page.write_text(body.get_content() if body else "", encoding="utf-8")
+            page.write_text(body.get_content().replace("\r\n", "\n") if body else "", encoding="utf-8")
             pages.append(page)
     return pages
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.app import App, print_json
+from metaharvest.cli.app import ROWS, App, print_json
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
@@ -42,7 +42,7 @@ class _Wanted:
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=ROWS,
     metavar="N",
     help=f"The last N rows. [default: {_SHOWN_TO_PEOPLE}, with --json all]",
 )

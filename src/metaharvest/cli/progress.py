@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from metaharvest.documents import Progress
 
 
+_MOST_BARS = 20
+
+
 class _Silence:
     """No progress."""
 
@@ -55,10 +58,10 @@ class _SiteBars:
         self._bars.advance(self._tasks[name], number)
 
     def site_ended(self, name: str) -> None:
-        """The bar stops, full."""
+        """The bar stops, at the number of documents that it came to; where there are many, it makes room."""
         task = self._tasks[name]
-        done = self._bars.tasks[task].completed
-        self._bars.update(task, total=max(done, 1), completed=max(done, 1))
+        stays = len(self._tasks) <= _MOST_BARS
+        self._bars.update(task, total=self._bars.tasks[task].completed, visible=stays)
         self._bars.stop_task(task)
 
 

@@ -14,8 +14,9 @@ from sqlalchemy.orm import Session
 
 from metaharvest.cli.app import App
 from metaharvest.database.engine import database_errors, readers, writers
-from metaharvest.database.models import HarvestRun, HarvestSiteRun, HarvestSiteSchedule
+from metaharvest.database.models import HarvestRun, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
+from metaharvest.register import read_sites
 
 
 @contextmanager
@@ -74,8 +75,7 @@ def newest_site_run(session: Session, name: str) -> HarvestSiteRun:
 
 def site_names(session: Session) -> dict[int, str]:
     """The registered sites' names by number."""
-    rows = session.execute(select(HarvestSiteSchedule.site_schedule_id, HarvestSiteSchedule.name))
-    return dict(rows.all())
+    return {site.site_id: site.name for site in read_sites(session)}
 
 
 def stamp(moment: datetime | None) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.app import App, print_fields, print_json, print_table
+from metaharvest.cli.app import ROWS, App, print_fields, print_json, print_table
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.group("reports", invoke_without_command=True)
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="The newest N.")
+@click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @click.option("--undelivered", is_flag=True, help="Only those that somebody has not got.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
@@ -201,6 +201,6 @@ def _find(session: Session, report_id: int) -> ReportOutbox:
 
 
 def _part(message: EmailMessage, kind: str) -> str:
-    """The text or HTML part, as text."""
+    """The text or HTML part, as text, with the line ends of this machine."""
     part = message.get_body((kind,))
-    return str(part.get_content()) if part is not None else ""
+    return str(part.get_content()).replace("\r\n", "\n") if part is not None else ""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
 from typing import TYPE_CHECKING
 
 import click
@@ -12,16 +17,20 @@ if TYPE_CHECKING:
     from metaharvest.controller import Request
 
 
+def _day(_context: click.Context, _parameter: click.Parameter, value: str | None) -> date | None:
+    return as_date(value)
+
+
 @click.command("run")
 @click.option("--site", "names", metavar="NAME", multiple=True, help="Only this site, due or not. May be repeated.")
 @click.option("--force", is_flag=True, help="All enabled sites, due or not.")
 @click.option("--dry-run", is_flag=True, help="Rehearse: fetch and check everything, write nothing anywhere.")
-@click.option("--date", "day", metavar="YYYY-MM-DD", help="Take this day for today.")
+@click.option("--date", "day", metavar="YYYY-MM-DD", callback=_day, help="Take this day for today.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--strict", is_flag=True, help="Exit with 1 for document errors and deferrals too.")
 @click.pass_obj
 def command(
-    app: App, names: tuple[str, ...], force: bool, dry_run: bool, day: str | None, as_json: bool, strict: bool
+    app: App, names: tuple[str, ...], force: bool, dry_run: bool, day: date | None, as_json: bool, strict: bool
 ) -> int:
     """Harvest the sites that are due: one run, for cron.
 
@@ -32,7 +41,7 @@ def command(
 
     if force and names:
         raise click.UsageError("--force harvests all enabled sites, --site the named ones: use one of the two.")
-    request = Request(as_date(day) or app.today(), names, force)
+    request = Request(day or app.today(), names, force)
     if dry_run:
         return _rehearse(app, request, as_json, strict)
     return _harvest(app, request, as_json, strict)
@@ -45,14 +54,38 @@ def harvest_now(app: App) -> int:
     return _harvest(app, Request(app.today()), as_json=False, strict=False)
 
 
+@contextmanager
+def stop_on_signal() -> Iterator[threading.Event]:
+    """Set the event on SIGTERM and SIGINT, once: the second time either does what it always does."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def ask_to_stop(number: int, _frame: object) -> None:
+        stop.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    for number in before:
+        signal.signal(number, ask_to_stop)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _harvest(app: App, request: Request, as_json: bool, strict: bool) -> int:
     from metaharvest.cli.progress import shown_progress
     from metaharvest.cli.summary import failed_as_a_whole, has_document_errors, print_run, run_as_json
     from metaharvest.controller import run_once
     from metaharvest.database.engine import readers
 
-    with shown_progress() as progress:
-        ended = run_once(app.settings, app.engine, app.target, request, app.now, progress)
+    with shown_progress() as progress, stop_on_signal() as stop:
+        ended = run_once(app.settings, app.engine, app.target, request, app.now, progress, stop=stop)
+    if stop.is_set():
+        click.echo("Stopped: what was under way is finished, the rest is left to the next run.", err=True)
     with readers(app.engine)() as session:
         if as_json:
             print_json({**run_as_json(session, ended.run_id), "undelivered": ended.undelivered})
@@ -60,7 +93,7 @@ def _harvest(app: App, request: Request, as_json: bool, strict: bool) -> int:
             print_run(session, ended.run_id)
             if ended.undelivered:
                 click.echo(f"{ended.undelivered} reports could not be handed over; `metaharvest reports` tells why.")
-        if failed_as_a_whole(session, ended.run_id) or ended.undelivered:
+        if failed_as_a_whole(session, ended.run_id) or ended.undelivered or stop.is_set():
             return 1
         return 1 if strict and has_document_errors(session, ended.run_id) else 0
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.app import App, print_fields, print_json, print_table
+from metaharvest.cli.app import ROWS, App, print_fields, print_json, print_table
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -17,7 +17,7 @@ _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 
 
 @click.group("runs", invoke_without_command=True)
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="The newest N.")
+@click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
 def command(context: click.Context, limit: int, as_json: bool) -> None:

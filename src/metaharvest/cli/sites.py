@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
@@ -11,6 +12,7 @@ import click
 
 from metaharvest.cli.app import App, as_date, print_fields, print_json, print_table
 from metaharvest.records import Level, Notify, Site, Unit
+from metaharvest.text import one_line
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -109,7 +111,8 @@ def add(app: App, /, name: str, **options: Any) -> None:
     with writing(app) as session:
         site = add_site(session, values)
     click.echo(f"Registered {site.name}: {_when(site)}.")
-    click.echo(f"To see what its first report would say: metaharvest check {_view(site, app.today())['list_url']}")
+    url = shlex.quote(str(_view(site, app.today())["list_url"]))
+    click.echo(f"To see what its first report would say: metaharvest check {url}")
 
 
 @command.command("edit")
@@ -199,7 +202,7 @@ def list_sites(app: App, as_json: bool) -> None:
     print_table(headings, [[_cell(view[column]) for column in _COLUMNS_SHOWN] for view in sites])
     for view in sites:
         for problem in view["problems"]:
-            click.echo(problem)
+            click.echo(one_line(problem, 2000))
 
 
 @command.command("show")
@@ -219,7 +222,7 @@ def show(app: App, name: str, as_json: bool) -> None:
     problems = view.pop("problems")
     print_fields({label.replace("_", " "): _cell(value) for label, value in view.items()})
     for problem in problems:
-        click.echo(problem)
+        click.echo(one_line(problem, 2000))
 
 
 _COLUMNS_SHOWN = ("name", "state", "next_harvest", "frequency", "contacts", "list_url")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.app import App, print_fields, print_json, print_table
+from metaharvest.cli.app import App, json_text, print_fields, print_json, print_table
 
 if TYPE_CHECKING:
     from metaharvest.database.models import DocumentRevision
@@ -33,8 +33,8 @@ def list_documents(app: App, as_json: bool) -> None:
     with database_errors(app.engine):
         for number, row in enumerate(app.target.documents(), start=1):
             if as_json:
-                text = json.dumps(_values(row, names), ensure_ascii=False, default=str)
-                click.echo(f"{'[' if number == 1 else ','}\n  {text}", nl=False)
+                start = "[" if number == 1 else ","
+                click.echo(f"{start}\n  {json_text(_values(row, names))}", nl=False)
             else:
                 click.echo(_line(row, names))
     if as_json:
@@ -108,7 +108,8 @@ def transfer(app: App, document_id: str, site: str) -> None:
         new = find_site(session, site)
         app.target.transfer(found, new.site_id, session)
     click.echo(f"{found} belongs to {new.name} from now on.")
-    click.echo(f"Higher revisions that {new.name} lists go in with its next harvest: metaharvest run --site '{site}'")
+    command = f"metaharvest run --site {shlex.quote(site)}"
+    click.echo(f"Higher revisions that {new.name} lists go in with its next harvest: {command}")
 
 
 def _find(app: App, name: str) -> tuple[str, int | None]:
