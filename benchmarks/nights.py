@@ -1,0 +1,223 @@
+"""The benchmarks that harvest: a full night, a quiet one, slow sites, growth, and other databases."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import insert
+
+from benchmarks import databases, yardsticks
+from benchmarks.corpus import SiteFolder, write_documents, write_list
+from benchmarks.installation import NIGHT, Cost, Installation
+from benchmarks.servers import FORGETFUL, free_port, hosts, nginx, slow_server
+from benchmarks.table import Line
+from metaharvest.database.models import DocumentRevision, HarvestDocument
+
+SITES = 10
+QUIET_SITES, QUIET_DOCUMENTS, QUIET_BYTES = 1000, 500, 2000
+BEFORE = datetime(2029, 12, 31, tzinfo=UTC)
+SLOW_SITES, SLOW_DOCUMENTS, LATENCY, CONNECTIONS = 26, 200, 0.1, 4
+
+
+class NotHarvested(Exception):
+    """A run did not do what it was measured for."""
+
+
+def full_night(scratch: Path, scale: float) -> Iterator[Line]:
+    """5,000 new documents of 10 sites, beside the limit."""
+    with _served(scratch, SITES, _scaled(500, scale)) as sites:
+        limit = yardsticks.measure(sites, scratch)
+        yield Line("fetching: curl -Z", limit.fetch.wall, note=_processor(limit.fetch.processor))
+        yield Line("validating: xmllint", limit.validate.wall, note=_processor(limit.validate.processor))
+        yield Line("storing: sqlite3", limit.store.wall, note=_processor(limit.store.processor))
+        cost = _first_night(scratch, sites)
+    total, documents = limit.sum, sum(site.documents for site in sites)
+    yield Line("full night", cost.wall, "s", "limit", total.wall, goal=1.5, goal_is_ratio=True, note=_of(cost))
+    yield Line("full night, processor", cost.user + cost.system, "s", "limit", total.processor)
+    yield Line("full night, a document", cost.wall / documents * 1000, "ms", "limit", total.wall / documents * 1000)
+
+
+def quiet_night(scratch: Path, scale: float) -> Iterator[Line]:
+    """1,000 sites with 500 unchanged documents each: lists answered 304, and lists that must be read."""
+    number = _scaled(QUIET_SITES, scale)
+    port, addresses = free_port(), hosts(number)
+    sites = _sites(scratch, addresses, port, QUIET_DOCUMENTS)
+    for site in sites:
+        write_list(site)
+    installation = Installation(scratch / "quiet")
+    try:
+        installation.register(sites)
+        _fill(installation, sites)
+        with nginx(scratch / "root", addresses, port, scratch):
+            curl = yardsticks.fetch([site.list_url for site in sites], scratch)
+            _quiet_run(installation, sites, 0)
+            same = _quiet_run(installation, sites, 1)
+        for site in sites:
+            write_list(site, "another night, nothing new")
+        with nginx(scratch / "root", addresses, port, scratch, FORGETFUL):
+            read = _quiet_run(installation, sites, 2)
+    finally:
+        installation.close()
+    yield Line("fetching the lists: curl -Z", curl.wall, note=_processor(curl.processor))
+    beside = f"curl, {number:,} lists"
+    yield Line("quiet night, lists 304", same.wall, "s", beside, curl.wall, goal=10, note=_of(same))
+    yield Line("quiet night, lists read", read.wall, "s", beside, curl.wall, goal=30, note=_of(read))
+
+
+def slow_sites(scratch: Path, scale: float) -> Iterator[Line]:
+    """26 sites whose servers take 100 ms for every answer, beside one of them alone."""
+    port, addresses = free_port(), hosts(SLOW_SITES)
+    sites = _sites(scratch, addresses, port, _scaled(SLOW_DOCUMENTS, scale))
+    for site in sites:
+        write_documents(site)
+        write_list(site)
+    with slow_server(scratch / "root", addresses, port, LATENCY):
+        alone = _first_night(scratch, sites[:1], workers=CONNECTIONS)
+        together = _first_night(scratch, sites, workers=CONNECTIONS * SLOW_SITES)
+    yield Line("one slow site alone", alone.wall, note=_of(alone))
+    yield Line(
+        f"{SLOW_SITES} slow sites",
+        together.wall,
+        beside="one alone",
+        yardstick=alone.wall,
+        goal=1.3,
+        goal_is_ratio=True,
+        note=_of(together),
+    )
+
+
+def growth(scratch: Path, scale: float) -> Iterator[Line]:
+    """1,000, 10,000 and 100,000 new documents: time per document without start-up, and peak memory."""
+    first: float | None = None
+    for documents in (1000, 10_000, 100_000):
+        with _served(scratch, SITES, _scaled(documents // SITES, scale)) as sites:
+            cost, idle = _first_night_and_idle(scratch, sites)
+        number = sum(site.documents for site in sites)
+        each = (cost.wall - idle.wall) / number * 1000
+        compared = {"beside": "the fewest", "yardstick": first, "goal": 1.3, "goal_is_ratio": True} if first else {}
+        first = first or each
+        yield Line(f"{number:,} documents, each", each, "ms", note=_of(cost), **compared)  # type: ignore[arg-type]
+        yield Line(f"{number:,} documents, peak memory", cost.memory, "MB", goal=300)
+
+
+def other_databases(scratch: Path, scale: float) -> Iterator[Line]:
+    """The full night on every database that is there."""
+    with _served(scratch, SITES, _scaled(500, scale)) as sites:
+        sqlite = _first_night(scratch, sites)
+        yield Line("full night, SQLite", sqlite.wall, note=_of(sqlite))
+        for kind in databases.SERVERS:
+            try:
+                with databases.server_database(kind) as url:
+                    cost = _first_night(scratch, sites, url=url)
+            except databases.NoServer as reason:
+                print(f"The full night on {kind} was skipped: {reason}.")
+                continue
+            yield Line(f"full night, {kind}", cost.wall, beside="SQLite", yardstick=sqlite.wall, note=_of(cost))
+
+
+def _first_night(scratch: Path, sites: Sequence[SiteFolder], workers: int = 8, url: str = databases.SQLITE) -> Cost:
+    with _installed(scratch, sites, workers, url) as installation:
+        return _harvest(installation, sites)
+
+
+def _first_night_and_idle(scratch: Path, sites: Sequence[SiteFolder]) -> tuple[Cost, Cost]:
+    """The costs of a first night, and of a run after it in which nothing is due."""
+    with _installed(scratch, sites) as installation:
+        return _harvest(installation, sites), installation.run(NIGHT)
+
+
+def _harvest(installation: Installation, sites: Sequence[SiteFolder]) -> Cost:
+    cost = installation.run(NIGHT)
+    _expect(installation, "SELECT count(*) FROM document_revision", sum(site.documents for site in sites))
+    _expect(installation, "SELECT count(*) FROM report_outbox", len(sites) + 1)
+    return cost
+
+
+def _quiet_run(installation: Installation, sites: Sequence[SiteFolder], nights: int) -> Cost:
+    """One quiet night, with a look whether every document was accounted for and every report written."""
+    cost = installation.run(NIGHT + timedelta(days=nights))
+    last = "(SELECT max(run_id) FROM harvest_run)"
+    unchanged = sum(site.documents for site in sites)
+    _expect(installation, f"SELECT sum(unchanged) FROM harvest_site_run WHERE run_id = {last}", unchanged)
+    _expect(installation, f"SELECT count(*) FROM report_outbox WHERE run_id = {last}", len(sites) + 1)
+    return cost
+
+
+def _expect(installation: Installation, statement: str, number: int) -> None:
+    found = installation.number(statement)
+    if found != number:
+        raise NotHarvested(f"{statement}: {found:,} instead of {number:,}")
+
+
+@contextmanager
+def _served(scratch: Path, number: int, documents: int) -> Iterator[list[SiteFolder]]:
+    """So many sites with so many documents each, served by nginx; their files are gone afterwards."""
+    port, addresses = free_port(), hosts(number)
+    sites = _sites(scratch, addresses, port, documents)
+    for site in sites:
+        write_documents(site)
+        write_list(site)
+    try:
+        with nginx(scratch / "root", addresses, port, scratch):
+            yield sites
+    finally:
+        shutil.rmtree(scratch / "root")
+
+
+@contextmanager
+def _installed(
+    scratch: Path, sites: Sequence[SiteFolder], workers: int = 8, url: str = databases.SQLITE
+) -> Iterator[Installation]:
+    folder = scratch / "installation"
+    installation = Installation(folder, url, workers)
+    try:
+        installation.register(sites)
+        yield installation
+    finally:
+        installation.close()
+        shutil.rmtree(folder)
+
+
+def _sites(scratch: Path, addresses: Sequence[str], port: int, documents: int) -> list[SiteFolder]:
+    names = [f"site-{number:04}" for number in range(1, len(addresses) + 1)]
+    return [
+        SiteFolder(name, scratch / "root" / name, f"http://{address}:{port}/{name}", documents)
+        for name, address in zip(names, addresses, strict=True)
+    ]
+
+
+def _fill(installation: Installation, sites: Sequence[SiteFolder]) -> None:
+    """What a first night would have left of these documents, by SQL; their content is shorter than real ones."""
+    numbers = installation.site_numbers()
+    for site in sites:
+        stored, ledger = [], []
+        for document_id, body, url in site.entries():
+            known = {
+                "site_schedule_id": numbers[site.name],
+                "document_id": document_id,
+                "revision": 1,
+                "document_type": body.document_type,
+                "sha256": "0" * 64,
+            }
+            held = {"content": bytes(QUIET_BYTES), "size": QUIET_BYTES, "inserted_at": BEFORE}
+            stored.append({**known, **held, "source_url": url})
+            ledger.append({**known, "document_url": url, "target_revision": 1, "outcome": "inserted", "attempts": 0})
+        with installation.engine.begin() as connection:
+            connection.execute(insert(DocumentRevision), stored)
+            connection.execute(insert(HarvestDocument), ledger)
+
+
+def _scaled(number: int, scale: float) -> int:
+    return max(1, round(number * scale))
+
+
+def _of(cost: Cost) -> str:
+    return f"{_processor(cost.user + cost.system)}, {cost.memory:.0f} MB"
+
+
+def _processor(seconds: float) -> str:
+    return f"processor {seconds:.1f} s"
