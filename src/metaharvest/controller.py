@@ -116,7 +116,8 @@ def run_once(
         status = journal.close_run()
         with database_errors(engine):
             to_all = reports.deliver(writers(engine), settings, clock())
-    return Ended(journal.run_id, status, to_sites.refused + to_all.refused + to_all.waiting)
+    undelivered = journal.reports_not_made + to_sites.refused + to_all.refused + to_all.waiting
+    return Ended(journal.run_id, status, undelivered)
 
 
 def choose(

@@ -20,7 +20,7 @@ from datetime import date, datetime, timedelta
 from sqlalchemy import Engine, delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest import due, journal_group, ledger, purge, reports, totals
+from metaharvest import journal_group, ledger, purge, reports, totals
 from metaharvest.database.dialects import HeldLock
 from metaharvest.database.engine import database_errors, readers, writers
 from metaharvest.database.models import (
@@ -28,7 +28,6 @@ from metaharvest.database.models import (
     HarvestLog,
     HarvestRun,
     HarvestSiteRun,
-    HarvestSiteSchedule,
 )
 from metaharvest.errors import RunLost
 from metaharvest.journal_group import Entry
@@ -43,9 +42,8 @@ from metaharvest.records import (
     Site,
     SiteRunKind,
     SiteRunStatus,
-    Unit,
 )
-from metaharvest.register import BrokenSite, read_site
+from metaharvest.register import BrokenSite, set_dates
 from metaharvest.settings import Settings
 from metaharvest.targets import Target
 from metaharvest.text import one_line, shown_url
@@ -60,7 +58,6 @@ GROUP_SECONDS = 1.0
 """A group is committed when it has so many documents, or so many bytes of them, or is so old."""
 
 _DELETED_AT_ONCE = 500
-_COMPLETE = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +90,7 @@ class Journal:
         self._group_since = time.monotonic()
         self.today = today
         self.run_id = 0
+        self.reports_not_made = 0
 
     # -- the run
 
@@ -114,7 +112,7 @@ class Journal:
             self.run_id = run.run_id
             self._log(session, LogRow("HarvesterStartup", "The run began."))
             for old in dead:
-                self._close_dead(session, old, now)
+                self._log(session, LogRow("RunInterrupted", totals.close_dead(session, old, now)))
             session.flush()
             for old in dead:
                 self._report(session, old.run_id)
@@ -242,7 +240,10 @@ class Journal:
             if unchanged:
                 self._log(session, LogRow("MetacatHasDoc", f"{unchanged:,} documents were there already."), site_run)
             status = totals.close(session, site_run.site_run_id, listed, unchanged)
-            next_date = self._advance(session, site_run, version)
+            # An incomplete site run is no harvest: its site stays due, and its list is read again.
+            next_date = site_run.site.next_harvest
+            if status is not SiteRunStatus.INCOMPLETE and site_run.kind is not SiteRunKind.RETRY:
+                next_date = set_dates(session, site_run.site, self.today, version)
             self._close(session, site_run, status, next_date=next_date)
 
     def deferred(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
@@ -258,19 +259,8 @@ class Journal:
         if site.list_version is None:
             return None
         with database_errors(self._engine), self._readers() as session:
-            last = session.execute(
-                select(HarvestSiteRun.listed, HarvestSiteRun.list_url)
-                .where(
-                    HarvestSiteRun.site_schedule_id == site.site_id,
-                    HarvestSiteRun.kind != SiteRunKind.RETRY.value,
-                    HarvestSiteRun.status.in_(_COMPLETE),
-                )
-                .order_by(HarvestSiteRun.site_run_id.desc())
-                .limit(1)
-            ).first()
-            if last is None or last.list_url != shown_url(site.list_url):
-                return None
-            mirrored = ledger.number_of_entries(session, site.site_id) == last.listed
+            last = totals.last_listing(session, site.site_id)
+            mirrored = last == (ledger.number_of_entries(session, site.site_id), shown_url(site.list_url))
             return site.list_version if mirrored else None
 
     def known(
@@ -448,45 +438,6 @@ class Journal:
             list_url=shown_url(url),
         )
 
-    def _close_dead(self, session: Session, old: HarvestRun, now: datetime) -> None:
-        old.status, old.ended_at = RunStatus.INTERRUPTED.value, now
-        left = session.scalars(
-            select(HarvestSiteRun).where(
-                HarvestSiteRun.run_id == old.run_id, HarvestSiteRun.status == SiteRunStatus.RUNNING.value
-            )
-        ).all()
-        for site_run in left:
-            site_run.status, site_run.ended_at = SiteRunStatus.INTERRUPTED.value, now
-            site_run.failure_reason = "The run was interrupted; the next run takes it up."
-        sites = f" It left {', '.join(site_run.site_name for site_run in left)} unfinished." if left else ""
-        began = f"{old.started_at:%Y-%m-%d %H:%M} UTC on {old.host} (process {old.pid})"
-        self._log(session, LogRow("RunInterrupted", f"The run {old.run_id}, begun {began}, never ended.{sites}"))
-
-    def _advance(self, session: Session, site_run: SiteRun, version: ListVersion | None) -> date | None:
-        """Set the site's dates, unless this was a retry; the next date.
-
-        Somebody may have changed the site meanwhile: its frequency as it stands now counts, and a next date that is
-        another than the one this harvest was due on stays.
-        """
-        site = read_site(session, site_run.site.site_id)
-        if site_run.kind is SiteRunKind.RETRY or not isinstance(site, Site):
-            return site.next_harvest if isinstance(site, Site) else None
-        columns: dict[str, object] = {
-            "datelastharvest": self.today,
-            "list_etag": version.etag if version else None,
-            "list_last_modified": version.last_modified if version else None,
-            "list_sha256": version.sha256 if version else None,
-        }
-        next_date = site.next_harvest
-        if site.next_harvest == site_run.site.next_harvest:
-            next_date = due.next_harvest(site, self.today)
-            monthly = site.unit is Unit.MONTHS
-            columns["datenextharvest"] = next_date
-            columns["day_of_month"] = (due.set_day(site) or self.today.day) if monthly else None
-        ours = HarvestSiteSchedule.site_schedule_id == site.site_id
-        session.execute(update(HarvestSiteSchedule).where(ours).values(**columns))
-        return next_date
-
     def _close(
         self,
         session: Session,
@@ -535,6 +486,7 @@ class Journal:
     def _not_reported(self, session: Session, error: Exception, site_run: SiteRun | None) -> None:
         """A report that cannot be made is our own mistake: it is logged, and nothing else is lost for it."""
         log.exception("A report could not be made", exc_info=error)
+        self.reports_not_made += 1
         finding = journal_group.surprise(error, "A report could not be made")
         self._log(session, LogRow("SiteError", finding.message, (finding,)), site_run)
 

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from sqlalchemy import delete, select, text, update
 from sqlalchemy.orm import Session
 
+from metaharvest import due
 from metaharvest.database.models import HarvestSiteSchedule
 from metaharvest.errors import ScheduleError
 from metaharvest.records import Finding, Level, ListVersion, Network, Notify, Site, SiteOptions, Unit
@@ -103,6 +104,31 @@ def edit_site(session: Session, name: str, changes: Mapping[str, object]) -> Sit
         values.update(list_etag=None, list_last_modified=None, list_sha256=None)
     session.execute(update(HarvestSiteSchedule).where(HarvestSiteSchedule.site_schedule_id == site_id).values(**values))
     return _require(find_site(session, site.name))
+
+
+def set_dates(session: Session, harvested: Site, today: date, version: ListVersion | None) -> date | None:
+    """Note that the site was harvested today, and from which version of its list; its next date.
+
+    Somebody may have changed the site meanwhile: its frequency as it stands now counts, and a next date that is another
+    than the one this harvest was due on stays.
+    """
+    site = read_site(session, harvested.site_id)
+    if not isinstance(site, Site):
+        return None
+    columns: dict[str, object] = {
+        "datelastharvest": today,
+        "list_etag": version.etag if version else None,
+        "list_last_modified": version.last_modified if version else None,
+        "list_sha256": version.sha256 if version else None,
+    }
+    next_date = site.next_harvest
+    if site.next_harvest == harvested.next_harvest:
+        next_date = due.next_harvest(site, today)
+        columns["datenextharvest"] = next_date
+        columns["day_of_month"] = (due.set_day(site) or today.day) if site.unit is Unit.MONTHS else None
+    ours = HarvestSiteSchedule.site_schedule_id == site.site_id
+    session.execute(update(HarvestSiteSchedule).where(ours).values(**columns))
+    return next_date
 
 
 def switch_site(session: Session, name: str, enabled: bool) -> None:

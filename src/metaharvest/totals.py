@@ -1,12 +1,14 @@
-"""The totals of a site run, counted from its log rows, and the status that follows from them."""
+"""Site runs as rows: their totals, counted from the log, and the statuses that follow; what dead runs left."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSiteRun
-from metaharvest.records import OutcomeKind, RunStatus, SiteRunStatus
+from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
+from metaharvest.records import OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
 
 
 def close(session: Session, site_run_id: int, listed: int | None = None, unchanged: int = 0) -> SiteRunStatus:
@@ -41,6 +43,38 @@ def run_status(session: Session, run_id: int) -> RunStatus:
         return RunStatus.SUCCEEDED
     harvested = (SiteRunStatus.SUCCEEDED, SiteRunStatus.WITH_ERRORS)
     return RunStatus.WITH_ERRORS if any(status in harvested for status in statuses) else RunStatus.FAILED
+
+
+def close_dead(session: Session, run: HarvestRun, now: datetime) -> str:
+    """Close a run that never ended; its site runs wait to be taken up. What there is to tell of it."""
+    run.status, run.ended_at = RunStatus.INTERRUPTED.value, now
+    left = session.scalars(
+        select(HarvestSiteRun).where(
+            HarvestSiteRun.run_id == run.run_id, HarvestSiteRun.status == SiteRunStatus.RUNNING.value
+        )
+    ).all()
+    for site_run in left:
+        site_run.status, site_run.ended_at = SiteRunStatus.INTERRUPTED.value, now
+        site_run.failure_reason = "The run was interrupted; the next run takes it up."
+    sites = f" It left {', '.join(site_run.site_name for site_run in left)} unfinished." if left else ""
+    began = f"{run.started_at:%Y-%m-%d %H:%M} UTC on {run.host} (process {run.pid})"
+    return f"The run {run.run_id}, begun {began}, never ended.{sites}"
+
+
+def last_listing(session: Session, site_id: int) -> tuple[int, str | None] | None:
+    """How many documents the site listed when its list was last harvested whole, and the URL of the list."""
+    statement = (
+        select(HarvestSiteRun.listed, HarvestSiteRun.list_url)
+        .where(
+            HarvestSiteRun.site_schedule_id == site_id,
+            HarvestSiteRun.kind != SiteRunKind.RETRY.value,
+            HarvestSiteRun.status.in_([SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value]),
+        )
+        .order_by(HarvestSiteRun.site_run_id.desc())
+        .limit(1)
+    )
+    row = session.execute(statement).first()
+    return None if row is None else (row.listed, row.list_url)
 
 
 def _outcomes(session: Session, site_run_id: int) -> dict[OutcomeKind, int]:

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -63,6 +64,8 @@ def test_an_outcome_that_cannot_be_written_at_all_leaves_its_site_run_incomplete
     assert status == {"a-site": "incomplete", "b-site": "succeeded"}
     assert run["exit_code"] == 1
     assert set(harvester.held()) == {"a.1.1", "b.1.1"}
+    dates = dict(harvester.rows("SELECT name, datenextharvest FROM harvest_site_schedule"))
+    assert (dates["a-site"], dates["b-site"]) == (None, "2026-11-21")
 
 
 def test_a_document_that_comes_back_with_other_bytes_is_known_by_the_new_ones(
@@ -120,8 +123,9 @@ def test_refused_site_reports_make_the_exit_code_one(harvester: Harvester, serve
         assert len(sink.to("steward@example.org")) == 1
 
 
+@pytest.mark.parametrize(("command", "code"), [("run", 1), ("daemon", 130)])
 def test_a_stop_signal_finishes_what_is_under_way_and_leaves_the_rest_to_the_next_run(
-    harvester: Harvester, server: HttpServer
+    harvester: Harvester, server: HttpServer, command: str, code: int
 ) -> None:
     docids = [f"a.{number}.1" for number in range(1, 61)]
     url = publish(server, *docids)
@@ -136,14 +140,14 @@ def test_a_stop_signal_finishes_what_is_under_way_and_leaves_the_rest_to_the_nex
     for docid in docids:
         server.route(f"/{docid}.xml", slow(docid))
     harvester.add_site("site", url)
-    process = harvester.start("run", "--date", "2026-11-20")
+    process = harvester.start(command)
     for _ in range(300):
         if len(server.requests) > 8:
             break
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=30)
-    assert process.returncode == 1, err
+    assert process.returncode == code, err
     assert "Stopped" in err
     [(status, listed, inserted, deferred)] = harvester.rows(
         "SELECT status, listed, inserted, deferred FROM harvest_site_run"
@@ -152,4 +156,4 @@ def test_a_stop_signal_finishes_what_is_under_way_and_leaves_the_rest_to_the_nex
     assert inserted + deferred == 60
     assert deferred > 0
     assert harvester.rows("SELECT status FROM harvest_run") != [("running",)]
-    assert harvester.run("2026-11-21")["sites"][0]["inserted"] == deferred
+    assert harvester.run(str((datetime.now(UTC) + timedelta(days=1)).date()))["sites"][0]["inserted"] == deferred

@@ -35,7 +35,8 @@ def command(
     """Harvest the sites that are due: one run, for cron.
 
     Exit codes: 0 done (documents with errors are the sites' affair); 1 done, but a site or the target failed as a
-    whole, or a report could not be handed over; 2 settings or usage; 75 another run is under way.
+    whole, a report could not be handed over, or a signal stopped the run; 2 settings or usage; 75 another run is
+    under way.
     """
     from metaharvest.controller import Request
 
@@ -44,18 +45,26 @@ def command(
     request = Request(day or app.today(), names, force)
     if dry_run:
         return _rehearse(app, request, as_json, strict)
-    return _harvest(app, request, as_json, strict)
+    with _stop_on_signal() as stop:
+        return _harvest(app, request, as_json, strict, stop)
 
 
 def harvest_now(app: App) -> int:
-    """One run of the sites that are due, as cron would have it; the exit code."""
+    """One run of the sites that are due, as cron would have it; the exit code.
+
+    Raises KeyboardInterrupt where a signal stopped the run, when what was under way is finished.
+    """
     from metaharvest.controller import Request
 
-    return _harvest(app, Request(app.today()), as_json=False, strict=False)
+    with _stop_on_signal() as stop:
+        code = _harvest(app, Request(app.today()), as_json=False, strict=False, stop=stop)
+    if stop.is_set():
+        raise KeyboardInterrupt
+    return code
 
 
 @contextmanager
-def stop_on_signal() -> Iterator[threading.Event]:
+def _stop_on_signal() -> Iterator[threading.Event]:
     """Set the event on SIGTERM and SIGINT, once: the second time either does what it always does."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -76,13 +85,13 @@ def stop_on_signal() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _harvest(app: App, request: Request, as_json: bool, strict: bool) -> int:
+def _harvest(app: App, request: Request, as_json: bool, strict: bool, stop: threading.Event) -> int:
     from metaharvest.cli.progress import shown_progress
     from metaharvest.cli.summary import failed_as_a_whole, has_document_errors, print_run, run_as_json
     from metaharvest.controller import run_once
     from metaharvest.database.engine import readers
 
-    with shown_progress() as progress, stop_on_signal() as stop:
+    with shown_progress() as progress:
         ended = run_once(app.settings, app.engine, app.target, request, app.now, progress, stop=stop)
     if stop.is_set():
         click.echo("Stopped: what was under way is finished, the rest is left to the next run.", err=True)

@@ -23,6 +23,9 @@ EXTRAS = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
 """Kind of database -> the extra of this package that installs its driver."""
 
 _CONNECT_SECONDS = 10
+_MORE_CONNECTIONS = 40
+"""Beside the five that are kept: each of the sites under way may read, and one thread writes."""
+
 _WAIT_SECONDS = 60
 """For how long a statement waits for a row or table that somebody else has locked (SQLite: for the one write lock)."""
 
@@ -54,7 +57,7 @@ def engine_options(url: URL) -> dict[str, Any]:
     """The options of `create_engine` for this URL; what its query says wins."""
     backend = url.get_backend_name()
     if backend == "sqlite":
-        return {}
+        return {"max_overflow": _MORE_CONNECTIONS}
     arguments: dict[str, object] = {"connect_timeout": _CONNECT_SECONDS}
     if backend == "postgresql":
         arguments |= {"keepalives_idle": 60, "keepalives_interval": 15, "fallback_application_name": "metaharvest"}
@@ -64,7 +67,7 @@ def engine_options(url: URL) -> dict[str, Any]:
         "connect_args": {name: value for name, value in arguments.items() if name not in url.query},
         "isolation_level": "READ COMMITTED",
         "pool_pre_ping": True,
-        "max_overflow": 40,
+        "max_overflow": _MORE_CONNECTIONS,
     }
 
 
