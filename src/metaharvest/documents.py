@@ -6,6 +6,7 @@ another. Memory is bounded by the documents in flight, not by those listed.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,8 +19,9 @@ from urllib.parse import urlsplit
 
 from metaharvest import ledger
 from metaharvest.decide import decide
-from metaharvest.errors import FetchError, TargetError
+from metaharvest.errors import DatabaseError, FetchError, RunLost, TargetError
 from metaharvest.journal import GROUP_SECONDS, Clock, Journal, SiteRun
+from metaharvest.journal_group import surprise
 from metaharvest.records import (
     Action,
     FetchedDocument,
@@ -38,6 +40,8 @@ from metaharvest.targets import Target, Upload
 
 if TYPE_CHECKING:
     from metaharvest.validation import Validator
+
+log = logging.getLogger(__name__)
 
 FAILURES_IN_A_ROW = 5
 """After so many passing failures of one server in a row it is asked no more in this site run."""
@@ -194,10 +198,8 @@ def _decided(batch: Batch, site_run: SiteRun, tools: Tools, server: _Server, tal
     """Ask the target, decide, settle the unchanged ones, count; the rest is to be done."""
     holdings = _holdings(batch, tools, server)
     same, documents = _same_as_before(batch, holdings, site_run) if holdings else (0, batch.documents)
-    if server.target_failed:
-        intents = [Intent(document, Action.INSERT) for document in documents]
-    else:
-        intents = list(decide(documents, holdings, site_run.site.site_id, tools.site_names))
+    # Where the target does not answer, nothing is known to be held: what would be fetched is then put off instead.
+    intents = list(decide(documents, holdings, site_run.site.site_id, tools.site_names))
     # Counted before _is_logged strikes them off: all that was logged belongs to this site run, listed still or not.
     logged = sum(len(outcomes) for outcomes in batch.logged.values())
     todo = [_Todo(i, batch.known.get(_key(i))) for i in intents if not _is_logged(i, batch.logged)]
@@ -331,6 +333,20 @@ class _Work:
         self._server = server
 
     def __call__(self, todo: _Todo) -> Result:
+        """The document's result. A surprise costs this document alone, or its site would never get past it."""
+        try:
+            return self._done(todo)
+        except (DatabaseError, RunLost):
+            raise
+        except Exception as error:
+            document = todo.intent.document
+            log.exception("The harvest of %s failed", document.docid)
+            finding = surprise(error, "The harvester itself failed on this document")
+            unconfirmed = not self._tools.target.writes_in_journal
+            outcome = Outcome(document, OutcomeKind.UPLOAD_ERROR, todo.intent.target_revision, (finding,))
+            return Result(replace(outcome, unconfirmed=unconfirmed))
+
+    def _done(self, todo: _Todo) -> Result:
         intent = todo.intent
         if not intent.wants_fetch and not todo.is_pending:
             return Result(_settled(intent))

@@ -43,7 +43,7 @@ from metaharvest.records import (
     SiteRunKind,
     SiteRunStatus,
 )
-from metaharvest.register import BrokenSite, set_dates
+from metaharvest.register import BrokenSite, forget_list, set_dates
 from metaharvest.settings import Settings
 from metaharvest.targets import Target
 from metaharvest.text import one_line, shown_url
@@ -89,6 +89,7 @@ class Journal:
         self._group_bytes = 0
         self._group_since = time.monotonic()
         self.today = today
+        self._broken = False
         self.run_id = 0
         self.reports_not_made = 0
 
@@ -209,6 +210,9 @@ class Journal:
         whose = journal_group.site_columns(site_run)
         with self._writing() as session:
             journal_group.write_log(session, [(row, whose) for row in rows], self._page())
+            if not unchanged:
+                # From here on the ledger follows the new list: until all of it is done, it mirrors neither.
+                forget_list(session, site_run.site.site_id)
 
     def list_failed(self, site_run: SiteRun, code: str, findings: Sequence[Finding]) -> None:
         """Close a site run whose list could not be read: nothing is harvested, the site's dates stay."""
@@ -367,8 +371,11 @@ class Journal:
             with self._handover:
                 group, self._group, self._group_bytes = self._group, [], 0
             if group:
+                # Should this fail, nobody may close a site run whose outcomes it had: the next run takes them up.
+                self._broken = True
                 with self._transaction() as session:
                     journal_group.write(session, group, self._target, self._page())
+                self._broken = False
 
     def set_unchanged(self, site_run: SiteRun, outcomes: Sequence[tuple[Outcome, ledger.LedgerEntry | None]]) -> None:
         """Bring the ledger up to date for documents that the target has already."""
@@ -398,6 +405,10 @@ class Journal:
         """A transaction for the caller, after everything that was handed over before it."""
         with self._writer:
             self.flush()
+            if self._broken:
+                raise RunLost(
+                    "What this run had to write could not be written; the next run goes on with what is left."
+                )
             with self._transaction() as session:
                 yield session
 

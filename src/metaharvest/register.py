@@ -131,6 +131,14 @@ def set_dates(session: Session, harvested: Site, today: date, version: ListVersi
     return next_date
 
 
+def forget_list(session: Session, site_id: int) -> None:
+    """Let the site's list be read again next time, whatever its server says."""
+    ours = HarvestSiteSchedule.site_schedule_id == site_id
+    session.execute(
+        update(HarvestSiteSchedule).where(ours).values(list_etag=None, list_last_modified=None, list_sha256=None)
+    )
+
+
 def switch_site(session: Session, name: str, enabled: bool) -> None:
     """Enable or disable a site, broken or not."""
     site_id = find_site(session, name).site_id

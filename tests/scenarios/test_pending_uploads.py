@@ -137,3 +137,20 @@ def test_a_refusal_of_the_target_is_an_upload_error(
     ended = run(harvester, target, date(2026, 11, 20))
     assert harvester.outcomes(ended.run_id) == {"a.1.1": "upload-error"}
     assert harvester.operations(ended.run_id, "site")[-2] == "InsertDocError"
+
+
+def test_a_target_that_does_not_answer_puts_everything_off_and_the_totals_balance(
+    harvester: Harvester, server: HttpServer, target: FolderTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(self: FolderTarget, document_ids: Sequence[str]) -> Mapping[str, Holding]:
+        raise TargetError(Finding("target.away", "The repository does not answer.", "Wait."), passing=True)
+
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1", also=[("a.1.1", server.url("/a.1.1.xml"))]))
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderTarget, "holdings", away)
+        run(harvester, target, date(2026, 11, 20))
+    sql = "SELECT status, listed, deferred, duplicate FROM harvest_site_run ORDER BY site_run_id"
+    assert harvester.rows(sql) == [("with-errors", 3, 2, 1)]
+    ended = run(harvester, target, date(2026, 11, 21))
+    assert harvester.outcomes(ended.run_id) == {"a.1.1": "duplicate", "a.2.1": "inserted"}
+    assert sorted(target.uploads) == ["a.1.1", "a.2.1"]

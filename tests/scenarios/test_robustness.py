@@ -157,3 +157,23 @@ def test_a_stop_signal_finishes_what_is_under_way_and_leaves_the_rest_to_the_nex
     assert deferred > 0
     assert harvester.rows("SELECT status FROM harvest_run") != [("running",)]
     assert harvester.run(str((datetime.now(UTC) + timedelta(days=1)).date()))["sites"][0]["inserted"] == deferred
+
+
+def test_a_document_that_surprises_the_harvester_fails_alone(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from metaharvest.validation import Validator
+
+    real = Validator.check
+
+    def surprised(self, content, document, mismatch):
+        if document.document_id == "a.2":
+            raise ZeroDivisionError("a mistake of ours")
+        return real(self, content, document, mismatch)
+
+    monkeypatch.setattr(Validator, "check", surprised)
+    harvester.add_site("site", publish(server, *(f"a.{number}.1" for number in range(1, 30))))
+    run = harvester.run("2026-11-20")
+    site = run["sites"][0]
+    assert (site["status"], site["inserted"], site["upload_error"]) == ("with-errors", 28, 1)
+    assert harvester.findings(run["run_id"]) == [("a.2", "error", "harvest.surprise")]

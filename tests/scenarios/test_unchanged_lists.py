@@ -1,5 +1,7 @@
 """An unchanged list is not read again; its documents are looked after all the same."""
 
+import pytest
+
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
 
@@ -116,3 +118,20 @@ def test_a_list_that_became_invalid_is_reported_and_the_known_version_stays(
     assert harvester.run("2026-11-21")["sites"][0]["status"] == "list-failed"
     with_etag(server, "a.1.1")
     assert harvester.run("2026-11-21")["sites"][0]["unchanged"] == 1
+
+
+def test_a_list_that_comes_back_after_a_harvest_that_was_not_closed_is_read_again(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1"))
+    harvester.run("2026-11-20")
+    publish(server, "a.1.2", "a.2.1")
+    with monkeypatch.context() as patched:
+        patched.setattr("metaharvest.journal.Journal.close_site_run", fail)
+        assert harvester.run("2026-11-21")["sites"][0]["status"] == "failed"
+    publish(server, "a.1.1", "a.2.1")
+    run = harvester.run("2026-11-22")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.1": "stale"}
