@@ -42,7 +42,7 @@ def long_list(harvester: Harvester, server: HttpServer, tmp_path: Path) -> Path:
             )
         file.write("</h:harvestList>\n")
     server.folder = path.parent
-    harvester.config.write_text(harvester.config.read_text().replace("list_deadline = 3", "list_deadline = 60"))
+    harvester.config.write_text(harvester.config.read_text().replace("list_deadline = 8", "list_deadline = 60"))
     harvester.add_site("long", server.url("/list.xml"))
     return path
 

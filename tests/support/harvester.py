@@ -35,7 +35,7 @@ allow_networks = ["127.0.0.0/8"]
 connect_timeout = 2
 read_timeout = 2
 document_deadline = 3
-list_deadline = 3
+list_deadline = 8
 """
 
 EML = """\
