@@ -21,8 +21,8 @@ from metaharvest.fetch import Fetcher
 from metaharvest.records import MAX_EXCERPT, MAX_FINDINGS, Finding, ListedDocument, Site, SiteOptions
 from metaharvest.rules import RULES
 from metaharvest.settings import HttpSettings
-from metaharvest.sources import source_for
-from metaharvest.sources.harvest_list import FileListSource, HarvestListSource, read_list, split_document_id
+from metaharvest.sources import original_columns, source_for
+from metaharvest.sources.harvest_list import FileListSource, HarvestListSource, read_list
 from support.http_server import HttpServer
 
 NS = "eml://ecoinformatics.org/harvestList"
@@ -678,12 +678,11 @@ def test_a_file_that_cannot_be_read_is_a_fetch_error(fetcher: Fetcher, tmp_path:
     assert caught.value.findings[0].rule == "list.file"
 
 
-def test_a_document_id_is_split_at_its_last_dot() -> None:
-    assert split_document_id("knb-lter-gce.109") == ("knb-lter-gce", 109)
-    assert split_document_id("knb.lter.0") == ("knb.lter", 0)
-    for wrong in ("alder", ".1", "alder.", "alder.x", "alder.١"):
-        with pytest.raises(ValueError):
-            split_document_id(wrong)
+def test_a_document_id_is_split_at_its_last_dot_for_the_originals_columns() -> None:
+    assert original_columns("knb-lter-gce.109") == ("knb-lter-gce", 109)
+    assert original_columns("knb.lter.0") == ("knb.lter", 0)
+    for other in ("alder", ".1", "alder.", "alder.x", "alder.١"):
+        assert original_columns(other) == (None, None)
 
 
 # -- anything at all

@@ -48,11 +48,6 @@ _MYSQL_SETTINGS = (
 )
 
 
-def is_mysql(engine: Engine) -> bool:
-    """Whether this is MariaDB or MySQL."""
-    return engine.dialect.name in ("mysql", "mariadb")
-
-
 def engine_options(url: URL) -> dict[str, Any]:
     """The options of `create_engine` for this URL; what its query says wins."""
     backend = url.get_backend_name()

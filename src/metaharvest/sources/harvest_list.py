@@ -111,17 +111,6 @@ def read_list(file: BinaryIO) -> Iterator[ListedDocument]:
     parser.raise_for_problems()
 
 
-def split_document_id(document_id: str) -> tuple[str, int]:
-    """Scope and identifier of a harvest list's document id: `knb-lter-gce.109` gives `knb-lter-gce` and 109.
-
-    Raises ValueError for a text that is no such document id.
-    """
-    scope, dot, identifier = document_id.rpartition(".")
-    if not scope or not dot or not identifier.isascii() or not identifier.isdigit():
-        raise ValueError(f"'{document_id}' is not scope.identifier")
-    return scope, int(identifier)
-
-
 def _refuse_what_is_no_list(head: bytes) -> None:
     if len(head) < _HEAD and not head.strip(b"\0 \t\r\n\xef\xbb\xbf\xff\xfe"):
         remedy = "Look whether the program that writes the list works, or whether the upload was complete."
