@@ -7,6 +7,7 @@ that the three behave alike: UTC, UTF-8, READ COMMITTED, nothing cut off in sile
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -37,6 +38,7 @@ _STATEMENT_BYTES = 65_536
 """Room for whatever else is in the statement that stores a document."""
 
 _TRIES = 6
+_PRAGMA_TRIES = 50
 _PAUSE_SECONDS = 0.2
 """A server takes a moment to notice that a process has died."""
 
@@ -309,8 +311,20 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in _SQLITE_PRAGMAS:
-        cursor.execute(f"PRAGMA {pragma}")
+        _set_pragma(cursor, pragma)
     cursor.close()
+
+
+def _set_pragma(cursor: Any, pragma: str) -> None:
+    """Set it; a new file that two programs make write-ahead at once is "locked" for one of them, without a wait."""
+    for left in reversed(range(_PRAGMA_TRIES)):
+        try:
+            cursor.execute(f"PRAGMA {pragma}")
+            return
+        except sqlite3.OperationalError as error:
+            if not left or "locked" not in str(error):
+                raise
+            time.sleep(_PAUSE_SECONDS)
 
 
 def _begin_sqlite(connection: Connection) -> None:
