@@ -10,6 +10,15 @@ from support.harvester import Harvester
 from support.http_server import HttpServer
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The soak tests' options; they stand here, for pytest reads them before it looks into tests/soak."""
+    group = parser.getgroup("soak", "tests that kill runs with SIGKILL (tests/soak)")
+    group.addoption(
+        "--soak-kills", type=int, default=4, metavar="N", help="kill so many runs in each test (default: 4)"
+    )
+    group.addoption("--soak-seed", type=int, metavar="N", help="repeat the moments of chance of an earlier test")
+
+
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
     """The database servers of this test session."""

@@ -116,7 +116,11 @@ def test_no_secret_is_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     settings(folder, '[mail]\npassword = "env:MAIL_SECRET"\n[database]\nurl = "nonsense://me:hunter2@host/db"\n')
     told = tell(folder, "doctor")
     assert "hunter2" not in told.out + told.err
-    assert "password of [database]" in told.out
+    assert "[database] url = (not shown): a password is never written here" in told.out
+    settings(folder, '[mail]\npassword = "env:MAIL_SECRET"\n')
+    told = tell(folder, "doctor")
+    assert "hunter2" not in told.out + told.err
+    assert "env:MAIL_SECRET is there" in told.out
 
 
 def test_a_secret_that_is_missing_is_a_problem_and_one_that_all_can_read_a_warning(folder: Path) -> None:
@@ -202,14 +206,14 @@ def test_a_run_under_way_is_told_with_its_host_and_process(folder: Path) -> None
         assert "on here (process 4711), is under way" in message
         sql(folder, "UPDATE harvest_run SET heartbeat_at = '2026-01-01 00:00:00.000000'")
         state, message = findings(folder)["run lock"]
-        assert (state, "hangs" in message) == ("WARNING", True)
+        assert (state, "hangs" in message) == ("PROBLEM", True)
     engine.dispose()
 
 
-def test_a_run_that_never_ended_is_a_warning(folder: Path) -> None:
+def test_a_run_that_never_ended_is_a_problem(folder: Path) -> None:
     run(folder, date.today(), "running")  # noqa: DTZ011 - the test's own date
     state, message = findings(folder)["run lock"]
-    assert (state, "never ended" in message) == ("WARNING", True)
+    assert (state, "never ended" in message) == ("PROBLEM", True)
 
 
 def test_a_last_run_that_failed_is_a_problem(folder: Path) -> None:
@@ -225,12 +229,12 @@ def test_a_broken_row_is_a_problem_unless_it_is_switched_off(folder: Path) -> No
     assert findings(folder)["sites"][0] == "OK"
 
 
-def test_an_overdue_site_is_a_warning(folder: Path) -> None:
+def test_an_overdue_site_is_a_problem(folder: Path) -> None:
     past = (datetime.now(UTC) - timedelta(days=9)).date().isoformat()
     tell(folder, "sites", "edit", "alder", "--next", past)
     checks = findings(folder)
-    assert checks["sites"][0] == "WARNING"
-    assert f"alder (since {past})" in checks["sites"][1]
+    assert checks["sites"][0] == "PROBLEM"
+    assert f"alder has been due since {past}" in checks["sites"][1]
     assert "schedule" not in checks
 
 
@@ -245,7 +249,8 @@ def test_reports_that_did_not_arrive_are_told(folder: Path) -> None:
     sql(
         folder,
         "INSERT INTO report_outbox (idempotency_key, kind, run_id, message_id, subject, content, created_at)"
-        " VALUES ('k', 'admin', 1, '<m@x>', 's', x'00', '2026-11-20 00:00:00')",
+        " VALUES ('k', 'admin', 1, '<m@x>', 's', x'00', ?)",
+        datetime.now(UTC).replace(tzinfo=None).isoformat(" "),
     )
     sql(folder, "INSERT INTO report_delivery (report_id, recipient) VALUES (1, 'a@example.org')")
     assert findings(folder)["reports"][0] == "WARNING"

@@ -225,6 +225,20 @@ def test_a_report_that_is_sent_again_keeps_its_message_id(own: Path) -> None:
     assert [mail.message["Message-ID"] for mail in sink.messages] == [raw["Message-ID"]]
 
 
+def test_a_report_that_the_mail_folder_still_has_is_not_written_again_which_is_told(own: Path) -> None:
+    before = sorted((own / "mail" / "new").iterdir())
+    told = tell(own, "reports", "resend", "1")
+    assert (told.code, told.out) == (
+        0,
+        "1 sent, 0 waiting, 0 refused.\nStill in the mail folder, and not written again: 1 of those sent.\n",
+    )
+    assert sorted((own / "mail" / "new").iterdir()) == before
+    for file in before:
+        file.unlink()
+    assert tell(own, "reports", "resend", "1").out == "1 sent, 0 waiting, 0 refused.\n"
+    assert len(list((own / "mail" / "new").iterdir())) == 1
+
+
 def test_what_could_not_be_handed_over_is_told_with_exit_code_1_and_goes_out_later(own: Path) -> None:
     settings = own / "metaharvest.toml"
     settings.write_text(f'[mail]\nbackend = "smtp"\nhost = "127.0.0.1"\nport = {free_port()}\n')

@@ -57,6 +57,16 @@ def test_a_report_that_cannot_be_handed_over_makes_the_exit_code_one_and_arrives
     assert len(harvester.mails()) == 4
 
 
+def test_what_is_said_of_one_thing_is_said_in_the_singular(harvester: Harvester, server: HttpServer) -> None:
+    harvester.config.write_text(harvester.config.read_text().replace('administrators = ["steward@example.org"]', ""))
+    harvester.add_site("alder-creek", publish(server, "a.1.1"))
+    (harvester.folder / "mail").write_text("a file where the folder should be")
+    said = harvester("run", "--date", "2026-11-20")
+    assert "Reports could not be handed over in 1 case: `metaharvest reports --undelivered` tells why." in said.out
+    assert harvester("run", "--date", "2026-11-21").code == 1
+    assert "1 document was there already." in harvester("log").out
+
+
 def test_usage_errors_exit_with_two_and_a_sentence(harvester: Harvester) -> None:
     for arguments in (
         ["run", "--date", "20th of November"],

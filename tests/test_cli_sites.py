@@ -14,14 +14,15 @@ import pytest
 from metaharvest.errors import ScheduleError
 from support.cli import attempt, in_database, process, tell
 from support.databases import TestDatabase
+from support.harvester import settings_for
 
 URL = "https://alder.example.org/list.xml"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, database: TestDatabase, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, database: TestDatabase) -> Path:
     if database.url:
-        monkeypatch.setenv("METAHARVEST_DATABASE__URL", database.url)
+        (tmp_path / "metaharvest.toml").write_text(settings_for(database.url), encoding="utf-8")
     tell(tmp_path, "init")
     tell(tmp_path, "sites", "add", "alder-creek", "--list-url", URL, "--contact", "a@example.org; b@example.org")
     return tmp_path
@@ -124,10 +125,15 @@ def test_a_site_is_switched_off_and_on(folder: Path) -> None:
     assert shown(folder)["state"] == "due"
 
 
-def test_a_site_long_past_its_date_is_shown_as_overdue(folder: Path) -> None:
+def test_a_site_long_past_its_date_is_shown_as_overdue_once_a_run_could_not_harvest_it(folder: Path) -> None:
+    """As the reports and the doctor have it: where no run came, it is no site that is late."""
     past = (datetime.now(UTC) - timedelta(days=9)).date().isoformat()
-    tell(folder, "sites", "edit", "alder-creek", "--next", past)
+    tell(folder, "sites", "edit", "alder-creek", "--next", past, "--list-url", "http://127.0.0.1:9/list.xml")
+    assert shown(folder)["state"] == "due"
+    tell(folder, "run")
     assert shown(folder)["state"] == f"overdue since {past}"
+    assert f"alder-creek has been due since {past}" in attempt(folder, "doctor").out
+    assert f"overdue since {past}" in tell(folder, "sites", "list").out
 
 
 def test_a_broken_row_is_listed_with_what_is_wrong_and_can_be_mended(folder: Path) -> None:
@@ -226,3 +232,10 @@ def test_output_that_cannot_be_written_is_told(folder: Path) -> None:
     assert said.returncode == 1
     assert "No space left" in said.stderr
     assert "Traceback" not in said.stderr
+
+
+def test_a_certificate_file_in_a_home_folder_that_is_not_there_is_refused_in_a_sentence(folder: Path) -> None:
+    told = attempt(folder, "sites", "edit", "alder-creek", "--ca-file", "~nosuchuser/ca.pem")
+    assert isinstance(told.error, ScheduleError)
+    assert "no such home folder; write the path out in full" in str(told.error)
+    assert shown(folder)["ca_file"] is None

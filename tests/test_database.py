@@ -16,7 +16,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, insert, inspect, make_url, select, text
+from sqlalchemy import Engine, event, insert, inspect, make_url, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from metaharvest.database import ddl, dialects
@@ -91,6 +91,40 @@ def test_a_database_of_the_first_version_is_upgraded_with_what_it_holds(bare: En
     upgrade(bare)
     require_current(bare)
     assert rows_of(bare, "SELECT name FROM harvest_site_schedule") == [("alder",)]
+    with bare.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+
+
+class Killed(BaseException):
+    """The program ends at this very moment."""
+
+
+def upgrade_for_so_many_statements(engine: Engine, number: int) -> bool:
+    """Begin to create the tables, and break off before the statement of this number; False where there is none."""
+    left = [number]
+
+    def count(*_: object) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise Killed
+
+    event.listen(engine, "before_cursor_execute", count)
+    try:
+        upgrade(engine)
+    except Killed:
+        return True
+    finally:
+        event.remove(engine, "before_cursor_execute", count)
+        engine.dispose()
+    return False
+
+
+def test_tables_whose_making_was_broken_off_are_completed(bare: Engine) -> None:
+    # Each time a little further, from what was left the time before.
+    number = 3
+    while upgrade_for_so_many_statements(bare, number):
+        number += 7
+    require_current(bare)
     with bare.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
 
@@ -281,14 +315,16 @@ def test_a_database_url_that_cannot_be_used_is_told_in_a_sentence(tmp_path: Path
 @pytest.mark.parametrize(
     ("url", "extra"),
     [
-        ("postgresql+asyncpg://me:hunter2@localhost/x", "postgresql"),
-        ("mysql+mysqldb://me:hunter2@localhost/x", "mysql"),
-        ("mariadb+mariadbconnector://me:hunter2@localhost/x", "mysql"),
+        ("postgresql+asyncpg://me@localhost/x", "postgresql"),
+        ("mysql+mysqldb://me@localhost/x", "mysql"),
+        ("mariadb+mariadbconnector://me@localhost/x", "mysql"),
     ],
 )
 def test_a_missing_driver_is_told_with_the_extra_that_installs_it(tmp_path: Path, url: str, extra: str) -> None:
+    (tmp_path / "password").write_text("hunter2")
+    (tmp_path / "password").chmod(0o600)
     with pytest.raises(SettingsError) as told:
-        open_database(Settings(database=DatabaseSettings(url=url), folder=tmp_path))
+        open_database(Settings(database=DatabaseSettings(url=url, password="file:password"), folder=tmp_path))
     assert f"metaharvest[{extra}]" in str(told.value)
     assert "hunter2" not in str(told.value)
 

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from metaharvest.due import is_due, is_overdue, next_harvest
+from metaharvest.due import is_due, next_harvest
 from metaharvest.records import Site, Unit
 
 TODAY = date(2026, 11, 20)
@@ -66,9 +66,3 @@ def test_the_next_date_always_lies_ahead() -> None:
 def test_a_date_beyond_the_calendar_is_refused() -> None:
     with pytest.raises(ValueError, match="9999"):
         next_harvest(site(unit=Unit.MONTHS, frequency=99), date(9999, 1, 1))
-
-
-def test_a_site_is_overdue_when_its_date_has_passed_by_more_than_the_grace() -> None:
-    assert is_overdue(site(next_harvest=date(2026, 11, 18)), TODAY)
-    assert not is_overdue(site(next_harvest=date(2026, 11, 19)), TODAY)
-    assert not is_overdue(site(next_harvest=date(2026, 11, 1), enabled=False), TODAY)

@@ -162,7 +162,7 @@ def test_mail_that_did_not_arrive_is_told(session: Session, rows: JournalRows, t
 
     text = words_of(report_of(session, rows.run(), settings))
 
-    assert "waiting@example.org (waiting, 3 attempts)" in text
+    assert "waiting@example.org (waiting, written 2026-11-19, 3 attempts)" in text
     assert "The mail server cannot be reached." in text
     assert "refused@example.org (refused" in text
     assert "fresh@example.org" not in text

@@ -134,6 +134,29 @@ def test_a_refused_recipient_is_kept_and_does_not_stop_the_others(
     assert states(engine)["gone@example.org"][:2] == ("refused", 1)
 
 
+def test_a_recipient_who_is_put_off_for_days_is_given_up_with_the_last_answer(
+    engine: Engine, sink: SmtpSink, tmp_path: Path
+) -> None:
+    settings = smtp(tmp_path, sink)
+    away = settings_for(tmp_path, backend="smtp", host="127.0.0.1", port=free_port())
+    sink.answers = {"full@example.org": "450 4.2.2 mailbox full"}
+    [report] = queue_reports(engine, settings, "full@example.org")
+
+    def on_day(day: int, settings: Settings) -> tuple[int, int]:
+        ended = reports.deliver(sessionmaker(engine), settings, NOW + timedelta(days=day))
+        return ended.waiting, ended.refused
+
+    assert [on_day(day, settings) for day in range(4)] == [(1, 0)] * 4
+    assert [on_day(day, away) for day in (4, 5)] == [(1, 0)] * 2
+    assert [on_day(day, settings) for day in (6, 7, 8)] == [(1, 0), (0, 1), (0, 0)]
+    status, attempts, error = states(engine)["full@example.org"]
+    assert (status, attempts, "answered 450: 4.2.2 mailbox full" in error) == ("refused", 8, True)
+    with Session(engine) as session:
+        reports.resend(session, report)
+        session.commit()
+    assert on_day(9, settings) == (1, 0)
+
+
 def test_a_server_that_is_down_keeps_everything_queued_and_later_gets_the_same_message(
     engine: Engine, tmp_path: Path
 ) -> None:
@@ -354,4 +377,24 @@ def test_an_international_domain_travels_in_its_ascii_form(engine: Engine, sink:
 
     assert sink.messages[0].recipients == ("info@xn--bcher-kva.example",)
     assert sink.messages[0].content.isascii()
-    assert states(engine)["jörg@example.org"][0] == "refused"
+    state, _, error = states(engine)["jörg@example.org"]
+    assert (state, "does not take such addresses (SMTPUTF8)" in error) == ("refused", True)
+
+
+def test_a_domain_travels_in_the_form_that_registries_use_today(engine: Engine, sink: SmtpSink, tmp_path: Path) -> None:
+    queue_reports(engine, settings := smtp(tmp_path, sink), "info@straße.example")
+    assert deliver(engine, settings).sent == 1
+    assert sink.messages[0].recipients == ("info@xn--strae-oqa.example",)
+
+
+def test_an_international_address_is_reached_where_the_mail_server_takes_it(engine: Engine, tmp_path: Path) -> None:
+    with SmtpSink(utf8=True) as sink:
+        queue_reports(engine, settings := smtp(tmp_path, sink), "a@example.org, jörg@bücher.example, b@example.org")
+        assert deliver(engine, settings) == reports.Deliveries(sent=3, waiting=0, refused=0)
+        assert {message.recipients for message in sink.messages} == {
+            ("a@example.org",),
+            ("b@example.org",),
+            ("jörg@xn--bcher-kva.example",),
+        }
+        assert all(message.content.isascii() for message in sink.messages)
+        assert sink.sessions == 1

@@ -231,6 +231,22 @@ def test_a_retry_speaks_of_the_documents_tried_again(session: Session, rows: Jou
     assert "1 document that had failed before was tried again: 1 was added." in words_of(report_of(session, site_run))
 
 
+def test_a_retry_names_no_document_that_was_not_tried_again(session: Session, rows: JournalRows) -> None:
+    """The ledger does not tell which of those that are there were asked for again, and found to be there already."""
+    site, night, now = rows.site("alder-creek"), rows.run(), rows.run()
+    rows.unchanged(night, rows.site_run(night, site), ("alder.1", 1, 1), ("alder.2", 1, 2))
+    retry = rows.site_run(now, site, kind="retry")
+    rows.document(now, retry, "alder.4", 1, OutcomeKind.INSERTED)
+    rows.unchanged(now, retry, ("alder.3", 1, 1))
+
+    report = report_of(session, retry)
+    assert "1 was there already" in words_of(report)
+    for text in (report.text, report.html):
+        assert "alder.4.1" in text
+        assert "alder.1.1" not in text
+        assert "alder.2.1" not in text
+
+
 def test_the_registered_settings_are_shown_without_credentials(session: Session, rows: JournalRows) -> None:
     site = rows.site(
         "alder-creek",

@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.database.models import HarvestSiteRun
 from metaharvest.records import Finding, Level, OutcomeKind
+from metaharvest.register import read_site
+from metaharvest.reports.wanted import is_wanted
 from metaharvest.settings import Settings
 from support.databases import TestDatabase
 from support.journal_rows import NOW, TODAY, JournalRows, new_database
@@ -51,7 +53,7 @@ class Nights:
 
     def _report(self, run_id: int, site_run: HarvestSiteRun) -> bool:
         session = self.rows.session
-        wanted = reports.site_report_wanted(session, site_run.site_run_id)
+        wanted = is_wanted(session, site_run, read_site(session, site_run.site_schedule_id))
         if wanted:
             report = reports.site_report(session, site_run.site_run_id, Settings(), "embedded", NOW)
             reports.queue(session, report, run_id, site_run.site_run_id, NOW)

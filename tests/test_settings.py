@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from metaharvest.errors import SettingsError
-from metaharvest.settings import Settings, load, resolve_secret
+from metaharvest.secrecy import resolve_secret
+from metaharvest.settings import Settings, load
+from support.cli import process, tell
+from support.smtp_sink import free_port
 
 
 def write(folder: Path, text: str) -> Path:
@@ -58,7 +61,62 @@ def test_all_problems_are_told_at_once_with_file_key_value_and_remedy(tmp_path: 
     assert "METAHARVEST_REPORTS__LINES_PER_GROUP in the environment = 'few'" in text
     assert "[post]: there is no such section" in text
     assert "secret" not in text.replace("a secret is never written here", "")
-    assert "env:NAME or file:PATH" in text
+    assert "env:NAME, file:PATH or keyring:SERVICE/USERNAME" in text
+
+
+def test_what_is_known_is_named_whole(tmp_path: Path) -> None:
+    file = write(tmp_path, '[mail]\nfile = "x"\n[post]\n[sites.a]\nfolder = "x"\n')
+    with pytest.raises(SettingsError) as raised:
+        load(file, {"METAHARVEST_HTTP__": "3"})
+    text = "\n".join(raised.value.problems)
+    assert "[mail] file: there is no such key. Known are: backend, folder, host, " in text
+    assert "[post]: there is no such section. Known are: harvester, " in text
+    assert "monitoring, sites." in text
+    assert "METAHARVEST_HTTP__ in the environment: there is no such key. Known are: contact_url, " in text
+    assert '[sites."a"] folder: there is no such key. Known are: file_folder.' in text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "p:1",
+        "proxy.example.org",
+        "ftp://x:1",
+        "ht tp://x",
+        "http://x y",
+        "http://",
+        "http://x:0",
+        "http://x:y",
+        "http://x/y",
+    ],
+)
+def test_a_proxy_that_no_site_could_be_reached_through_is_told_at_once(tmp_path: Path, value: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load(write(tmp_path, f'[http]\nproxy = "{value}"\n'), {})
+    sentence = f"{tmp_path / 'metaharvest.toml'}: [http] proxy = (not shown): it must be written like http://proxy."
+    assert str(raised.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("value", ["http://p:3128", "http://me@[::1]:3128/", "https://p", "socks5h://p:1080", ""])
+def test_a_proxy_of_any_kind_that_there_is_is_taken(tmp_path: Path, value: str) -> None:
+    assert load(write(tmp_path, f'[http]\nproxy = "{value}"\n'), {}).http.proxy == value
+
+
+@pytest.mark.parametrize(
+    ("setting", "advice"),
+    [
+        ({"METAHARVEST_HTTP__PROXY": "http://u:pw@p:1"}, "leave the user name alone before the @"),
+        (
+            {"METAHARVEST_HTTP__PROXY": "http://p:1", "METAHARVEST_HTTP__PROXY_PASSWORD": "env:HOME"},
+            "write the user name and an @ between http:// and the proxy's host.",
+        ),
+        ({"METAHARVEST_DATABASE__URL": "nonsense"}, "mysql+pymysql://host/name, with a user name"),
+    ],
+)
+def test_nothing_of_our_own_advice_is_masked(tmp_path: Path, setting: dict[str, str], advice: str) -> None:
+    tell(tmp_path, "init")
+    said = process(tmp_path, "run", **setting)
+    assert (said.returncode, advice in said.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -93,3 +151,11 @@ def test_secrets_are_found_behind_their_references(tmp_path: Path, monkeypatch: 
 
 def test_no_field_of_the_settings_is_without_a_default() -> None:
     assert Settings().target.kind == "embedded"
+
+
+def test_what_a_database_asks_is_not_ended_twice(tmp_path: Path) -> None:
+    tell(tmp_path, "init")
+    url = f"postgresql+psycopg://me@127.0.0.1:{free_port()}/x"
+    said = process(tmp_path, "run", METAHARVEST_DATABASE__URL=url)
+    assert said.returncode == 1
+    assert "accepting TCP/IP connections? Check that it is there" in said.stderr

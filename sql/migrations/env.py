@@ -1,8 +1,41 @@
 """Runs the migrations on the connection that `metaharvest.database.engine.upgrade` hands over."""
 
+from typing import Any
+
 from alembic import context
+from alembic.ddl.mysql import MariaDBImpl, MySQLImpl
+from sqlalchemy import Index, Table, inspect
 
 from metaharvest.database.models import Base
+
+
+class GoesOn(MySQLImpl):
+    """MySQL commits every change of a table at once: an upgrade that was broken off goes on where it stopped."""
+
+    __dialect__ = "mysql"
+
+    def create_table(self, table: Table, **options: Any) -> None:
+        if not inspect(self.connection).has_table(table.name):
+            super().create_table(table, **options)
+
+    def create_index(self, index: Index, **options: Any) -> None:
+        if not self._is_there(index):
+            super().create_index(index, **options)
+
+    def drop_index(self, index: Index, **options: Any) -> None:
+        if self._is_there(index):
+            super().drop_index(index, **options)
+
+    def _is_there(self, index: Index) -> bool:
+        assert index.table is not None
+        return any(known["name"] == index.name for known in inspect(self.connection).get_indexes(index.table.name))
+
+
+class MariaDBGoesOn(GoesOn, MariaDBImpl):
+    """The same for MariaDB."""
+
+    __dialect__ = "mariadb"
+
 
 context.configure(
     connection=context.config.attributes["connection"],

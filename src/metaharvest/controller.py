@@ -15,36 +15,38 @@ close the run, purge, deliver
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
-from metaharvest import ledger, reports
+from metaharvest import ledger, reports, totals
 from metaharvest.database.engine import database_errors, readers, require_current, run_lock, writers
 from metaharvest.documents import (
     Batch,
     Progress,
     Tools,
     harvest_documents,
-    ledger_batches,
+    harvest_unchanged,
     retry_batches,
     staged_batches,
 )
-from metaharvest.due import is_due
+from metaharvest.due import due_since, is_due
+from metaharvest.ending import Ending
 from metaharvest.errors import DatabaseError, FetchError, ListError, RunLost, ScheduleError
 from metaharvest.journal import Clock, Journal, SiteRun
-from metaharvest.records import RunStatus, Site, SiteRunKind
+from metaharvest.journal_group import is_no_room
+from metaharvest.records import ListedDocument, RunStatus, Site, SiteRunKind, SiteRunStatus
 from metaharvest.register import BrokenSite, read_sites
-from metaharvest.settings import Settings
+from metaharvest.retries import in_tries
+from metaharvest.settings import HttpSettings, Settings
 from metaharvest.sources import Listing, Source, source_for
-from metaharvest.staging import Staging
+from metaharvest.staging import BATCH, Staging
 from metaharvest.targets import Target
 
 if TYPE_CHECKING:
@@ -70,11 +72,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended: its number, its status, and how many reports could not be handed over."""
+    """How a run ended: its number, its status, and how many deliveries could not be made.
+
+    `cut_short` says what was left undone, where a signal or the run's deadline ended it; it is empty otherwise.
+    """
 
     run_id: int
     status: RunStatus
     undelivered: int
+    cut_short: str = ""
 
 
 def run_once(
@@ -89,11 +95,15 @@ def run_once(
 ) -> Ended:
     """Harvest every site that is due or has documents to retry, or those that are asked for.
 
-    Raises LockHeld where another run is under way, ScheduleError for a name that is not registered or switched off,
-    DatabaseError, RunLost. What a site does wrong never raises. Once `stop` is set, what is under way is finished, the
-    rest is put off, and the run ends as ever.
+    Raises SettingsError for what the settings name and cannot be used, LockHeld where another run is under way,
+    ScheduleError for a name that is not registered or switched off, DatabaseError, RunLost. What a site does wrong
+    never raises. Once `stop` is set, or the run's deadline has passed, what is under way is finished, the rest is put
+    off, and the run ends as ever.
     """
+    http = settings.network_policy()
     require_current(engine)
+    turn = reports.Turn(clock(), request.today)
+    ending = Ending(stop or threading.Event()).after_run(settings.harvester.run_deadline)
     with run_lock(engine) as lock:
         sites = _read_schedule(engine)
         _check_names(sites, request.names)
@@ -101,23 +111,27 @@ def run_once(
         interrupted = journal.open_run()
         with database_errors(engine), readers(engine)() as session:
             waiting = ledger.sites_to_retry(session, request.today)
-        chosen = list(choose(sites, request, waiting, interrupted))
+            finished = totals.finished_before(session, journal.run_id, request.today)
+        # The longest due first: should there be no time for all, it is not the same ones that go without every night.
+        chosen = sorted(choose(sites, request, waiting, interrupted, finished), key=lambda each: _due_since(each[0]))
+        cut_short = ""
         if chosen:
             names = {site.site_id: site.name for site in sites}
-            with _workshop(settings) as (fetcher, validator, workers, checkers):
-                stop = stop or threading.Event()
-                tools = Tools(
-                    settings, journal, target, validator, workers, checkers, progress, clock, names, waiting, stop
-                )
-                _harvest_all(chosen, source, fetcher, tools)
+            with _workshop(settings, http) as (fetcher, validator, workers):
+                tools = Tools(settings, journal, target, validator, workers, progress, clock, names, waiting, ending)
+                not_begun = _harvest_all(chosen, source, fetcher, tools)
+            if why := ending.cut_short():
+                cut_short = journal.cut_short(why, not_begun)
+            # Mail is nothing that could be taken back: who has lost the lock leaves it to the run that has it.
+            journal.require_ours()
         with database_errors(engine):
-            to_sites = reports.deliver(writers(engine), settings, clock())
+            to_sites = reports.deliver(writers(engine), settings, clock(), turn)
         journal.report_run()
         status = journal.close_run()
         with database_errors(engine):
-            to_all = reports.deliver(writers(engine), settings, clock())
+            to_all = reports.deliver(writers(engine), settings, clock(), turn)
     undelivered = journal.reports_not_made + to_sites.refused + to_all.refused + to_all.waiting
-    return Ended(journal.run_id, status, undelivered)
+    return Ended(journal.run_id, status, undelivered, cut_short)
 
 
 def choose(
@@ -125,10 +139,12 @@ def choose(
     request: Request,
     waiting: Collection[int],
     interrupted: Mapping[int, SiteRunKind],
+    finished: Mapping[int, SiteRunStatus],
 ) -> Iterator[tuple[Site | BrokenSite, SiteRunKind]]:
     """The sites that this run harvests, and why: named, due, left unfinished, or with documents to retry. Pure.
 
-    A broken row cannot say when it is due: it is told every time, until it is mended or switched off.
+    A broken row cannot say when it is due: it is told every time, until it is mended or switched off. What a run that
+    was broken off had `finished` today is not done again by the one that goes on with it, nor told again.
     """
     for site in sites:
         if request.names:
@@ -136,7 +152,14 @@ def choose(
                 yield site, SiteRunKind.NAMED
         elif not site.enabled:
             continue
-        elif request.force or _is_due(site, request.today):
+        elif request.force:
+            yield site, SiteRunKind.SCHEDULED
+        elif site.site_id in finished:
+            if site.site_id in interrupted:
+                yield site, interrupted[site.site_id]
+            elif finished[site.site_id] is SiteRunStatus.LIST_FAILED and site.site_id in waiting:
+                yield site, SiteRunKind.RETRY
+        elif _is_due(site, request.today):
             yield site, SiteRunKind.SCHEDULED
         elif site.site_id in interrupted:
             yield site, interrupted[site.site_id]
@@ -147,6 +170,8 @@ def choose(
 def harvest_site(site: Site, kind: SiteRunKind, source: Source, tools: Tools) -> bool:
     """One site's part of the run: list its documents, bring each to its outcome, close with totals and a report.
 
+    Where there is no time left for that, the list is not read, or the rest of the documents put off.
+
     False where its list could not be read.
     """
     journal = tools.journal
@@ -154,50 +179,77 @@ def harvest_site(site: Site, kind: SiteRunKind, source: Source, tools: Tools) ->
     try:
         with Staging() as staged:
             try:
-                listing = _listing(site_run, source, journal)
+                listing = _listing(site_run, source, tools)
                 if listing.documents is not None:
-                    staged.fill(listing.documents)
+                    staged.fill(_in_time(listing.documents, tools.ending))
             except FetchError as error:
                 journal.list_failed(site_run, "GetHarvestListError", error.findings)
                 return False
             except ListError as error:
                 journal.list_failed(site_run, "ValidateHarvestListError", error.findings)
                 return False
-            batches = _batches(site_run, listing, staged, tools)
-            tally = harvest_documents(site_run, batches, source, tools)
+            _note_list(site_run, listing, staged.count, tools)
+            if listing.documents is None:
+                tally = harvest_unchanged(site_run, source, tools)
+            else:
+                tally = harvest_documents(site_run, _batches(site_run, staged, journal), source, tools)
         journal.close_site_run(site_run, tally.listed, tally.unchanged, listing.version)
     except (DatabaseError, RunLost):
         raise
     except Exception as error:
-        log.exception("The harvest of %s failed", site.name)
+        if not is_no_room(error):
+            log.exception("The harvest of %s failed", site.name)
         journal.site_failed(site_run, error)
     return True
 
 
 def _harvest_all(
     chosen: Iterable[tuple[Site | BrokenSite, SiteRunKind]], source: SourceFor, fetcher: Fetcher, tools: Tools
-) -> None:
-    """Harvest the sites side by side; the first that meets the end of the run ends it for all."""
+) -> list[str]:
+    """Harvest the sites side by side; the names of those that were not begun, as there was no time left.
+
+    The first that meets the loss of the run ends it for all.
+    """
     with ThreadPoolExecutor(SITES_AT_ONCE, thread_name_prefix="site") as threads:
-        under_way = [threads.submit(_harvest_one, site, kind, source, fetcher, tools) for site, kind in chosen]
+        under_way = {
+            threads.submit(_harvest_one, site, kind, source, fetcher, tools): site.name for site, kind in chosen
+        }
         try:
-            for future in as_completed(under_way):
-                future.result()
+            begun = {future: future.result() for future in as_completed(under_way)}
+            return [name for future, name in under_way.items() if not begun[future]]
         except BaseException:
-            tools.stop.set()
+            tools.journal.abandon()
+            tools.ending.stop.set()
             threads.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _harvest_one(site: Site | BrokenSite, kind: SiteRunKind, source: SourceFor, fetcher: Fetcher, tools: Tools) -> None:
-    if tools.stop.is_set():
-        return
+def _harvest_one(site: Site | BrokenSite, kind: SiteRunKind, source: SourceFor, fetcher: Fetcher, tools: Tools) -> bool:
+    """Harvest this site, by its own deadline; False where it was not even begun.
+
+    A surprise costs this site alone: what it leaves open, the next run takes up.
+    """
+    if tools.ending.why():
+        return False
+    try:
+        _begin(site, kind, source, fetcher, tools)
+    except (DatabaseError, RunLost):
+        raise
+    except Exception as error:
+        log.exception("The harvest of %s failed", site.name)
+        tools.journal.site_surprised(site, kind, error)
+    return True
+
+
+def _begin(site: Site | BrokenSite, kind: SiteRunKind, source: SourceFor, fetcher: Fetcher, tools: Tools) -> None:
     if isinstance(site, BrokenSite):
         tools.journal.site_broken(site, kind)
         return
+    tools = replace(tools, ending=tools.ending.after_site(tools.settings.harvester.site_deadline))
     tools.progress.site_began(site.name)
+    site = tools.settings.furnished(site)
     list_was_read = harvest_site(site, kind, source(site, fetcher), tools)
-    if not list_was_read and site.site_id in tools.waiting:
+    if not list_was_read and site.site_id in tools.waiting and not tools.ending.why():
         # What failed in passing is owed another try whatever became of the list.
         harvest_site(site, SiteRunKind.RETRY, source(site, fetcher), tools)
     tools.progress.site_ended(site.name)
@@ -207,24 +259,45 @@ def _is_due(site: Site | BrokenSite, today: date) -> bool:
     return isinstance(site, BrokenSite) or is_due(site, today)
 
 
-def _listing(site_run: SiteRun, source: Source, journal: Journal) -> Listing:
-    """What the site lists; for a retry, what the ledger says to try again."""
+def _due_since(site: Site | BrokenSite) -> date:
+    return (due_since(site) if isinstance(site, Site) else None) or date.min
+
+
+def _listing(site_run: SiteRun, source: Source, tools: Tools) -> Listing:
+    """What the site lists; for a retry, what the ledger says to try again. Raises FetchError after the last try."""
     if site_run.kind is SiteRunKind.RETRY:
-        return Listing(journal.to_retry(site_run.site))
-    return source.list_documents(journal.known_list(site_run.site))
+        return Listing(tools.journal.to_retry(site_run.site))
+    known, ending, http = site_run.known_list, tools.ending, tools.settings.http
+    try:
+        return in_tries(lambda: source.list_documents(known, ending.left()), http, http.list_deadline, ending)
+    except FetchError as error:
+        if error.passing and (late := ending.late()):
+            # It may have failed for no other reason than that.
+            raise FetchError(late, passing=True, seconds=error.seconds) from error
+        raise
 
 
-def _batches(site_run: SiteRun, listing: Listing, staged: Staging, tools: Tools) -> Iterator[Batch]:
-    """The listed documents, a thousand at a time: from the list that was read, or, as it is unchanged, the ledger."""
-    journal, site = tools.journal, site_run.site
+def _in_time(documents: Iterable[ListedDocument], ending: Ending) -> Iterator[ListedDocument]:
+    """The documents of a list as long as there is time to read it. Raises ListError."""
+    for number, document in enumerate(documents):
+        if number % BATCH == 0 and (late := ending.late()):
+            raise ListError(late)
+        yield document
+
+
+def _note_list(site_run: SiteRun, listing: Listing, staged: int, tools: Tools) -> None:
     unchanged = listing.documents is None
-    listed = journal.number_known(site) if unchanged else staged.count
+    listed = site_run.known_documents if unchanged else staged
     if site_run.kind is not SiteRunKind.RETRY:
-        journal.list_read(site_run, listed, unchanged)
-    tools.progress.documents_listed(site.name, listed)
+        tools.journal.list_read(site_run, listed, unchanged)
+    tools.progress.documents_listed(site_run.site.name, listed)
+
+
+def _batches(site_run: SiteRun, staged: Staging, journal: Journal) -> Iterator[Batch]:
+    """The listed documents, a thousand at a time."""
     if site_run.kind is SiteRunKind.RETRY:
         return retry_batches(site_run, staged, journal)
-    return ledger_batches(site_run, journal) if unchanged else staged_batches(site_run, staged, journal)
+    return staged_batches(site_run, staged, journal)
 
 
 def _read_schedule(engine: Engine) -> list[Site | BrokenSite]:
@@ -243,16 +316,14 @@ def _check_names(sites: Collection[Site | BrokenSite], names: Collection[str]) -
 
 
 @contextmanager
-def _workshop(settings: Settings) -> Iterator[tuple[Fetcher, Validator, Executor, Executor]]:
+def _workshop(settings: Settings, http: HttpSettings) -> Iterator[tuple[Fetcher, Validator, Executor]]:
     """The client, the validator and the threads of a run, imported only here: a night with nothing due needs none."""
     from metaharvest.fetch import Fetcher
     from metaharvest.validation import Validator
 
-    ca_file, administrators = settings.http.ca_file, settings.harvester.administrators
-    http = settings.http.model_copy(update={"ca_file": settings.path(ca_file) if ca_file else None})
+    administrator = next(iter(settings.harvester.administrators), None)
     with (
-        Fetcher(http, name=settings.harvester.name, administrator=next(iter(administrators), None)) as fetcher,
+        Fetcher(http, name=settings.harvester.name, administrator=administrator) as fetcher,
         ThreadPoolExecutor(settings.harvester.workers, thread_name_prefix="document") as workers,
-        ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="check") as checkers,
     ):
-        yield fetcher, Validator(settings.validation), workers, checkers
+        yield fetcher, Validator(settings.validation), workers

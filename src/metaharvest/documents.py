@@ -1,26 +1,26 @@
 """One site's documents, a thousand at a time: ask the target, decide, fetch, check, insert or update, log.
 
 Documents are fetched and checked side by side, by threads that return values; the revisions of one document follow one
-another. Memory is bounded by the documents in flight, not by those listed.
+another. Memory is bounded by the documents in flight, and by the bytes of those that wait to be recorded, not by those
+listed.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
+import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, wait
-from dataclasses import dataclass, replace
-from itertools import chain, groupby, islice
-from queue import Empty, SimpleQueue
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
 
 from metaharvest import ledger
 from metaharvest.decide import decide
-from metaharvest.errors import DatabaseError, FetchError, RunLost, TargetError
-from metaharvest.journal import GROUP_SECONDS, Clock, Journal, SiteRun
+from metaharvest.ending import Ending
+from metaharvest.errors import DatabaseError, FetchError, NoConnectionFree, NotAsked, RunLost, TargetError
+from metaharvest.journal import Clock, Journal, Logged, SiteRun
 from metaharvest.journal_group import surprise
 from metaharvest.records import (
     Action,
@@ -33,7 +33,11 @@ from metaharvest.records import (
     Outcome,
     OutcomeKind,
 )
+from metaharvest.retries import Tries, may_be_waited_for
+from metaharvest.room import Room, Share
+from metaharvest.servers import Servers
 from metaharvest.settings import Settings
+from metaharvest.side_by_side import Again, InLine, side_by_side
 from metaharvest.sources import Source
 from metaharvest.staging import BATCH, Staging
 from metaharvest.targets import Target, Upload
@@ -43,11 +47,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FAILURES_IN_A_ROW = 5
-"""After so many passing failures of one server in a row it is asked no more in this site run."""
-
 Known = Mapping[ledger.Key, ledger.LedgerEntry]
-Logged = dict[ledger.Key, list[str]]
+LoggedBefore = dict[ledger.Key, list[Logged]]
 
 
 class Progress(Protocol):
@@ -68,11 +69,9 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What harvesting a site needs, made once a run.
+    """What harvesting a site needs, made once a run; `ending` also has the site's own deadline.
 
-    `workers` fetch, and wait; `checkers` validate, as many as there are cores: more gain nothing, and each has compiled
-    schemas of its own. `site_names` are the registered sites by id, `waiting` those with documents to try again. Once
-    `stop` is set, no more documents are asked for.
+    `workers` fetch and check. `site_names` are the registered sites by id, `waiting` those with documents to try again.
     """
 
     settings: Settings
@@ -80,12 +79,12 @@ class Tools:
     target: Target
     validator: Validator
     workers: Executor
-    checkers: Executor
     progress: Progress
     clock: Clock
     site_names: Mapping[int, str]
     waiting: Collection[int]
-    stop: threading.Event
+    ending: Ending
+    room: Room = field(default_factory=Room)
 
 
 @dataclass(slots=True)
@@ -113,7 +112,7 @@ class Batch:
 
     documents: Sequence[ListedDocument]
     known: Known
-    logged: Logged
+    logged: LoggedBefore
 
 
 def staged_batches(site_run: SiteRun, staged: Staging, journal: Journal) -> Iterator[Batch]:
@@ -139,7 +138,8 @@ def ledger_batches(site_run: SiteRun, journal: Journal) -> Iterator[Batch]:
     """The documents of a list that is the one of the last harvest, as the ledger has them."""
     last, number = None, BATCH
     while entries := journal.listed_before(site_run.site, last, number):
-        if len(entries) == number:
+        is_last = len(entries) < number
+        if not is_last:
             # The last document may have more revisions than were read: it is left for the next batch.
             whole = [entry for entry in entries if entry.document_id != entries[-1].document_id]
             if not whole:
@@ -152,27 +152,56 @@ def ledger_batches(site_run: SiteRun, journal: Journal) -> Iterator[Batch]:
         upto = entries[-1].document_id
         yield Batch(documents, known, journal.logged_between(site_run, last, upto))
         last = upto
+        if is_last:
+            break
     yield Batch((), {}, journal.logged_between(site_run, last, None))
+
+
+def harvest_unchanged(site_run: SiteRun, source: Source, tools: Tools) -> Tally:
+    """The documents of a list that is the one of the last harvest: most nights the target has kept them all."""
+    known, target = site_run.known_documents, tools.target
+    if not site_run.resumed and target.writes_in_journal and known == target.kept(site_run.site.site_id):
+        tools.progress.documents_ended(site_run.site.name, known)
+        return Tally(known, known)
+    return harvest_documents(site_run, ledger_batches(site_run, tools.journal), source, tools)
 
 
 def harvest_documents(site_run: SiteRun, batches: Iterable[Batch], source: Source, tools: Tools) -> Tally:
     """Bring every document to its outcome; the numbers that go into the totals."""
-    tally, server = Tally(), _Server()
-    work = _Work(site_run, source, tools, server)
-    chains = _chains(batches, site_run, tools, server, tally)
-    for todo, result in _side_by_side(chains, work, tools):
-        tools.journal.record(site_run, result.outcome, result.fetched, todo.known)
-        tools.progress.documents_ended(site_run.site.name, 1)
-    server.report(site_run, tools.journal)
+    tally, servers = Tally(), Servers(tools.settings.http)
+    chains = _chains(batches, site_run, tools, servers, tally)
+    at_once, flush = tools.settings.http.connections_per_host, tools.journal.flush_if_old
+    with Share(tools.room) as share:
+        work = _Work(site_run, source, tools, servers, share)
+        for todo, result in side_by_side(chains, work, _following, tools.workers, at_once, tools.ending, flush):
+            tools.journal.record(site_run, result.outcome, result.fetched, todo.known)
+            if result.fetched:
+                share.give_back(len(result.fetched.content))
+            tools.progress.documents_ended(site_run.site.name, 1)
+    for finding in servers.put_off():
+        tools.journal.deferred(site_run, [finding])
     return tally
 
 
 @dataclass(frozen=True, slots=True)
+class _Failed:
+    """How often a document was tried in this run, and the outcome if it is not tried again."""
+
+    tries: Tries
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
 class _Todo:
-    """One document that is to have an outcome of its own, and what the ledger knows of it."""
+    """One document that is to have an outcome of its own; what the ledger, and this run, know of it.
+
+    `in_line`: since when (time.monotonic) it has waited for a connection, and why.
+    """
 
     intent: Intent
     known: ledger.LedgerEntry | None
+    failed: _Failed | None = None
+    in_line: tuple[float, NoConnectionFree] | None = None
 
     @property
     def is_pending(self) -> bool:
@@ -182,11 +211,11 @@ class _Todo:
 
 
 def _chains(
-    batches: Iterable[Batch], site_run: SiteRun, tools: Tools, server: _Server, tally: Tally
+    batches: Iterable[Batch], site_run: SiteRun, tools: Tools, servers: Servers, tally: Tally
 ) -> Iterator[deque[_Todo]]:
     """What is to be done, document by document, revisions in order; what is unchanged is settled on the way."""
     for batch in batches:
-        for _, group in groupby(_decided(batch, site_run, tools, server, tally), key=_document_id):
+        for _, group in groupby(_decided(batch, site_run, tools, servers, tally), key=_document_id):
             yield deque(group)
 
 
@@ -194,12 +223,13 @@ def _document_id(todo: _Todo) -> str:
     return todo.intent.document.document_id
 
 
-def _decided(batch: Batch, site_run: SiteRun, tools: Tools, server: _Server, tally: Tally) -> Iterator[_Todo]:
+def _decided(batch: Batch, site_run: SiteRun, tools: Tools, servers: Servers, tally: Tally) -> Iterator[_Todo]:
     """Ask the target, decide, settle the unchanged ones, count; the rest is to be done."""
-    holdings = _holdings(batch, tools, server)
+    holdings = _holdings(batch, tools, servers)
     same, documents = _same_as_before(batch, holdings, site_run) if holdings else (0, batch.documents)
     # Where the target does not answer, nothing is known to be held: what would be fetched is then put off instead.
-    intents = list(decide(documents, holdings, site_run.site.site_id, tools.site_names))
+    decided = decide(documents, holdings, site_run.site.site_id, tools.site_names)
+    intents = list(_as_begun(decided, batch) if site_run.resumed else decided)
     # Counted before _is_logged strikes them off: all that was logged belongs to this site run, listed still or not.
     logged = sum(len(outcomes) for outcomes in batch.logged.values())
     todo = [_Todo(i, batch.known.get(_key(i))) for i in intents if not _is_logged(i, batch.logged)]
@@ -212,13 +242,13 @@ def _decided(batch: Batch, site_run: SiteRun, tools: Tools, server: _Server, tal
     yield from (each for each in todo if each.intent.action is not Action.UNCHANGED or each.is_pending)
 
 
-def _holdings(batch: Batch, tools: Tools, server: _Server) -> Mapping[str, Holding]:
-    if server.target_failed or not batch.documents:
+def _holdings(batch: Batch, tools: Tools, servers: Servers) -> Mapping[str, Holding]:
+    if servers.target_failed or not batch.documents:
         return {}
     try:
         return tools.target.holdings(list(dict.fromkeys(document.document_id for document in batch.documents)))
     except TargetError as error:
-        server.target_failed = error.findings
+        servers.target_failed = error.findings
         return {}
 
 
@@ -261,11 +291,30 @@ def _is_same(revisions: Sequence[ListedDocument], known: Known, holding: Holding
     return True
 
 
-def _is_logged(intent: Intent, logged: Logged) -> bool:
+def _as_begun(intents: Iterable[Intent], batch: Batch) -> Iterator[Intent]:
+    """The intents, where nothing is to be done with what the target held before the run that was interrupted.
+
+    A revision above it that went in before the interruption does not change what is told of one that was there.
+    """
+    before: dict[str, int] = {}
+    went_in = [(key, held) for key, logged in batch.logged.items() for kind, held in logged if kind in _WENT_IN]
+    sent = [(key, entry.target_revision) for key, entry in batch.known.items() if entry.pending_sha256 is not None]
+    for (document_id, _), held in (*went_in, *sent):
+        if held is not None:
+            before[document_id] = min(held, before.get(document_id, held))
+    for intent in intents:
+        held = before.get(intent.document.document_id)
+        if intent.action is Action.UNCHANGED and held is not None and intent.document.revision <= held:
+            yield replace(intent, target_revision=held)
+        else:
+            yield intent
+
+
+def _is_logged(intent: Intent, logged: LoggedBefore) -> bool:
     """Whether a run that was interrupted logged this entry's outcome already; each logged outcome counts once."""
     outcomes = logged.get(_key(intent), [])
     for outcome in outcomes:
-        if (outcome == OutcomeKind.DUPLICATE) == (intent.action is Action.DUPLICATE):
+        if (outcome[0] is OutcomeKind.DUPLICATE) == (intent.action is Action.DUPLICATE):
             outcomes.remove(outcome)
             return True
     return False
@@ -274,6 +323,8 @@ def _is_logged(intent: Intent, logged: Logged) -> bool:
 def _key(intent: Intent) -> ledger.Key:
     return intent.document.document_id, intent.document.revision
 
+
+_WENT_IN = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
 
 _SETTLED = {
     Action.UNCHANGED: OutcomeKind.UNCHANGED,
@@ -288,51 +339,24 @@ def _settled(intent: Intent) -> Outcome:
     return Outcome(intent.document, _SETTLED[intent.action], intent.target_revision, intent.findings)
 
 
-def _side_by_side(
-    chains: Iterator[deque[_Todo]], work: Callable[[_Todo], Result], tools: Tools
-) -> Iterator[tuple[_Todo, Result]]:
-    """The results as they come; so many documents at once as their host may be asked for, one revision of each."""
-    under_way: dict[Future[Result], tuple[_Todo, deque[_Todo]]] = {}
-    ended: SimpleQueue[Future[Result]] = SimpleQueue()
-
-    def begin(revisions: deque[_Todo]) -> None:
-        todo = revisions.popleft()
-        future = tools.workers.submit(work, todo)
-        under_way[future] = (todo, revisions)
-        future.add_done_callback(ended.put)
-
-    try:
-        for revisions in islice(chains, tools.settings.http.connections_per_host):
-            begin(revisions)
-        while under_way:
-            try:
-                future = ended.get(timeout=GROUP_SECONDS)
-            except Empty:
-                tools.journal.flush_if_old()
-                continue
-            todo, revisions = under_way.pop(future)
-            for following in islice(chains, 0 if revisions else 1):
-                begin(following)
-            yield todo, future.result()
-            if revisions:
-                # Only now, as the one before it is recorded: revisions go in in ascending order.
-                begin(revisions)
-    finally:
-        for future in under_way:
-            future.cancel()
-        wait(under_way)
+def _following(result: Result, todo: _Todo) -> _Todo:
+    """The next revision of a document, which knows what the target holds since the one before has its outcome."""
+    outcome = result.outcome
+    held = outcome.document.revision if outcome.kind in _WENT_IN else outcome.target_revision
+    return replace(todo, intent=replace(todo.intent, target_revision=held))
 
 
 class _Work:
     """What is done with one document, in a thread: fetch, check, and send to a target that is not the journal's own."""
 
-    def __init__(self, site_run: SiteRun, source: Source, tools: Tools, server: _Server) -> None:
+    def __init__(self, site_run: SiteRun, source: Source, tools: Tools, servers: Servers, share: Share) -> None:
+        self._share = share
         self._site_run = site_run
         self._source = source
         self._tools = tools
-        self._server = server
+        self._servers = servers
 
-    def __call__(self, todo: _Todo) -> Result:
+    def __call__(self, todo: _Todo) -> Result | Again[_Todo] | InLine[_Todo]:
         """The document's result. A surprise costs this document alone, or its site would never get past it."""
         try:
             return self._done(todo)
@@ -346,49 +370,82 @@ class _Work:
             outcome = Outcome(document, OutcomeKind.UPLOAD_ERROR, todo.intent.target_revision, (finding,))
             return Result(replace(outcome, unconfirmed=unconfirmed))
 
-    def _done(self, todo: _Todo) -> Result:
-        intent = todo.intent
+    def _done(self, todo: _Todo) -> Result | Again[_Todo] | InLine[_Todo]:
+        intent, url = todo.intent, todo.intent.document.url
         if not intent.wants_fetch and not todo.is_pending:
             return Result(_settled(intent))
-        if self._tools.stop.is_set() or self._server.target_failed or not self._server.answers(intent.document.url):
-            return self._deferred(todo)
+        if why := self._tools.ending.why():
+            return self._deferred(todo, why, passing=False)
+        if findings := self._servers.target_failed:
+            return self._deferred(todo, findings[0], passing=False)
+        if not self._servers.answers(url):
+            return self._deferred(todo, self._servers.stopped(url), self._servers.host(url))
+        if pause := self._servers.pause(url):
+            return Again(time.monotonic() + pause, todo)
+        if todo.in_line and time.monotonic() - todo.in_line[0] > self._tools.settings.http.list_deadline:
+            busy = todo.in_line[1]
+            return self._deferred(todo, busy.findings[0], busy.host)
         try:
             if todo.is_pending and (looked_up := self._looked_up(todo)):
                 return Result(looked_up)
         except TargetError as error:
-            self._server.target_did_not_answer(error.findings)
-            return self._deferred(todo)
+            self._servers.target_did_not_answer(error.findings)
+            return self._deferred(todo, error.findings[0], passing=False)
+        if not self._tools.room.is_left:
+            return InLine(self._tools.room, todo)
+        tries = todo.failed.tries if todo.failed else Tries()
         try:
             fetched = self._source.fetch(intent.document)
+        except NoConnectionFree as error:
+            since = todo.in_line[0] if todo.in_line else time.monotonic()
+            return InLine(error.line, replace(todo, in_line=(since, error)))
+        except NotAsked as error:
+            return self._not_asked(todo, error)
         except FetchError as error:
-            self._server.failed(intent.document.url, error.passing)
-            return Result(
-                Outcome(
-                    intent.document,
-                    OutcomeKind.ACCESS_ERROR,
-                    intent.target_revision,
-                    error.findings,
-                    error.seconds,
-                    passing=error.passing,
-                )
-            )
-        self._server.failed(intent.document.url, passing=False)
+            return self._failed(todo, tries.and_one(error), error)
+        self._servers.failed(url, passing=False)
         return self._checked(intent, fetched)
 
-    def _deferred(self, todo: _Todo) -> Result:
+    def _failed(self, todo: _Todo, tries: Tries, error: FetchError) -> Result | Again[_Todo]:
+        """An access error, unless it is worth another try in this run."""
+        intent, http = todo.intent, self._tools.settings.http
+        if not error.counted:
+            self._servers.failed(intent.document.url, error.passing)
+        outcome = Outcome(
+            intent.document,
+            OutcomeKind.ACCESS_ERROR,
+            intent.target_revision,
+            tries.findings(error, http),
+            tries.seconds if error.seconds is not None else None,
+            passing=error.passing,
+        )
+        wait = tries.wait(error, http, http.document_deadline)
+        if wait is None:
+            return Result(outcome)
+        return Again(time.monotonic() + wait, replace(todo, failed=_Failed(tries, outcome), in_line=None))
+
+    def _not_asked(self, todo: _Todo, error: NotAsked) -> Result | Again[_Todo]:
+        """Later, where its server wants to be left alone for a while only; in the next run where it is longer."""
+        if error.retry_after is not None and may_be_waited_for(error, self._tools.settings.http):
+            return Again(time.monotonic() + error.retry_after, replace(todo, in_line=None))
+        return self._deferred(todo, error.findings[0], error.host)
+
+    def _deferred(self, todo: _Todo, why: Finding, host: str = "", *, passing: bool = True) -> Result:
+        """Put off, for the reason that is told once for all; what was tried has failed, as it did at the last try.
+
+        `passing`: for a failure of its web server.
+        """
+        if todo.failed is not None:
+            return Result(todo.failed.outcome)
+        self._servers.defer(why, host)
         document = todo.intent.document
-        if self._tools.stop.is_set():
-            self._server.run_stopped = True
-        else:
-            self._server.defer(document.url)
-        outcome = Outcome(document, OutcomeKind.DEFERRED, todo.intent.target_revision, unconfirmed=todo.is_pending)
-        return Result(outcome)
+        outcome = Outcome(document, OutcomeKind.DEFERRED, todo.intent.target_revision, passing=passing)
+        return Result(replace(outcome, unconfirmed=todo.is_pending))
 
     def _checked(self, intent: Intent, fetched: FetchedDocument) -> Result:
         options, settings = self._site_run.site.options, self._tools.settings.validation
         mismatch = options.package_id_mismatch or settings.package_id_mismatch
-        check = self._tools.validator.check
-        verdict = self._tools.checkers.submit(check, fetched.content, fetched.document, mismatch).result()
+        verdict = self._tools.validator.check(fetched.content, fetched.document, mismatch)
         outcome = Outcome(
             intent.document,
             _wanted(intent) if verdict.acceptable else OutcomeKind.INVALID,
@@ -401,6 +458,7 @@ class _Work:
         if not verdict.acceptable:
             return Result(outcome)
         if self._tools.target.writes_in_journal:
+            self._share.take(len(fetched.content))
             return Result(outcome, fetched)
         return Result(self._sent(outcome, fetched))
 
@@ -412,20 +470,27 @@ class _Work:
             [action] = self._tools.target.upload([upload], None)
         except TargetError as error:
             if error.passing:
-                self._server.target_did_not_answer(error.findings)
+                self._servers.target_did_not_answer(error.findings)
+            else:
+                self._servers.target_answered()
             failed = outcome.as_error(OutcomeKind.UPLOAD_ERROR, *error.findings)
             return replace(failed, passing=error.passing, unconfirmed=error.passing)
+        self._servers.target_answered()
         return replace(outcome, kind=OutcomeKind.INSERTED if action is Action.INSERT else OutcomeKind.UPDATED)
 
     def _looked_up(self, todo: _Todo) -> Outcome | None:
         """How a pending upload ended, as the target has it; None where it did not arrive and is to be sent again."""
         entry, intent = todo.known, todo.intent
         assert entry is not None
-        if self._tools.target.holds(entry.document_id, entry.revision, entry.pending_sha256 or ""):
+        is_there = self._tools.target.holds(entry.document_id, entry.revision, entry.pending_sha256 or "")
+        self._servers.target_answered()
+        if is_there:
             kind = OutcomeKind.INSERTED if entry.target_revision is None else OutcomeKind.UPDATED
             return Outcome(intent.document, kind, entry.target_revision, (_ARRIVED,), sha256=entry.pending_sha256)
         if intent.wants_fetch:
             return None
+        if intent.action is not Action.UNCHANGED:
+            return _settled(intent)
         return Outcome(intent.document, OutcomeKind.UPLOAD_ERROR, intent.target_revision, (_OTHER_CONTENT,))
 
 
@@ -445,67 +510,3 @@ _OTHER_CONTENT = Finding(
 
 def _wanted(intent: Intent) -> OutcomeKind:
     return OutcomeKind.INSERTED if intent.action is Action.INSERT else OutcomeKind.UPDATED
-
-
-_STOPPED = Finding(
-    "harvest.stopped",
-    "The run was stopped before it came to its end; what was left was put off.",
-    "Nothing is to be done: the next run goes on with it.",
-    Level.WARNING,
-)
-
-
-class _Server:
-    """Remembers, host by host, whether a site's servers still answer, and whether the target does."""
-
-    def __init__(self) -> None:
-        self._mutex = threading.Lock()
-        self._failures: dict[str, int] = {}
-        self._deferred: dict[str, int] = {}
-        self._target_failures = 0
-        self.target_failed: tuple[Finding, ...] = ()
-        self.run_stopped = False
-
-    def target_did_not_answer(self, findings: tuple[Finding, ...]) -> None:
-        """Count it; after a few times the target is asked no more."""
-        with self._mutex:
-            self._target_failures += 1
-            if self._target_failures >= FAILURES_IN_A_ROW:
-                self.target_failed = findings
-
-    def answers(self, url: str) -> bool:
-        with self._mutex:
-            return self._failures.get(_host(url), 0) < FAILURES_IN_A_ROW
-
-    def failed(self, url: str, passing: bool) -> None:
-        """Count a passing failure; anything else says that the server is there."""
-        host = _host(url)
-        with self._mutex:
-            if self._failures.get(host, 0) < FAILURES_IN_A_ROW:
-                self._failures[host] = self._failures.get(host, 0) + 1 if passing else 0
-
-    def defer(self, url: str) -> None:
-        with self._mutex:
-            self._deferred[_host(url)] = self._deferred.get(_host(url), 0) + 1
-
-    def report(self, site_run: SiteRun, journal: Journal) -> None:
-        """One finding, with a number, for each server that was asked no more, and for what else put documents off."""
-        if self.run_stopped:
-            journal.deferred(site_run, [_STOPPED])
-        if self.target_failed:
-            journal.deferred(site_run, self.target_failed)
-            return
-        for host, number in self._deferred.items():
-            finding = Finding(
-                "http.server-stopped",
-                f"The server {host} failed {FAILURES_IN_A_ROW} times in a row and was not asked again: "
-                f"{number:,} documents were put off to the next run.",
-                "Look whether the server is up; the documents are tried again by themselves.",
-                Level.WARNING,
-            )
-            journal.deferred(site_run, [finding])
-
-
-def _host(url: str) -> str:
-    parts = urlsplit(url)
-    return parts.netloc.rpartition("@")[2].lower()

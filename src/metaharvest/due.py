@@ -17,19 +17,20 @@ def is_due(site: Site, today: date) -> bool:
 
     Without a next date it is due one frequency after its last harvest, and at once where it was never harvested.
     """
-    if site.next_harvest is not None:
-        return site.next_harvest <= today
-    if site.last_harvest is None:
+    if site.next_harvest is None and site.last_harvest is None:
         return True
+    since = due_since(site)
+    return since is not None and since <= today
+
+
+def due_since(site: Site) -> date | None:
+    """The day on which `site` became due, or will; None where it was never harvested, or will never be due again."""
+    if site.next_harvest is not None:
+        return site.next_harvest
     try:
-        return next_harvest(site, site.last_harvest) <= today
+        return next_harvest(site, site.last_harvest) if site.last_harvest else None
     except ValueError:
-        return False
-
-
-def is_overdue(site: Site, today: date, grace: int = 1) -> bool:
-    """Whether `site` was due more than `grace` days ago and has not been harvested since."""
-    return site.enabled and site.next_harvest is not None and (today - site.next_harvest).days > grace
+        return None
 
 
 def next_harvest(site: Site, today: date) -> date:

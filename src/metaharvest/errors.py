@@ -10,6 +10,8 @@
     ├── RunLost                this run is no longer the one that may write
     └── HarvestError           an expected failure on the way of a document; carries findings
         ├── FetchError             a URL could not be fetched whole
+        │   └── NotAsked               its server was not asked
+    │       └── NoConnectionFree       the harvester has all the connections to it that it allows itself
         ├── ListError              a harvest list is not valid
         └── TargetError            the target refused, or did not answer
 
@@ -19,7 +21,12 @@ sentence, or a few, for the person who can do something about it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from metaharvest.records import Finding
+
+if TYPE_CHECKING:
+    from metaharvest.slots import Line
 
 
 class MetaharvestError(Exception):
@@ -68,7 +75,11 @@ class HarvestError(MetaharvestError):
 
 
 class FetchError(HarvestError):
-    """A URL could not be fetched whole. `seconds` is how long that took to find out."""
+    """A URL could not be fetched whole. `seconds` is how long that took to find out.
+
+    `retry_after`: for so many seconds the server wants to be left alone. `counted`: it was not reached at all, which is
+    counted over all sites already.
+    """
 
     def __init__(
         self, *findings: Finding, passing: bool = False, seconds: float | None = None, retry_after: float | None = None
@@ -76,6 +87,27 @@ class FetchError(HarvestError):
         super().__init__(*findings, passing=passing)
         self.seconds = seconds
         self.retry_after = retry_after
+        self.counted = False
+
+
+class NotAsked(FetchError):
+    """A URL was not asked for, as its server, which `host` names, wants to be left alone or cannot be reached.
+
+    `host` is empty where it is for what is wrong on this side.
+    `retry_after` is None where it is not to be asked for in this run at all.
+    """
+
+    def __init__(self, finding: Finding, host: str, *, seconds: float, retry_after: float | None = None) -> None:
+        super().__init__(finding, passing=True, seconds=seconds, retry_after=retry_after)
+        self.host = host
+
+
+class NoConnectionFree(NotAsked):
+    """A URL was not asked for, as all connections to its host were in use; `line` is where to wait for one."""
+
+    def __init__(self, finding: Finding, line: Line, *, seconds: float) -> None:
+        super().__init__(finding, line.host, seconds=seconds)
+        self.line = line
 
 
 class ListError(HarvestError):

@@ -3,7 +3,9 @@
 What it keeps to, from the settings' section [http]: a User-Agent and a From header that say who asks; time-outs for
 connecting and reading, and a deadline for the entire exchange with all its redirects; a size limit before and after
 decompression; http and https only; few redirects; certificates checked; addresses that are not public refused unless
-allowed, judged by the address actually connected to; and so many connections per host, over all threads and sites.
+allowed, judged by the address actually connected to; so many connections per host, over all threads and sites; and a
+host that wants to be left alone (Retry-After) is.
+A file: URL never gets here but from the schedule or a list, and is local_files.py's affair: no redirect leads to one.
 Cookies, `~/.netrc` and the environment's proxy settings are not used. With a proxy in the settings it is the proxy that
 resolves names and connects, so only addresses that are written in a URL can be judged here; the rest is for the proxy
 to refuse.
@@ -15,25 +17,27 @@ uses them. FetchError is all that comes out of what a server can do.
 from __future__ import annotations
 
 import io
-import ssl
 import threading
+import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 from urllib.parse import quote
 
-import certifi
-
-from metaharvest import __version__, fetch_findings
-from metaharvest.errors import FetchError, SettingsError
+from metaharvest import __version__, fetch_findings, local_files
+from metaharvest.certificates import BadAuthorities, configured_authorities, read_authorities, system_trust
+from metaharvest.errors import FetchError, NoConnectionFree, NotAsked
 from metaharvest.fetch_findings import Circumstances
+from metaharvest.hosts import Hosts
 from metaharvest.http_exchange import Exchange, Handle, Limits
 from metaharvest.records import Finding, ListVersion, Network
 from metaharvest.settings import HttpSettings
+from metaharvest.slots import Line, Slots
 from metaharvest.text import shown_url
 from metaharvest.web_address import BadUrl, UnsupportedScheme, WebAddress, is_allowed, literal_address, parse_url, shown
 
@@ -41,12 +45,6 @@ IDLE_HANDLES = 128
 """How many connections are kept open for the next request, over all hosts."""
 
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
-_SYSTEM_STORES = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +74,38 @@ class Fetcher:
 
     def __init__(self, http: HttpSettings, *, name: str, administrator: str | None) -> None:
         self._http = http
+        self._hosts = Hosts(http)
         self.user_agent = user_agent(name, http.contact_url)
         headers = [f"User-Agent: {self.user_agent}", f"Accept: {_ACCEPT}", "Accept-Encoding: gzip"]
+        self._administrator = ""
         if administrator and administrator.isascii() and administrator.isprintable():
+            self._administrator = administrator
             headers.append(f"From: {administrator}")
-        trust = _authorities(system_trust(), http.ca_file) if http.ca_file else system_trust()
-        self._pool = _Pool(lambda: Handle(http, headers, trust), http.connections_per_host, http.list_deadline)
+        self._trust = _Trust(http.ca_file)
+        self._pool = _Pool(lambda ca_file: Handle(http, headers, self._trust.of(ca_file)), http)
 
-    def fetch(self, url: str, *, allow_networks: Sequence[Network] = ()) -> tuple[Response, bytes]:
+    def fetch(
+        self,
+        url: str,
+        *,
+        allow_networks: Sequence[Network] = (),
+        ca_file: Path | None = None,
+        file_folder: Path | None = None,
+        wait: bool = True,
+    ) -> tuple[Response, bytes]:
         """The document at `url`, held in memory. `allow_networks`: also these, beside http.allow_networks.
 
-        Raises FetchError.
+        `wait`: for a free connection, up to http.list_deadline; otherwise NoConnectionFree is raised at once.
+        `ca_file`: these authorities are trusted too. `file_folder`: file: URLs may name what is below it.
+        Raises FetchError; NotAsked also where its server could not be reached lately.
         """
         buffer = io.BytesIO()
+        if local_files.is_file_url(url):
+            return _copied(url, file_folder, buffer, self._http.max_document_bytes), buffer.getvalue()
         limits = Limits(self._http.document_deadline, self._http.max_document_bytes)
-        return self._follow(url, buffer, limits, allow_networks), buffer.getvalue()
+        patience = self._http.list_deadline if wait else None
+        response = self._follow(url, buffer, limits, allow_networks, ca_file, patience, is_list=False)
+        return response, buffer.getvalue()
 
     def fetch_to(
         self,
@@ -98,15 +113,23 @@ class Fetcher:
         file: BinaryIO,
         *,
         allow_networks: Sequence[Network] = (),
+        ca_file: Path | None = None,
+        file_folder: Path | None = None,
         known: ListVersion | None = None,
+        seconds: float = inf,
     ) -> Response:
         """A list at `url`, written to `file` as it comes; what was written is of no use after an error.
+
+        It may take `seconds`, and never longer than http.list_deadline.
 
         Where the server says that the list is still the version `known`, the response has the status 304 and `file`
         stays empty (RFC 9110, section 13). Raises FetchError, and OSError where `file` cannot be written.
         """
-        limits = Limits(self._http.list_deadline, self._http.max_list_bytes)
-        return self._follow(url, file, limits, allow_networks, _conditions(known))
+        if local_files.is_file_url(url):
+            return _copied(url, file_folder, file, self._http.max_list_bytes)
+        limits = Limits(min(seconds, self._http.list_deadline), self._http.max_list_bytes)
+        conditions = _conditions(known)
+        return self._follow(url, file, limits, allow_networks, ca_file, limits.deadline, conditions, is_list=True)
 
     def close(self) -> None:
         """Close all connections; exchanges under way end first."""
@@ -126,18 +149,26 @@ class Fetcher:
         file: BinaryIO,
         limits: Limits,
         allow: Sequence[Network],
+        ca_file: Path | None,
+        patience: float | None,
         conditions: tuple[str, ...] = (),
+        *,
+        is_list: bool,
     ) -> Response:
-        """Fetch `url` and follow its redirects; the waiting for a free connection is not the server's time."""
+        """Fetch `url` and follow its redirects.
+
+        The waiting for a free connection, `patience` seconds at most, is not the server's time; None: no waiting.
+        """
         networks = (*self._http.allow_networks, *allow)
         here, spent = _start(url), 0.0
         first_url = here.url
         for _ in range(self._http.max_redirects + 1):
-            given = Circumstances(self._http, self.user_agent, first_url, limits.deadline, spent)
+            given = Circumstances(self._http, self.user_agent, first_url, limits.deadline, spent, self._administrator)
             left = Limits(limits.deadline - spent, limits.size)
             if left.deadline <= 0:
                 raise FetchError(fetch_findings.out_of_time(here.url, given), passing=True, seconds=spent)
-            exchange = self._exchange(Exchange(here, file, left, networks, conditions), given)
+            exchange = Exchange(here, file, left, networks, conditions)
+            self._exchange(exchange, ca_file, given, patience, is_list)
             location = exchange.location
             if location is None:
                 return self._response(exchange, given)
@@ -145,17 +176,34 @@ class Fetcher:
             here = _redirected(here, location, spent)
         raise FetchError(fetch_findings.too_many_redirects(here.url, given), seconds=spent)
 
-    def _exchange(self, exchange: Exchange, given: Circumstances) -> Exchange:
+    def _exchange(
+        self, exchange: Exchange, ca_file: Path | None, given: Circumstances, patience: float | None, is_list: bool
+    ) -> None:
+        """A list is asked for wherever it is; a document not where its host cannot be reached."""
         address = exchange.address
         if self._http.proxy and (literal := literal_address(address.host)) and not is_allowed(literal, exchange.allow):
             raise FetchError(fetch_findings.address_not_public(address.url, literal, given), seconds=given.spent)
-        with self._pool.handle(address, given.spent) as handle:
+        self._require_willing(address, given.spent, is_list)
+        with self._pool.handle(address, ca_file, given.spent, patience) as handle:
+            self._require_willing(address, given.spent, is_list)
+            exchange.began = self._hosts.asked(address)
             handle.run(exchange)
-        return exchange
+        if exchange.connected:
+            self._hosts.reached(address)
+
+    def _require_willing(self, address: WebAddress, spent: float, is_list: bool) -> None:
+        self._hosts.require_awake(address, spent)
+        if not is_list:
+            self._hosts.require_reachable(address)
 
     def _response(self, exchange: Exchange, given: Circumstances) -> Response:
         error = None if exchange.is_unmodified else fetch_findings.failure(exchange, given)
         if error:
+            if error.passing and not exchange.connected:
+                self._hosts.not_reached(exchange.address, exchange.began)
+                error.counted = True
+            if error.retry_after:
+                self._hosts.rest(exchange.address, error.retry_after)
             raise error
         return Response(
             url=exchange.address.url,
@@ -166,6 +214,13 @@ class Fetcher:
             etag=exchange.headers.get("etag") or None,
             last_modified=exchange.headers.get("last-modified") or None,
         )
+
+
+def _copied(url: str, folder: Path | None, to: BinaryIO, limit: int) -> Response:
+    """A file of this machine, as if a server had sent it."""
+    began = time.monotonic()
+    size, sha256 = local_files.copy(url, folder, to, limit)
+    return Response(shown_url(url), 200, size, sha256, time.monotonic() - began, None, None)
 
 
 def _conditions(known: ListVersion | None) -> tuple[str, ...]:
@@ -183,61 +238,63 @@ def user_agent(name: str, contact_url: str) -> str:
     return f"metaharvest/{__version__} ({about})" if about else f"metaharvest/{__version__}"
 
 
-def system_trust() -> Path:
-    """The operating system's certificate authorities; Mozilla's, from certifi, on a machine that has none.
+class _Trust:
+    """The authorities that are trusted: the system's, those in the settings' file, and for one site those in its own.
 
-    libcurl has one path built in, that of the system where it was compiled.
+    Raises SettingsError where the settings' file cannot be used.
     """
-    default = ssl.get_default_verify_paths()
-    for candidate in (*_SYSTEM_STORES, default.openssl_cafile):
-        if Path(candidate).is_file():
-            return Path(candidate)
-    return Path(certifi.where())
+
+    def __init__(self, ca_file: Path | None) -> None:
+        self._trusted: dict[Path | None, Path | bytes] = {None: system_trust()}
+        if ca_file is not None:
+            self._trusted[None] = system_trust().read_bytes() + b"\n" + configured_authorities(ca_file)
+
+    def of(self, ca_file: Path | None) -> Path | bytes:
+        """For a site with this file. Raises NotAsked where it cannot be used: that is no failure of the server."""
+        if ca_file not in self._trusted:
+            all_sites = self._trusted[None]
+            try:
+                own = read_authorities(ca_file) if ca_file else b""
+            except BadAuthorities as error:
+                message = f"The certificate authorities that are set for this site cannot be used: {error}."
+                remedy = "The harvester's administrator has to see to it: `metaharvest doctor` names the file."
+                raise NotAsked(Finding("site.ca-file", message, remedy), "", seconds=0.0) from error
+            known = all_sites.read_bytes() if isinstance(all_sites, Path) else all_sites
+            self._trusted[ca_file] = known + b"\n" + own
+        return self._trusted[ca_file]
 
 
-def _authorities(trust: Path, own: Path) -> bytes:
-    """The system's certificate authorities and those of `own`. Raises SettingsError where `own` has none."""
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(own)
-        return trust.read_bytes() + b"\n" + own.read_bytes()
-    except OSError as error:
-        problem = "it holds no certificates in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
-        raise SettingsError(
-            f"The certificate authorities in {own} ([http] ca_file) cannot be used: {problem}."
-        ) from error
+_Lane = tuple[str, Path | None]
+"""A host, and the file of authorities by which its certificate was judged: a connection serves no other."""
 
 
 class _Pool:
     """Lends handles: at most so many per host at once, and of those not in use the last few stay connected."""
 
-    def __init__(self, make: Callable[[], Handle], per_host: int, patience: float) -> None:
+    def __init__(self, make: Callable[[Path | None], Handle], http: HttpSettings) -> None:
         self._make = make
-        self._per_host = per_host
-        self._patience = patience
+        self._http = http
+        self._slots = Slots(http.connections_per_host)
         self._lock = threading.Lock()
-        self._hosts: dict[str, _Host] = {}
-        self._idle: list[tuple[str, Handle]] = []
+        self._idle: list[tuple[_Lane, Handle]] = []
         self._closed = False
 
     @contextmanager
-    def handle(self, address: WebAddress, spent: float) -> Iterator[Handle]:
-        """A handle for `address`, waited for while the host has all that it may have. Raises FetchError in the end."""
-        name = address.host.rstrip(".")
-        with self._lock:
-            host = self._hosts.setdefault(name, _Host(threading.BoundedSemaphore(self._per_host)))
-            host.users += 1
+    def handle(
+        self, address: WebAddress, ca_file: Path | None, spent: float, patience: float | None
+    ) -> Iterator[Handle]:
+        """A handle for `address`. Raises NoConnectionFree where the host has all that it may have.
+
+        Where `patience` is given, in seconds, only once that has passed.
+        """
+        host = address.host.rstrip(".")
+        if not (self._slots.take(host) if patience is None else self._slots.wait_and_take(host, patience)):
+            waited = self._http.list_deadline if patience is None else patience
+            raise NoConnectionFree(self._busy(address, waited), Line(self._slots, host), seconds=spent)
         try:
-            if not host.slots.acquire(timeout=self._patience):
-                raise FetchError(self._busy(address), passing=True, seconds=spent)
-            try:
-                yield from self._lend(name)
-            finally:
-                host.slots.release()
+            yield from self._lend((host, ca_file))
         finally:
-            with self._lock:
-                host.users -= 1
-                if not host.users:
-                    del self._hosts[name]
+            self._slots.release(host)
 
     def close(self) -> None:
         """Close the idle connections now, and those in use when they come back."""
@@ -247,46 +304,39 @@ class _Pool:
         for _, handle in idle:
             handle.close()
 
-    def _lend(self, name: str) -> Iterator[Handle]:
+    def _lend(self, lane: _Lane) -> Iterator[Handle]:
         """A handle that comes back if it is still good: any exception means that it may not be."""
-        handle = self._take(name)
+        handle = self._take(lane)
         try:
             yield handle
         except BaseException:
             handle.close()
             raise
-        if surplus := self._put_back(name, handle):
+        if surplus := self._put_back(lane, handle):
             surplus.close()
 
-    def _take(self, name: str) -> Handle:
+    def _take(self, lane: _Lane) -> Handle:
         with self._lock:
             for index in range(len(self._idle) - 1, -1, -1):
-                if self._idle[index][0] == name:
+                if self._idle[index][0] == lane:
                     return self._idle.pop(index)[1]
-        return self._make()
+        return self._make(lane[1])
 
-    def _put_back(self, name: str, handle: Handle) -> Handle | None:
+    def _put_back(self, lane: _Lane, handle: Handle) -> Handle | None:
         with self._lock:
             if self._closed:
                 return handle
-            self._idle.append((name, handle))
+            self._idle.append((lane, handle))
             return self._idle.pop(0)[1] if len(self._idle) > IDLE_HANDLES else None
 
-    def _busy(self, address: WebAddress) -> Finding:
+    def _busy(self, address: WebAddress, waited: float) -> Finding:
+        number = self._http.connections_per_host
         return Finding(
             "http.busy",
-            f"{shown_url(address.url)} was not fetched: all {self._per_host} connections that the harvester allows "
-            f"itself to {address.host} were in use for {self._patience:g} seconds.",
+            f"{shown_url(address.url)} was not fetched: all {number} connections that the harvester allows "
+            f"itself to {address.host} were in use for {waited:g} seconds.",
             "The server answers very slowly. The harvester tries again by itself.",
         )
-
-
-@dataclass(slots=True)
-class _Host:
-    """The connections that one host may still get; `users` holds it in the pool."""
-
-    slots: threading.BoundedSemaphore
-    users: int = 0
 
 
 def _start(url: str) -> WebAddress:

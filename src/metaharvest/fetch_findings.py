@@ -16,14 +16,15 @@ from http import HTTPStatus
 
 import pycurl
 
+from metaharvest import protection
 from metaharvest.errors import FetchError
 from metaharvest.html_page import html_title
-from metaharvest.http_exchange import Exchange, Stop
+from metaharvest.http_exchange import ERROR_PAGE_BYTES, Exchange, Stop
 from metaharvest.records import Finding
 from metaharvest.settings import HttpSettings
 from metaharvest.text import one_line, shown_url
 
-PASSING_STATUSES = frozenset({408, 429, 502, 503, 504})
+PASSING_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
 LONGEST_RETRY_AFTER = 86_400.0
 
 _E_TOO_LARGE = 100
@@ -68,7 +69,6 @@ _PROTOCOL_CODES = frozenset(
         pycurl.E_UNSUPPORTED_PROTOCOL,
         pycurl.E_BAD_CONTENT_ENCODING,
         _E_TOO_LARGE,
-        *_BROKEN_STREAM_CODES,
     }
 )
 _UNKNOWN_AUTHORITY = (
@@ -83,35 +83,22 @@ _CERTIFICATE_PROBLEMS = {
     21: _UNKNOWN_AUTHORITY,
     23: "it has been revoked",
 }
-_PROTECTION_HEADERS = ("cf-mitigated", "x-sucuri-block", "x-datadome", "x-iinfo", "x-amzn-waf-action")
-_PROTECTION_SERVERS = ("cloudflare", "sucuri", "ddos-guard", "akamaighost", "datadome", "imperva", "qrator")
-_PROTECTION_WORDS = (
-    "just a moment",
-    "attention required",
-    "captcha",
-    "checking your browser",
-    "ddos",
-    "not a bot",
-    "not a robot",
-    "are you human",
-    "verify you are human",
-    "pardon our interruption",
-    "request rejected",
-    "security check",
-    "web application firewall",
-)
 _TRY_LATER = "The harvester tries again by itself. If this goes on, ask whoever runs the web server to look into it."
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What messages need beside the exchange: the policy, who we are, where it began, the seconds spent before it."""
+    """What messages need beside the exchange: the policy, who we are, where it began, the seconds spent before it.
+
+    `administrator` is the address in our From header, or empty.
+    """
 
     settings: HttpSettings
     user_agent: str
     first_url: str
     deadline: float
     spent: float = 0.0
+    administrator: str = ""
 
     def where(self, url: str) -> str:
         """`url` as messages name it, and where it was redirected from."""
@@ -126,21 +113,30 @@ def failure(exchange: Exchange, given: Circumstances) -> FetchError | None:
         return None
     retry_after = None
     if passing and exchange.status >= 400:
-        retry_after = seconds_to_wait(exchange.headers.get("retry-after", ""), datetime.now(UTC))
+        now = _http_date(exchange.headers.get("date", "")) or datetime.now(UTC)
+        retry_after = seconds_to_wait(exchange.headers.get("retry-after", ""), now)
     seconds = given.spent + exchange.seconds
     return FetchError(finding, passing=passing, seconds=seconds, retry_after=retry_after)
 
 
 def seconds_to_wait(retry_after: str, now: datetime) -> float | None:
-    """A Retry-After header (RFC 9110, 10.2.3: seconds or a date) in seconds from `now`, a day at most; None: no use."""
+    """A Retry-After header (RFC 9110, 10.2.3: seconds or a date) in seconds from `now`, a day at most; None: no use.
+
+    `now` is best the server's own, from its Date header: its clock may be wrong.
+    """
     if retry_after.isascii() and retry_after.isdigit():
-        return min(float(retry_after[:9]), LONGEST_RETRY_AFTER)
+        return min(float(retry_after.lstrip("0")[:9] or 0), LONGEST_RETRY_AFTER)
+    then = _http_date(retry_after)
+    return None if then is None else min(max((then - now).total_seconds(), 0.0), LONGEST_RETRY_AFTER)
+
+
+def _http_date(text: str) -> datetime | None:
+    """A date in any of the three forms of RFC 9110, 5.6.7; None where it is none."""
     try:
-        then = parsedate_to_datetime(retry_after)
+        date = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    return min(max((then - now).total_seconds(), 0.0), LONGEST_RETRY_AFTER)
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def out_of_time(url: str, given: Circumstances) -> Finding:
@@ -180,7 +176,7 @@ def _judge(exchange: Exchange, given: Circumstances) -> tuple[Finding | None, bo
     if exchange.status >= 300 or exchange.status == 206:
         return _status(exchange, given, where), exchange.status in PASSING_STATUSES
     if exchange.code == 0:
-        return _incomplete(exchange, where)
+        return _incomplete(exchange, given, where)
     if exchange.stop is not None:
         return _stopped(exchange, given, where)
     if exchange.code == pycurl.E_FILESIZE_EXCEEDED:
@@ -192,7 +188,12 @@ def _judge(exchange: Exchange, given: Circumstances) -> tuple[Finding | None, bo
     return _transport(exchange, where)
 
 
-def _incomplete(exchange: Exchange, where: str) -> tuple[Finding | None, bool]:
+def _incomplete(exchange: Exchange, given: Circumstances, where: str) -> tuple[Finding | None, bool]:
+    if not exchange.headed:
+        message = f"{where}: the connection to {exchange.address.host} broke off before the headers came to their end."
+        return Finding("http.connection", message, "The server may be down. " + _TRY_LATER), True
+    if exchange.complete and (challenge := _challenge(exchange, given, where)):
+        return challenge, False
     if exchange.size == 0 and exchange.complete:
         return Finding(
             "http.empty",
@@ -211,7 +212,7 @@ def _stopped(exchange: Exchange, given: Circumstances, where: str) -> tuple[Find
         message = f"{where}: the server sent nothing more for {limit}, {received}."
         return Finding("http.timeout-read", message, _TRY_LATER), True
     if exchange.stop is Stop.ENCODING:
-        coding = one_line(exchange.headers.get("content-encoding", ""), 60)
+        coding = one_line(shown_url(exchange.headers.get("content-encoding", "")), 60)
         return Finding(
             "http.encoding",
             f"{where} was sent compressed as '{coding}', which could not be decompressed.",
@@ -267,7 +268,7 @@ def _transport(exchange: Exchange, where: str) -> tuple[Finding, bool]:
         return _truncated(exchange, where), True
     if code in _TLS_CODES:
         return _tls(exchange, where)
-    if code in _CONNECTION_CODES:
+    if code in _CONNECTION_CODES | _BROKEN_STREAM_CODES:
         message = f"{where}: the connection to {exchange.address.host} failed ({_words(exchange)})."
         return Finding("http.connection", message, "The server may be down. " + _TRY_LATER), True
     if code in _PROTOCOL_CODES:
@@ -305,8 +306,21 @@ def _tls(exchange: Exchange, where: str) -> tuple[Finding, bool]:
         "http.tls",
         f"{where}: the certificate of {host} is not accepted: {problem}.",
         "Ask whoever runs the web server to renew or mend its certificate. For an authority of your own, the "
-        "harvester's administrator can name its certificate (http.ca_file in the settings).",
+        "harvester's administrator can name its certificate (http.ca_file in the settings, or `metaharvest sites edit "
+        "NAME --ca-file FILE` for your site alone).",
     ), False
+
+
+def _challenge(exchange: Exchange, given: Circumstances, where: str) -> Finding | None:
+    """A protection service's page that came as if it were the document, with a status of success."""
+    if exchange.size and "html" not in exchange.headers.get("content-type", "").lower():
+        return None
+    exchange.file.seek(0)
+    page = exchange.file.read(ERROR_PAGE_BYTES)
+    exchange.file.seek(0, os.SEEK_END)
+    title = html_title(page)
+    service = protection.service(exchange.status, exchange.headers, title, page)
+    return None if service is None else _blocked(exchange, given, where, service, _quoted(title))
 
 
 def _status(exchange: Exchange, given: Circumstances, where: str) -> Finding:
@@ -314,11 +328,13 @@ def _status(exchange: Exchange, given: Circumstances, where: str) -> Finding:
     if exchange.headers.get("content-encoding", "").lower() in ("gzip", "x-gzip"):
         page = _inflated(page)
     title = html_title(page)
-    quoted = f", with a page titled '{title}'" if title else ""
-    if exchange.status in (401, 403, 429, 503) and _is_protection(exchange, title):
-        return _blocked(exchange, given, where, quoted)
-    message = f"{where}: the server answered {_status_words(exchange)}{quoted}."
+    service = protection.service(exchange.status, exchange.headers, title, page)
+    if service is not None:
+        return _blocked(exchange, given, where, service, _quoted(title))
+    message = f"{where}: the server answered {_status_words(exchange)}{_quoted(title)}."
     remedy = _STATUS_REMEDIES.get(exchange.status)
+    if exchange.status == 401 and exchange.address.username is not None:
+        remedy = "The server does not accept the user name and password in the URL: correct them."
     if remedy is None:
         remedy = (
             _TRY_LATER if exchange.status >= 500 else "Check the URL and the web server; open the URL in a browser."
@@ -326,34 +342,38 @@ def _status(exchange: Exchange, given: Circumstances, where: str) -> Finding:
     return Finding("http.status", message, remedy(given) if callable(remedy) else remedy)
 
 
-def _blocked(exchange: Exchange, given: Circumstances, where: str, quoted: str) -> Finding:
+def _quoted(title: str | None) -> str:
+    return f", with a page titled '{title}'" if title else ""
+
+
+def _blocked(exchange: Exchange, given: Circumstances, where: str, service: str, quoted: str) -> Finding:
+    who = f"a protection service ({service})" if service else "a protection service"
     letter = (
-        f'Please let requests pass whose User-Agent is "{given.user_agent}" for {shown_url(exchange.address.url)} and '
-        "the other files of our harvest list, without a challenge: they are our network's metadata harvester, which "
-        "reads a few files a night."
+        f'Please let requests whose User-Agent is "{given.user_agent}" pass without a challenge: they are our '
+        f"network's metadata harvester, which reads a few files a night.{_who_to_ask(given)} "
+        f"It asks for {shown_url(exchange.address.url)} and the other files of our harvest list."
     )
     return Finding(
         "http.blocked",
-        f"{where}: a protection service keeps the harvester out (answer {_status_words(exchange)}{quoted}).",
+        f"{where}: {who} keeps the harvester out (answer {_status_words(exchange)}{quoted}).",
         f"Send this to your web administrator: {letter}",
     )
 
 
-def _is_protection(exchange: Exchange, title: str | None) -> bool:
-    if any(name in exchange.headers for name in _PROTECTION_HEADERS):
-        return True
-    if title is None:
-        return False
-    if any(word in title.lower() for word in _PROTECTION_WORDS):
-        return True
-    server = exchange.headers.get("server", "").lower()
-    return exchange.status != 401 and any(name in server for name in _PROTECTION_SERVERS)
+def _who_to_ask(given: Circumstances) -> str:
+    """Our address: the one in the From header; the network's is in the server's own log."""
+    if not given.administrator:
+        return ""
+    return (
+        f" They carry the header From: {given.administrator}, where questions are answered, also about the network "
+        "address that they come from."
+    )
 
 
 def _ask_for_access(given: Circumstances) -> str:
     return (
         "Make the file readable for everybody, or ask your web administrator to let the harvester in: "
-        f'its User-Agent is "{given.user_agent}".'
+        f'its User-Agent is "{given.user_agent}".{_who_to_ask(given)}'
     )
 
 
@@ -369,7 +389,7 @@ _STATUS_REMEDIES: dict[int, str | Callable[[Circumstances], str]] = {
 
 def _status_words(exchange: Exchange) -> str:
     """`404 Not Found`: the standard's words where the server gives none."""
-    reason = one_line(exchange.reason, 100)
+    reason = one_line(shown_url(exchange.reason), 100)
     if not reason:
         try:
             reason = HTTPStatus(exchange.status).phrase
@@ -389,7 +409,7 @@ def _words(exchange: Exchange) -> str:
     """What the operating system or libcurl says, without the full stop."""
     if exchange.code == pycurl.E_COULDNT_CONNECT and exchange.os_error:
         return os.strerror(exchange.os_error)
-    return one_line(exchange.words, 200).rstrip(".") or "no reason given"
+    return one_line(shown_url(exchange.words), 200).rstrip(".") or "no reason given"
 
 
 def _seconds(seconds: float) -> str:

@@ -9,7 +9,7 @@ import codecs
 import re
 from html import unescape
 
-from metaharvest.text import one_line
+from metaharvest.text import one_line, shown_url
 
 HEAD_BYTES = 8192
 """How much of an answer is looked at."""
@@ -47,7 +47,7 @@ def html_title(head: bytes) -> str | None:
     if not _is_html(text):
         return None
     title = _TITLE.search(text)
-    return one_line(unescape(title[1])) if title else ""
+    return one_line(shown_url(unescape(title[1]))) if title else ""
 
 
 def _is_html(text: str) -> bool:

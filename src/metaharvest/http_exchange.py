@@ -51,7 +51,8 @@ class Exchange:
     """What is asked of one address, and all that was seen of the answer.
 
     `conditions` are request headers that let the server answer 304, "not modified".
-    `code` and `words` are libcurl's result (0: none), `wire` counts the body as sent, `size` as decompressed.
+    `code` and `words` are libcurl's result (0: none, also where the headers break off: `headed` is False then), `wire`
+    counts the body as sent, `size` as decompressed; `began` is of time.monotonic.
     """
 
     address: WebAddress
@@ -62,11 +63,13 @@ class Exchange:
     status: int = 0
     reason: str = ""
     headers: dict[str, str] = field(default_factory=dict)
+    headed: bool = False
     wire: int = 0
     size: int = 0
     digest: Any = field(default_factory=hashlib.sha256)
     page: bytearray = field(default_factory=bytearray)
     complete: bool = False
+    began: float = 0.0
     seconds: float = 0.0
     code: int = 0
     words: str = ""
@@ -113,9 +116,14 @@ class Handle:
         self._curl = pycurl.Curl()
         self._exchange: Exchange | None = None
         self._heard: float | None = None
+        self._lines: list[bytes] = []
         self._body: _Body | None = None
         self._raised: BaseException | None = None
         self._sockets: list[socket.socket] = []
+        # What is set for one exchange stays set for those that need the same: most do.
+        self._conditions: tuple[str, ...] | None = None
+        self._milliseconds = 0
+        self._has_credentials = False
         self._set_policy(settings)
         if isinstance(trust, bytes):
             self._curl.setopt(pycurl.CAINFO_BLOB, trust)
@@ -128,19 +136,11 @@ class Handle:
 
     def run(self, exchange: Exchange) -> None:
         """Do `exchange` and note in it what happened. Raises only what writing to its file raised, or an interrupt."""
-        curl, address = self._curl, exchange.address
         self._exchange, self._heard, self._body, self._raised = exchange, None, None, None
-        curl.setopt(pycurl.URL, address.url)
-        curl.setopt(pycurl.HTTPHEADER, [*self._headers, *exchange.conditions])
-        curl.setopt(pycurl.TIMEOUT_MS, _milliseconds(exchange.limits.deadline))
-        if address.username is None:
-            curl.unsetopt(pycurl.USERPWD)
-        else:
-            curl.setopt(pycurl.USERNAME, address.username.encode())
-            curl.setopt(pycurl.PASSWORD, address.password.encode())
+        self._ask_for(exchange)
         began = time.monotonic()
         try:
-            curl.perform()
+            self._curl.perform()
         except pycurl.error as error:
             exchange.code, exchange.words = int(error.args[0]), str(error.args[-1])
         finally:
@@ -150,13 +150,32 @@ class Handle:
         if self._raised is not None:
             raise self._raised
 
+    def _ask_for(self, exchange: Exchange) -> None:
+        curl, address = self._curl, exchange.address
+        curl.setopt(pycurl.URL, address.url)
+        if exchange.conditions != self._conditions:
+            curl.setopt(pycurl.HTTPHEADER, [*self._headers, *exchange.conditions])
+            self._conditions = exchange.conditions
+        milliseconds = _milliseconds(exchange.limits.deadline)
+        if milliseconds != self._milliseconds:
+            curl.setopt(pycurl.TIMEOUT_MS, milliseconds)
+            self._milliseconds = milliseconds
+        if address.username is not None:
+            curl.setopt(pycurl.USERNAME, address.username.encode())
+            curl.setopt(pycurl.PASSWORD, address.password.encode())
+        elif self._has_credentials:
+            curl.unsetopt(pycurl.USERPWD)
+        self._has_credentials = address.username is not None
+
     def _forget(self) -> None:
         """Hold nothing of an exchange while idle. Of sockets pycurl uses duplicates and leaves the originals to us."""
         self._exchange = self._body = None
+        self._lines.clear()
         while self._sockets:
             self._sockets.pop().close()
 
     def _note(self, exchange: Exchange) -> None:
+        self._read_head(exchange)
         exchange.complete = exchange.code == 0 and (self._body is None or self._body.is_whole)
         exchange.resolved = self._curl.getinfo(pycurl.NAMELOOKUP_TIME) > 0
         exchange.connected = self._heard is not None
@@ -212,8 +231,11 @@ class Handle:
         return pycurl.PREREQFUNC_ABORT
 
     def _on_header(self, line: bytes) -> int | None:
+        """One line of the head, or of what may follow the body; they are read when the empty one comes, all at once."""
         try:
-            return self._header(line)
+            self._heard = time.monotonic()
+            self._lines.append(line)
+            return None if line.strip() else self._head_ended()
         except BaseException as error:  # noqa: BLE001 - raised again by run()
             self._raised = error
             return -1
@@ -236,25 +258,31 @@ class Handle:
             self._raised = error
         return 1
 
-    def _header(self, line: bytes) -> int | None:
+    def _head_ended(self) -> int | None:
         exchange = self._exchange
         assert exchange is not None
-        self._heard = time.monotonic()
-        if self._body is not None or exchange.page:
-            return None
-        if not line.strip() and exchange.is_document and exchange.announced > exchange.limits.size:
+        self._read_head(exchange)
+        if self._body is None and exchange.is_document and exchange.announced > exchange.limits.size:
             exchange.stop = Stop.TOO_LARGE
             return -1
-        if line.startswith(b"HTTP/"):
-            _, _, rest = _text(line).partition(" ")
-            status, _, exchange.reason = rest.partition(" ")
-            exchange.status = int(status) if status.isascii() and status.isdigit() else 0
-            exchange.headers = {}
-            return None
-        name, colon, value = line.partition(b":")
-        if colon:
-            exchange.headers[_text(name).lower()] = _text(value)
         return None
+
+    def _read_head(self, exchange: Exchange) -> None:
+        """Read the lines that came; what follows a body does not count."""
+        lines, self._lines = self._lines, []
+        if not lines or self._body is not None or exchange.page:
+            return
+        exchange.headed = not lines[-1].strip()
+        for line in lines:
+            text = _text(line)
+            if line.startswith(b"HTTP/"):
+                status, _, exchange.reason = text.partition(" ")[2].partition(" ")
+                exchange.status = int(status) if status.isascii() and status.isdigit() else 0
+                exchange.headers = {}
+                continue
+            name, colon, value = text.partition(":")
+            if colon:
+                exchange.headers[name.rstrip().lower()] = value.lstrip()
 
     def _received(self, data: bytes) -> int | None:
         exchange = self._exchange

@@ -1,8 +1,8 @@
 """The one writer: whatever happens in a run becomes rows here, in groups, and nowhere else.
 
-Threads hand over values; the journal commits them a group at a time, a savepoint each, so that a bad row fails alone.
-Every commit checks that the run is still the one that may write. Reports are made from these rows, in the transaction
-that closes what they report on.
+Threads hand over values; the journal commits them a group at a time, and what many sites want to have written at the
+same moment in one transaction; what fails in a group is tried again alone. Every commit checks that the run is still
+the one that may write. Reports are made from these rows, in the transaction that closes what they report on.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import TypeVar
 
-from sqlalchemy import Engine, delete, insert, select, update
+from sqlalchemy import Engine, bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest import journal_group, ledger, purge, reports, totals
-from metaharvest.database.dialects import HeldLock
+from metaharvest import journal_group, journal_sites, ledger, purge, reports, totals
+from metaharvest.database.dialects import HeldLock, is_locked_out
 from metaharvest.database.engine import database_errors, readers, writers
 from metaharvest.database.models import (
     HarvestDocument,
@@ -29,8 +30,10 @@ from metaharvest.database.models import (
     HarvestRun,
     HarvestSiteRun,
 )
-from metaharvest.errors import RunLost
+from metaharvest.errors import DatabaseError, RunLost
 from metaharvest.journal_group import Entry
+from metaharvest.journal_sites import Closing, Opening, SiteRun
+from metaharvest.journal_together import Together
 from metaharvest.log_rows import LogRow
 from metaharvest.records import (
     FetchedDocument,
@@ -38,19 +41,25 @@ from metaharvest.records import (
     ListedDocument,
     ListVersion,
     Outcome,
+    OutcomeKind,
     RunStatus,
     Site,
     SiteRunKind,
     SiteRunStatus,
 )
-from metaharvest.register import BrokenSite, forget_list, set_dates
+from metaharvest.register import BrokenSite, forget_lists
 from metaharvest.settings import Settings
 from metaharvest.targets import Target
 from metaharvest.text import one_line, shown_url
 
-log = logging.getLogger(__name__)
+__all__ = ["GROUP_SECONDS", "Clock", "Journal", "SiteRun"]
 
 Clock = Callable[[], datetime]
+
+Logged = tuple[OutcomeKind, int | None]
+"""An outcome as it was logged, with the revision that the target held then."""
+
+log = logging.getLogger(__name__)
 
 GROUP_DOCUMENTS = 250
 GROUP_BYTES = 16_000_000
@@ -58,16 +67,17 @@ GROUP_SECONDS = 1.0
 """A group is committed when it has so many documents, or so many bytes of them, or is so old."""
 
 _DELETED_AT_ONCE = 500
+_FURTHER_TRIES = 3
+_Written = TypeVar("_Written")
 
 
 @dataclass(frozen=True, slots=True)
-class SiteRun:
-    """One site's part of the run, as the journal knows it. `resumed`: an earlier run began it and logged some of it."""
+class _ListRead:
+    """What is to be noted of a list that was read; nobody waits for it."""
 
-    site_run_id: int
-    site: Site
-    kind: SiteRunKind
-    resumed: bool = False
+    site_run: SiteRun
+    rows: tuple[LogRow, ...]
+    unchanged: bool
 
 
 class Journal:
@@ -88,8 +98,12 @@ class Journal:
         self._group: list[Entry] = []
         self._group_bytes = 0
         self._group_since = time.monotonic()
+        self._together = Together(self._writer, self._write)
+        self._lists_read: list[_ListRead] = []
         self.today = today
-        self._broken = False
+        self._failure: DatabaseError | RunLost | None = None
+        self._abandoned = False
+        self._is_whole = True
         self.run_id = 0
         self.reports_not_made = 0
 
@@ -115,8 +129,7 @@ class Journal:
             for old in dead:
                 self._log(session, LogRow("RunInterrupted", totals.close_dead(session, old, now)))
             session.flush()
-            for old in dead:
-                self._report(session, old.run_id)
+            self.reports_not_made += sum(not self._report(session, old.run_id) for old in dead)
             left = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.kind).where(
                 HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
             )
@@ -124,114 +137,142 @@ class Journal:
 
     def close_run(self) -> RunStatus:
         """Log HarvesterShutdown, purge old rows and close the run; its status, which follows from its site runs."""
-        with self._writing() as session:
-            status = totals.run_status(session, self.run_id)
+
+        def shut_down(session: Session) -> RunStatus:
+            status = totals.run_status(session, self.run_id, self._is_whole)
             self._log(session, LogRow("HarvesterShutdown", f"The run ended: {status}."))
+            return status
+
+        status = self._write(shut_down)
         self._purge()
-        with self._writing() as session:
-            session.execute(
-                update(HarvestRun)
-                .where(HarvestRun.run_id == self.run_id)
-                .values(status=status.value, ended_at=self._clock())
-            )
+        closed = update(HarvestRun).where(HarvestRun.run_id == self.run_id)
+        self._write(lambda session: session.execute(closed.values(status=status.value, ended_at=self._clock())))
         return status
 
+    def cut_short(self, why: Finding, not_begun: Sequence[str]) -> str:
+        """Note what ended the run before its time, and the sites that were not begun; what to tell of it."""
+        message = why.message
+        if not_begun:
+            were = "1 site was" if len(not_begun) == 1 else f"{len(not_begun):,} sites were"
+            message += f" {were} not begun, and left to the next run: {one_line(', '.join(not_begun), 500)}."
+        self._is_whole = False
+        self._write(lambda session: self._log(session, LogRow("RunInterrupted", message)))
+        return message
+
     def report_run(self) -> None:
-        """Queue the composite report to the administrators."""
-        with self._writing() as session:
-            self._report(session, self.run_id)
+        """Queue the composite report to the administrators; what a surprise left open waits for the next run."""
+
+        def report(session: Session) -> bool:
+            totals.interrupt(session, self.run_id, self._clock())
+            session.flush()
+            return self._report(session, self.run_id)
+
+        if not self._write(report):
+            self.reports_not_made += 1
 
     def _purge(self) -> None:
         """Delete log rows, and reports that were delivered, older than the log period; a chunk a transaction."""
         limit = self.today - timedelta(days=self._settings.harvester.log_period_days)
+        rows = self._purged(purge.log_rows, limit, purge.CHUNK)
+        gone = self._purged(purge.reports, limit, purge.REPORTS)
+        if rows or gone:
+            message = f"{rows:,} log rows and {gone:,} delivered reports from before {limit} were deleted."
+            self._write(lambda session: self._log(session, LogRow("LogPurged", message)))
+
+    def _purged(self, delete_chunk: Callable[[Session, date], int], limit: date, chunk: int) -> int:
         deleted = 0
         while True:
-            with self._writing() as session:
-                chunk = purge.log_rows(session, limit)
-            deleted += chunk
-            if chunk < purge.CHUNK:
-                break
-        with self._writing() as session:
-            gone = purge.reports(session, limit)
-            if deleted or gone:
-                message = f"{deleted:,} log rows and {gone:,} delivered reports from before {limit} were deleted."
-                self._log(session, LogRow("LogPurged", message))
+            number = self._write(lambda session: delete_chunk(session, limit))
+            deleted += number
+            if number < chunk:
+                return deleted
 
     # -- a site's part of it
 
     def site_broken(self, site: BrokenSite, kind: SiteRunKind) -> None:
         """Note a row of the schedule that cannot be used: its site fails, alone."""
-        now = self._clock()
         reason = " ".join(finding.message for finding in site.findings)
-        with self._writing() as session:
-            row = self._site_run_row(site.site_id, site.name, site.list_url, kind, now)
-            row.status, row.ended_at, row.failure_reason = SiteRunStatus.FAILED.value, now, reason
-            session.add(row)
-            session.flush()
-            self._log(
-                session,
-                LogRow("SiteError", f"The registration of {site.name} cannot be used.", site.findings),
-                whose={"site_schedule_id": site.site_id, "site_run_id": row.site_run_id},
-            )
+        row = LogRow("SiteError", f"The registration of {site.name} cannot be used.", site.findings)
+
+        def failed(session: Session) -> None:
+            site_run_id = self._failed_site_run(session, site, kind, reason)
+            self._log(session, row, whose={"site_schedule_id": site.site_id, "site_run_id": site_run_id})
+
+        self._write(failed)
+
+    def site_surprised(self, site: Site | BrokenSite, kind: SiteRunKind, error: Exception) -> None:
+        """Note a surprise beside a site run: before it was open, or as it was to be closed, which the next run does.
+
+        Where even that cannot be noted, the run is still not taken for one that succeeded.
+        """
+        finding = journal_group.surprise(error, "The harvester itself failed on this site")
+        row = LogRow("SiteError", finding.message, (finding,))
+        ours = (HarvestSiteRun.run_id == self.run_id, HarvestSiteRun.site_schedule_id == site.site_id)
+        is_open = HarvestSiteRun.status == SiteRunStatus.RUNNING.value
+
+        def surprised(session: Session) -> None:
+            site_run_id = session.scalar(select(HarvestSiteRun.site_run_id).where(*ours, is_open))
+            if site_run_id is None:
+                site_run_id = self._failed_site_run(session, site, kind, finding.message)
+            self._log(session, row, whose={"site_schedule_id": site.site_id, "site_run_id": site_run_id})
+
+        self._is_whole = False
+        try:
+            self._write(surprised)
+        except (DatabaseError, RunLost):
+            raise
+        except Exception:
+            log.exception("What happened to %s could not be noted", site.name)
+
+    def _failed_site_run(self, session: Session, site: Site | BrokenSite, kind: SiteRunKind, reason: str) -> int:
+        now = self._clock()
+        row = HarvestSiteRun(
+            run_id=self.run_id,
+            site_schedule_id=site.site_id,
+            site_name=site.name,
+            kind=kind.value,
+            status=SiteRunStatus.FAILED.value,
+            started_at=now,
+            ended_at=now,
+            failure_reason=reason,
+            list_url=shown_url(site.list_url),
+        )
+        session.add(row)
+        session.flush()
+        return row.site_run_id
 
     def open_site_run(self, site: Site, kind: SiteRunKind) -> SiteRun:
         """Open the site's part of the run, or take up the one that a dead run left."""
-        now = self._clock()
-        with self._writing() as session:
-            left = session.scalars(
-                select(HarvestSiteRun)
-                .where(
-                    HarvestSiteRun.site_schedule_id == site.site_id,
-                    HarvestSiteRun.status == SiteRunStatus.INTERRUPTED,
-                )
-                .order_by(HarvestSiteRun.site_run_id.desc())
-            ).first()
-            if left is not None:
-                left.run_id, left.kind, left.ended_at = self.run_id, kind.value, None
-                left.status, left.failure_reason = SiteRunStatus.RUNNING.value, None
-                left.site_name, left.list_url = site.name, shown_url(site.list_url)
-                # Its log rows come along, so that a run's log is whole whichever way one asks for it.
-                ours = HarvestLog.site_run_id == left.site_run_id
-                session.execute(update(HarvestLog).where(ours).values(run_id=self.run_id))
-                return SiteRun(left.site_run_id, site, kind, resumed=True)
-            row = self._site_run_row(site.site_id, site.name, site.list_url, kind, now)
-            session.add(row)
-            session.flush()
-            return SiteRun(row.site_run_id, site, kind)
+        return self._together.write(self._open, Opening(site, kind))
 
     def list_read(self, site_run: SiteRun, listed: int, unchanged: bool) -> None:
-        """Note that the list was fetched and is valid as a whole; `unchanged`: it is the one of the last harvest."""
+        """Note that the list was fetched and is valid as a whole; `unchanged`: it is the one of the last harvest.
+
+        This waits for no commit: it goes in with, and before, whatever is written next.
+        """
         rows = [
             LogRow("GetHarvestListSuccess", f"The harvest list {shown_url(site_run.site.list_url)} was fetched."),
             LogRow("ValidateHarvestListSuccess", f"The harvest list is valid and names {listed:,} documents."),
         ]
         if unchanged:
             rows.append(LogRow("HarvestListUnchanged", "The harvest list is the one of the last harvest."))
-        whose = journal_group.site_columns(site_run)
-        with self._writing() as session:
-            journal_group.write_log(session, [(row, whose) for row in rows], self._page())
-            if not unchanged:
-                # From here on the ledger follows the new list: until all of it is done, it mirrors neither.
-                forget_list(session, site_run.site.site_id)
+        with self._handover:
+            self._lists_read.append(_ListRead(site_run, tuple(rows), unchanged))
 
     def list_failed(self, site_run: SiteRun, code: str, findings: Sequence[Finding]) -> None:
         """Close a site run whose list could not be read: nothing is harvested, the site's dates stay."""
         reason = findings[0].message
         if len(findings) > 1:
             reason += f" There are {len(findings) - 1:,} more problems."
-        with self._writing() as session:
-            message = f"The harvest list {shown_url(site_run.site.list_url)} could not be read: {one_line(reason)}"
-            self._log(session, LogRow(code, message, tuple(findings)), site_run)
-            totals.close(session, site_run.site_run_id)
-            self._close(session, site_run, SiteRunStatus.LIST_FAILED, reason=reason)
+        message = f"The harvest list {shown_url(site_run.site.list_url)} could not be read: {one_line(reason)}"
+        row = LogRow(code, message, tuple(findings))
+        self._end(Closing(site_run, (row,), status=SiteRunStatus.LIST_FAILED, reason=reason))
 
     def site_failed(self, site_run: SiteRun, error: Exception) -> None:
         """Close a site run that met a surprise: its traceback goes into the log, its outcomes so far stand."""
         finding = journal_group.surprise(error, "The harvester itself failed on this site")
-        with self._writing() as session:
-            self._log(session, LogRow("SiteError", finding.message, (finding,)), site_run)
-            totals.close(session, site_run.site_run_id)
-            self._close(session, site_run, SiteRunStatus.FAILED, reason=finding.message)
+        row = LogRow("SiteError", finding.message, (finding,))
+        self._end(Closing(site_run, (row,), status=SiteRunStatus.FAILED, reason=finding.message))
 
     def close_site_run(
         self, site_run: SiteRun, listed: int, unchanged: int, version: ListVersion | None = None
@@ -240,53 +281,37 @@ class Journal:
 
         `version` of the list is kept, now that its documents are safe, for the next harvest to ask about.
         """
-        with self._writing() as session:
-            if unchanged:
-                self._log(session, LogRow("MetacatHasDoc", f"{unchanged:,} documents were there already."), site_run)
-            status = totals.close(session, site_run.site_run_id, listed, unchanged)
-            # An incomplete site run is no harvest: its site stays due, and its list is read again.
-            next_date = site_run.site.next_harvest
-            if status is not SiteRunStatus.INCOMPLETE and site_run.kind is not SiteRunKind.RETRY:
-                next_date = set_dates(session, site_run.site, self.today, version)
-            self._close(session, site_run, status, next_date=next_date)
+        row = LogRow("MetacatHasDoc", f"{unchanged:,} document{' was' if unchanged == 1 else 's were'} there already.")
+        self._end(Closing(site_run, (row,) if unchanged else (), listed, unchanged, version))
 
     def deferred(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
         """Note why documents were put off: one row for all of them, whose own rows carry no finding."""
-        with self._writing() as session:
-            message = " ".join(finding.message for finding in findings)
-            self._log(session, LogRow("DocDeferred", message, tuple(findings)), site_run)
+        row = LogRow("DocDeferred", " ".join(finding.message for finding in findings), tuple(findings))
+        self._write(lambda session: self._log(session, row, site_run))
 
     # -- documents
-
-    def known_list(self, site: Site) -> ListVersion | None:
-        """The version of the site's list that the ledger mirrors; None: the list is to be read."""
-        if site.list_version is None:
-            return None
-        with database_errors(self._engine), self._readers() as session:
-            last = totals.last_listing(session, site.site_id)
-            mirrored = last == (ledger.number_of_entries(session, site.site_id), shown_url(site.list_url))
-            return site.list_version if mirrored else None
 
     def known(
         self, site_run: SiteRun, documents: Sequence[ListedDocument], after: str | None, upto: str | None
     ) -> dict[ledger.Key, ledger.LedgerEntry]:
         """What the ledger knows of `documents`, which are all that the site lists in this range of document ids.
 
-        What else the ledger has in this range is listed no longer, and is deleted.
+        What else the ledger has in this range is listed no longer, and is deleted; the log names those of which nobody
+        knows whether they arrived.
         """
         listed = {(document.document_id, document.revision) for document in documents}
         known: dict[ledger.Key, ledger.LedgerEntry] = {}
-        unlisted: list[int] = []
+        unlisted: list[ledger.LedgerEntry] = []
         with database_errors(self._engine), self._readers() as session:
             for entry in ledger.entries_between(session, site_run.site.site_id, after, upto):
                 if (entry.document_id, entry.revision) in listed:
                     known[entry.document_id, entry.revision] = entry
-                elif entry.pending_sha256 is None:
-                    unlisted.append(entry.entry_id)
+                else:
+                    unlisted.append(entry)
                 if len(unlisted) >= _DELETED_AT_ONCE:
-                    self._forget(unlisted)
+                    self._forget(site_run, unlisted)
                     unlisted = []
-        self._forget(unlisted)
+        self._forget(site_run, unlisted)
         return known
 
     def known_of(self, site_run: SiteRun, documents: Sequence[ListedDocument]) -> dict[ledger.Key, ledger.LedgerEntry]:
@@ -296,20 +321,15 @@ class Journal:
             entries = ledger.entries_of(session, site_run.site.site_id, document_ids)
             return {(entry.document_id, entry.revision): entry for entry in entries}
 
-    def logged_between(self, site_run: SiteRun, after: str | None, upto: str | None) -> dict[ledger.Key, list[str]]:
+    def logged_between(self, site_run: SiteRun, after: str | None, upto: str | None) -> dict[ledger.Key, list[Logged]]:
         """The outcomes that an interrupted run has logged for this site run, of document ids in this range."""
-        logged: dict[ledger.Key, list[str]] = {}
+        logged: dict[ledger.Key, list[Logged]] = {}
         if not site_run.resumed:
             return logged
         with database_errors(self._engine), self._readers() as session:
-            for document_id, revision, outcome in _logged(session, site_run, after, upto):
-                logged.setdefault((document_id, revision), []).append(outcome)
+            for key, outcome in _logged(session, site_run, after, upto):
+                logged.setdefault(key, []).append(outcome)
         return logged
-
-    def number_known(self, site: Site) -> int:
-        """How many documents the ledger has of the site."""
-        with database_errors(self._engine), self._readers() as session:
-            return ledger.number_of_entries(session, site.site_id)
 
     def listed_before(self, site: Site, after: str | None, number: int) -> list[ledger.LedgerEntry]:
         """What the site listed last, from the document id after `after` on: at most `number` entries, in order."""
@@ -334,10 +354,13 @@ class Journal:
             "pending_sha256": fetched.sha256,
             "target_revision": target_revision,
         }
-        with self._writing() as session:
+
+        def note(session: Session) -> None:
             if session.execute(update(HarvestDocument).where(*key).values(**pending)).rowcount == 0:  # type: ignore[attr-defined]
                 row = {**journal_group.ledger_key(site_run, document), **pending}
                 session.execute(insert(HarvestDocument).values(**row))
+
+        self._write(note)
 
     def record(
         self,
@@ -370,12 +393,23 @@ class Journal:
         with self._writer:
             with self._handover:
                 group, self._group, self._group_bytes = self._group, [], 0
-            if group:
-                # Should this fail, nobody may close a site run whose outcomes it had: the next run takes them up.
-                self._broken = True
-                with self._transaction() as session:
-                    journal_group.write(session, group, self._target, self._page())
-                self._broken = False
+            if not group:
+                return
+            try:
+                self._in_tries(lambda session: journal_group.write(session, group, self._target, self._page()))
+            except BaseException:
+                # Whoever tries once more what comes after it has to write this first.
+                with self._handover:
+                    self._group[:0] = group
+                raise
+
+    def require_ours(self) -> None:
+        """Raises RunLost where this run is no longer the one that may write."""
+        self._write(lambda session: None)
+
+    def abandon(self) -> None:
+        """Write nothing more, whatever ended the run: what is under way is the next run's to take up, not put off."""
+        self._abandoned = True
 
     def set_unchanged(self, site_run: SiteRun, outcomes: Sequence[tuple[Outcome, ledger.LedgerEntry | None]]) -> None:
         """Bring the ledger up to date for documents that the target has already."""
@@ -390,42 +424,87 @@ class Journal:
             else:
                 changed.append({"harvest_document_id": known.entry_id, **values})
         if new or changed:
-            with self._writing() as session:
-                journal_group.write_ledger(session, new, changed)
+            self._write(lambda session: journal_group.write_ledger(session, new, changed))
 
     # -- how it is written
 
-    def _forget(self, entry_ids: Sequence[int]) -> None:
-        if entry_ids:
-            with self._writing() as session:
-                session.execute(delete(HarvestDocument).where(HarvestDocument.harvest_document_id.in_(entry_ids)))
-
-    @contextmanager
-    def _writing(self) -> Iterator[Session]:
-        """A transaction for the caller, after everything that was handed over before it."""
+    def _write(self, write: Callable[[Session], _Written]) -> _Written:
+        """What `write` answers, in a transaction after everything that was handed over before it."""
         with self._writer:
             self.flush()
-            if self._broken:
-                raise RunLost(
-                    "What this run had to write could not be written; the next run goes on with what is left."
-                )
-            with self._transaction() as session:
-                yield session
+            return self._in_tries(write)
+
+    def _in_tries(self, write: Callable[[Session], _Written]) -> _Written:
+        """Make a transaction; again, a few times, where the database gave it up for the sake of somebody else's.
+
+        So `write` may be called more than once.
+        """
+        for _ in range(_FURTHER_TRIES):
+            try:
+                with self._transaction() as session:
+                    return write(session)
+            except DatabaseError as error:
+                if self._failure is not error or not is_locked_out(error):
+                    raise
+                log.warning("The journal writes again what the database gave up: %s", error)
+                self._failure = None
+        with self._transaction() as session:
+            return write(session)
+
+    def _forget(self, site_run: SiteRun, entries: Sequence[ledger.LedgerEntry]) -> None:
+        if not entries:
+            return
+
+        def forget(session: Session) -> None:
+            for entry in entries:
+                if entry.pending_sha256 is not None:
+                    it = ListedDocument(entry.document_id, entry.revision, entry.document_type, entry.url)
+                    message = f"It is not known whether {it.docid} arrived, and it is listed no longer."
+                    self._log(session, LogRow("UploadUnconfirmed", message, (), it), site_run)
+            entry_ids = [entry.entry_id for entry in entries]
+            session.execute(delete(HarvestDocument).where(HarvestDocument.harvest_document_id.in_(entry_ids)))
+
+        self._write(forget)
 
     @contextmanager
     def _transaction(self) -> Iterator[Session]:
-        """A transaction that commits only if the run is still ours."""
-        with database_errors(self._engine), self._sessions.begin() as session:
-            still_ours = session.execute(
-                update(HarvestRun)
-                .where(HarvestRun.run_id == self.run_id, HarvestRun.status == RunStatus.RUNNING.value)
-                .values(heartbeat_at=self._clock())
-            )
-            if still_ours.rowcount != 1 or not self._lock.still_held():  # type: ignore[attr-defined]
-                raise RunLost(
-                    "This run has lost its lock, or another run has taken over; the next run goes on with what is left."
-                )
-            yield session
+        """A transaction that commits only if the run is still ours.
+
+        Once one has failed, none follows: nobody may close a site run some of whose outcomes were lost with it, nor put
+        off what only the database kept from being done. The next run takes all of it up.
+        """
+        if self._failure is not None:
+            raise type(self._failure)(str(self._failure)) from self._failure
+        if self._abandoned:
+            raise RunLost("This run was ended; the next run goes on with what is left.")
+        with self._handover:
+            lists_read, self._lists_read = self._lists_read, []
+        try:
+            with database_errors(self._engine), self._sessions.begin() as session:
+                still_ours = session.execute(_STILL_OURS, {"run": self.run_id, "now": self._clock()})
+                if still_ours.rowcount != 1 or not self._lock.still_held():  # type: ignore[attr-defined]
+                    raise RunLost(
+                        "This run has lost its lock, or another run has taken over; "
+                        "the next run goes on with what is left."
+                    )
+                self._note_lists(session, lists_read)
+                yield session
+        except BaseException as error:
+            if isinstance(error, DatabaseError | RunLost):
+                self._failure = error
+            with self._handover:
+                self._lists_read[:0] = lists_read
+            raise
+
+    def _note_lists(self, session: Session, lists_read: Sequence[_ListRead]) -> None:
+        if not lists_read:
+            return
+        rows = [(row, journal_group.site_columns(each.site_run)) for each in lists_read for row in each.rows]
+        journal_group.write_log(session, rows, self._page())
+        # From here on the ledger follows the new list: until all of it is done, it mirrors neither.
+        changed = [each.site_run.site.site_id for each in lists_read if not each.unchanged]
+        if changed:
+            forget_lists(session, changed)
 
     def _page(self) -> journal_group.Page:
         return journal_group.Page(self.run_id, self.today, self._clock())
@@ -438,86 +517,50 @@ class Journal:
         columns = journal_group.site_columns(site_run) if site_run else whose or nobody
         journal_group.write_log(session, [(row, columns)], self._page())
 
-    def _site_run_row(self, site_id: int, name: str, url: str, kind: SiteRunKind, now: datetime) -> HarvestSiteRun:
-        return HarvestSiteRun(
-            run_id=self.run_id,
-            site_schedule_id=site_id,
-            site_name=name,
-            kind=kind.value,
-            status=SiteRunStatus.RUNNING.value,
-            started_at=now,
-            list_url=shown_url(url),
-        )
+    def _open(self, session: Session, openings: Sequence[Opening]) -> Sequence[SiteRun]:
+        return journal_sites.open_all(session, openings, self._page())
 
-    def _close(
-        self,
-        session: Session,
-        site_run: SiteRun,
-        status: SiteRunStatus,
-        *,
-        reason: str | None = None,
-        next_date: date | None = None,
-    ) -> None:
-        now = self._clock()
-        session.execute(
-            update(HarvestSiteRun)
-            .where(HarvestSiteRun.site_run_id == site_run.site_run_id)
-            .values(
-                status=status.value,
-                ended_at=now,
-                failure_reason=reason,
-                next_harvest=next_date or site_run.site.next_harvest,
-            )
-        )
-        session.flush()
-        try:
-            with session.begin_nested():
-                if reports.site_report_wanted(session, site_run.site_run_id):
-                    report = reports.site_report(
-                        session, site_run.site_run_id, self._settings, self._target.describe(), now
-                    )
-                    self._queue(session, report, site_run)
-        except Exception as error:
-            if journal_group.is_lost(error):
-                raise
-            self._not_reported(session, error, site_run)
+    def _end(self, closing: Closing) -> None:
+        if not self._together.write(self._close, closing):
+            with self._handover:
+                self.reports_not_made += 1
 
-    def _report(self, session: Session, run_id: int) -> None:
-        """Queue the composite report of a run, unless it is there already."""
+    def _close(self, session: Session, closings: Sequence[Closing]) -> Sequence[bool]:
+        return journal_sites.close_all(session, closings, self._page(), self._settings, self._target.describe())
+
+    def _report(self, session: Session, run_id: int) -> bool:
+        """Queue the composite report of a run, unless it is there already; False where it could not be made."""
         try:
             with session.begin_nested():
                 target = self._target.describe()
                 report = reports.admin_report(session, run_id, self._settings, target, self._clock())
-                self._queue(session, report, None, run_id)
+                if reports.queue(session, report, run_id, None, self._clock()) is not None:
+                    self._log(session, journal_sites.report_queued(report))
+            return True
         except Exception as error:
             if journal_group.is_lost(error):
                 raise
-            self._not_reported(session, error, None)
-
-    def _not_reported(self, session: Session, error: Exception, site_run: SiteRun | None) -> None:
-        """A report that cannot be made is our own mistake: it is logged, and nothing else is lost for it."""
-        log.exception("A report could not be made", exc_info=error)
-        self.reports_not_made += 1
-        finding = journal_group.surprise(error, "A report could not be made")
-        self._log(session, LogRow("SiteError", finding.message, (finding,)), site_run)
-
-    def _queue(
-        self, session: Session, report: reports.Report, site_run: SiteRun | None, run_id: int | None = None
-    ) -> None:
-        site_run_id = site_run.site_run_id if site_run else None
-        if reports.queue(session, report, run_id or self.run_id, site_run_id, self._clock()) is None:
-            return
-        message = f"A report to {', '.join(report.recipients) or 'nobody'} was queued: {report.subject}"
-        self._log(session, LogRow("ReportQueued", message), site_run)
+            self._log(session, journal_sites.not_reported(error))
+            return False
 
 
-def _logged(session: Session, site_run: SiteRun, after: str | None, upto: str | None) -> Iterator[tuple[str, int, str]]:
-    statement = select(HarvestLog.document_id, HarvestLog.revision, HarvestLog.outcome).where(
-        HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.outcome.is_not(None)
-    )
+_STILL_OURS = (
+    update(HarvestRun)
+    .where(HarvestRun.run_id == bindparam("run"), HarvestRun.status == RunStatus.RUNNING.value)
+    .values(heartbeat_at=bindparam("now"))
+    .execution_options(synchronize_session=False)
+)
+
+
+def _logged(
+    session: Session, site_run: SiteRun, after: str | None, upto: str | None
+) -> Iterator[tuple[ledger.Key, Logged]]:
+    statement = select(
+        HarvestLog.document_id, HarvestLog.revision, HarvestLog.outcome, HarvestLog.target_revision
+    ).where(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.outcome.is_not(None))
     if after is not None:
         statement = statement.where(HarvestLog.document_id > after)
     if upto is not None:
         statement = statement.where(HarvestLog.document_id <= upto)
-    for document_id, revision, outcome in session.execute(statement):
-        yield str(document_id), int(revision or 0), str(outcome)
+    for document_id, revision, outcome, target_revision in session.execute(statement):
+        yield (str(document_id), int(revision or 0)), (OutcomeKind(str(outcome)), target_revision)

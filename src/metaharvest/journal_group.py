@@ -6,32 +6,38 @@ it, the group is written again one by one, so that a bad row fails alone.
 
 from __future__ import annotations
 
+import errno
 import logging
+import sqlite3
+import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import exc, func, insert, select, text, update
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import exc, insert, update
+from sqlalchemy.orm import Session
 
 from metaharvest import ledger
+from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog
 from metaharvest.errors import TargetError
 from metaharvest.log_rows import LogRow, outcome_rows
 from metaharvest.records import Action, FetchedDocument, Finding, ListedDocument, Outcome, OutcomeKind
+from metaharvest.secrecy import masked
 from metaharvest.targets import Target, Upload
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
-    from metaharvest.journal import SiteRun
+    from metaharvest.journal_sites import SiteRun
 
 log = logging.getLogger(__name__)
 
 # Rows by the thousand: the tables themselves take them, without the ORM's work for each.
 _LOG = Base.metadata.tables[HarvestLog.__tablename__]
 _DETAILS = Base.metadata.tables[HarvestDetailLog.__tablename__]
+_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 
 Columns = dict[str, object]
 
@@ -81,8 +87,10 @@ def write(session: Session, entries: Sequence[Entry], target: Target, page: Page
 
 def write_log(session: Session, rows: Sequence[tuple[LogRow, Columns]], page: Page) -> None:
     """Write log rows, each with the columns that say whose it is, and their detail rows, in this order."""
+    if not rows:
+        return
     when: Columns = {"run_id": page.run_id, "harvest_date": page.today, "logged_at": page.now}
-    ids = _next_ids(session, HarvestLog.harvest_log_id, len(rows))
+    ids = next_numbers(session, HarvestLog.harvest_log_id, len(rows))
     values = [
         {"harvest_log_id": key, **when, **whose, **row.columns()} for key, (row, whose) in zip(ids, rows, strict=True)
     ]
@@ -137,7 +145,7 @@ def _write_one(session: Session, entry: Entry, target: Target, page: Page) -> No
             raise
         log.exception("The outcome of %s could not be written", entry.outcome.document.docid)
         if entry.outcome.kind is not OutcomeKind.UPLOAD_ERROR or entry.outcome.findings:
-            reason = one_line(str(getattr(error, "orig", None) or error))
+            reason = one_line(masked(str(getattr(error, "orig", None) or error)))
             _write_one(session, entry.unwritable(reason), target, page)
 
 
@@ -157,6 +165,7 @@ def _stored(session: Session, entries: Sequence[Entry], target: Target, page: Pa
     ]
 
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 _KINDS = {Action.INSERT: OutcomeKind.INSERTED, Action.UPDATE: OutcomeKind.UPDATED}
 
 
@@ -179,14 +188,23 @@ def _write_ledger(session: Session, entries: Sequence[Entry], outcomes: Sequence
 
 def write_ledger(session: Session, new: Sequence[Columns], changed: Sequence[Columns]) -> None:
     """Insert and update ledger rows, those with the same columns in one statement."""
-    for statement, rows in ((insert(HarvestDocument), new), (update(HarvestDocument), changed)):
-        for columns in {frozenset(row) for row in rows}:
-            session.execute(statement, [row for row in rows if frozenset(row) == columns])
+    for rows in _alike(new):
+        session.connection().execute(insert(_LEDGER), rows)
+    for rows in _alike(changed):
+        session.execute(update(HarvestDocument), rows)
+
+
+def _alike(rows: Sequence[Columns]) -> Iterator[list[Columns]]:
+    """The rows, those with the same columns together."""
+    groups: dict[frozenset[str], list[Columns]] = {}
+    for row in rows:
+        groups.setdefault(frozenset(row), []).append(row)
+    yield from groups.values()
 
 
 def _update_by_key(session: Session, entry: Entry, values: ledger.Values) -> bool:
     """Update a row that was not there when the outcome was decided: the one that says an upload is pending."""
-    if entry.fetched is not None or entry.outcome.sha256 is None:
+    if entry.fetched is not None or (entry.outcome.sha256 is None and not entry.outcome.unconfirmed):
         return False
     document = entry.outcome.document
     changed = session.execute(
@@ -201,23 +219,26 @@ def _update_by_key(session: Session, entry: Entry, values: ledger.Values) -> boo
     return bool(changed.rowcount)  # type: ignore[attr-defined]
 
 
-def _next_ids(session: Session, column: InstrumentedAttribute[int], number: int) -> list[int]:
-    """So many numbers for rows to be; the journal is the only one that writes this table."""
-    if session.get_bind().dialect.name == "postgresql":
-        sequence = text("SELECT nextval(pg_get_serial_sequence(:t, :c)) FROM generate_series(1, :n)")
-        names: dict[str, Any] = {"t": column.class_.__tablename__, "c": column.key, "n": number}
-        return [int(key) for key in session.scalars(sequence, names)]
-    highest = session.scalar(select(func.max(column))) or 0
-    return list(range(highest + 1, highest + 1 + number))
+def is_no_room(error: Exception) -> bool:
+    """Whether a temporary file could not be written: the disk is full, or closed for writing."""
+    return isinstance(error, sqlite3.OperationalError) or (isinstance(error, OSError) and error.errno in _NO_ROOM)
 
 
 def surprise(error: Exception, what: str) -> Finding:
-    """What happened that metaharvest did not expect, with its traceback for the developers."""
+    """What happened that metaharvest did not expect, with its traceback for the developers; or that room is wanting."""
+    if is_no_room(error):
+        reason = one_line(getattr(error, "strerror", None) or str(error))
+        return Finding(
+            "harvest.no-room",
+            f"{what}: there is no room for its temporary files ({reason}).",
+            f"The administrator should make room in {tempfile.gettempdir()}, or have TMPDIR name another folder. The "
+            "next run tries again.",
+        )
     return Finding(
         "harvest.surprise",
-        f"{what}: {type(error).__name__}: {one_line(str(error))}",
+        f"{what}: {type(error).__name__}: {one_line(masked(str(error)))}",
         "The administrator should report this to the developers of metaharvest, with the traceback in the log.",
-        excerpt="".join(traceback.format_exception(error))[-4000:],
+        excerpt=masked("".join(traceback.format_exception(error)))[-4000:],
     )
 
 

@@ -5,19 +5,19 @@ What a row becomes is decided here, purely; journal.py writes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy import ColumnElement, bindparam, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import HarvestDocument
+from metaharvest.database.models import Base, HarvestDocument
 from metaharvest.records import ListedDocument, Outcome, OutcomeKind
 
 RETRY_NIGHTS = 7
-"""For how many days a failure that may pass is tried again in every run; after that, with the site's schedule."""
+"""For how many days a failure that may pass is tried again in every run, and what is put off for a web server that
+fails; after that, with the site's schedule."""
 
 Key = tuple[str, int]
 Values = Mapping[str, object]
@@ -42,55 +42,70 @@ class LedgerEntry:
     pending_sha256: str | None
 
 
-_COLUMNS = (
-    HarvestDocument.harvest_document_id,
-    HarvestDocument.document_id,
-    HarvestDocument.revision,
-    HarvestDocument.document_url,
-    HarvestDocument.document_type,
-    HarvestDocument.target_revision,
-    HarvestDocument.outcome,
-    HarvestDocument.failing_since,
-    HarvestDocument.attempts,
-    HarvestDocument.next_attempt,
-    HarvestDocument.pending_sha256,
+_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
+_OF_SITE = (
+    select(
+        _LEDGER.c.harvest_document_id,
+        _LEDGER.c.document_id,
+        _LEDGER.c.revision,
+        _LEDGER.c.document_url,
+        _LEDGER.c.document_type,
+        _LEDGER.c.target_revision,
+        _LEDGER.c.outcome,
+        _LEDGER.c.failing_since,
+        _LEDGER.c.attempts,
+        _LEDGER.c.next_attempt,
+        _LEDGER.c.pending_sha256,
+    )
+    .where(_LEDGER.c.site_schedule_id == bindparam("site"))
+    .order_by(_LEDGER.c.document_id, _LEDGER.c.revision)
 )
+_AFTER = _LEDGER.c.document_id > bindparam("after")
+_UPTO = _LEDGER.c.document_id <= bindparam("upto")
+_BETWEEN = {
+    (False, False): _OF_SITE,
+    (True, False): _OF_SITE.where(_AFTER),
+    (False, True): _OF_SITE.where(_UPTO),
+    (True, True): _OF_SITE.where(_AFTER, _UPTO),
+}
+_FIRST = {bounded: _BETWEEN[bounded, False].limit(bindparam("number")) for bounded in (False, True)}
+_THESE = _OF_SITE.where(_LEDGER.c.document_id.in_(bindparam("documents", expanding=True)))
 
 
 def entries_between(session: Session, site_id: int, after: str | None, upto: str | None) -> Iterator[LedgerEntry]:
     """The site's entries with a document id above `after` and up to `upto`, in order; None: no bound on that side."""
-    statement: Any = select(*_COLUMNS).where(HarvestDocument.site_schedule_id == site_id)
-    if after is not None:
-        statement = statement.where(HarvestDocument.document_id > after)
-    if upto is not None:
-        statement = statement.where(HarvestDocument.document_id <= upto)
-    statement = statement.order_by(HarvestDocument.document_id, HarvestDocument.revision)
-    for row in session.execute(statement.execution_options(yield_per=1000)):
-        yield LedgerEntry(*row)
+    statement = _BETWEEN[after is not None, upto is not None]
+    values = {"site": site_id, "after": after, "upto": upto}
+    given = {name: value for name, value in values.items() if value is not None}
+    result = session.connection().execute(statement, given, execution_options={"yield_per": 1000})
+    for rows in result.partitions():
+        for row in rows:
+            yield LedgerEntry(*row)
 
 
 def entries_of(session: Session, site_id: int, document_ids: Sequence[str]) -> Iterator[LedgerEntry]:
     """The site's entries of these documents."""
-    statement: Any = select(*_COLUMNS).where(
-        HarvestDocument.site_schedule_id == site_id, HarvestDocument.document_id.in_(document_ids)
-    )
-    for row in session.execute(statement):
+    for row in session.connection().execute(_THESE, {"site": site_id, "documents": document_ids}):
         yield LedgerEntry(*row)
 
 
 def first_entries(session: Session, site_id: int, after: str | None, number: int) -> list[LedgerEntry]:
     """The first entries of the site with a document id above `after`, by document id and revision, at most `number`."""
-    statement: Any = select(*_COLUMNS).where(HarvestDocument.site_schedule_id == site_id)
-    if after is not None:
-        statement = statement.where(HarvestDocument.document_id > after)
-    statement = statement.order_by(HarvestDocument.document_id, HarvestDocument.revision).limit(number)
-    return [LedgerEntry(*row) for row in session.execute(statement)]
+    values = {"site": site_id, "number": number, **({} if after is None else {"after": after})}
+    rows = session.connection().execute(_FIRST[after is not None], values).all()
+    return [LedgerEntry(*row) for row in rows]
 
 
-def number_of_entries(session: Session, site_id: int) -> int:
-    """How many documents the ledger has of the site."""
-    statement = select(func.count()).where(HarvestDocument.site_schedule_id == site_id)
-    return session.scalar(statement) or 0
+def numbers_of_entries(session: Session, site_ids: Collection[int]) -> dict[int, int]:
+    """How many documents the ledger has of each of these sites; those of which it has none are left out."""
+    return {row[0]: row[1] for row in session.execute(_NUMBERS, {"sites": list(site_ids)})}
+
+
+_NUMBERS = (
+    select(HarvestDocument.site_schedule_id, func.count())
+    .where(HarvestDocument.site_schedule_id.in_(bindparam("sites", expanding=True)))
+    .group_by(HarvestDocument.site_schedule_id)
+)
 
 
 def to_retry(session: Session, site_id: int, today: date) -> Iterator[ListedDocument]:
@@ -153,12 +168,26 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
 def _failing(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values:
     since = (entry.failing_since if entry else None) or today
     deferred = outcome.kind is OutcomeKind.DEFERRED
-    again = (deferred or outcome.passing) and (today - since).days < RETRY_NIGHTS
+    if deferred:
+        again = _put_off_since(entry, today) if outcome.passing else today
+    else:
+        again = today if outcome.passing and (today - since).days < RETRY_NIGHTS else None
     return {
         "failing_since": since,
         "attempts": (entry.attempts if entry else 0) + (0 if deferred else 1),
-        "next_attempt": today if again else None,
+        "next_attempt": again,
     }
+
+
+def _put_off_since(entry: LedgerEntry | None, today: date) -> date | None:
+    """Since when a document is put off night after night, for its web server; None where that has been long enough.
+
+    What it failed of before that does not count: it may be mended by now.
+    """
+    if entry is None or entry.outcome != OutcomeKind.DEFERRED:
+        return today
+    since = entry.next_attempt
+    return since if since is not None and (today - since).days < RETRY_NIGHTS else None
 
 
 def _target_revision(outcome: Outcome) -> int | None:

@@ -67,32 +67,38 @@ def outcome_rows(outcome: Outcome) -> list[LogRow]:
     return rows
 
 
+_CODES = {
+    OutcomeKind.INSERTED: "InsertDocSuccess",
+    OutcomeKind.UPDATED: "UpdateDocSuccess",
+    OutcomeKind.UNCHANGED: "MetacatHasDoc",
+    OutcomeKind.STALE: "DocStale",
+    OutcomeKind.DUPLICATE: "DocDuplicate",
+    OutcomeKind.DEFERRED: "DocDeferred",
+    OutcomeKind.ACCESS_ERROR: "GetDocError",
+    OutcomeKind.INVALID: "ValidateDocError",
+    OutcomeKind.UPLOAD_ERROR: "UpdateDocError",
+}
+_SAID = {
+    OutcomeKind.INSERTED: "was inserted",
+    OutcomeKind.UPDATED: "was updated",
+    OutcomeKind.UNCHANGED: "was there already",
+    OutcomeKind.STALE: "is behind the repository",
+    OutcomeKind.DUPLICATE: "is listed more than once",
+    OutcomeKind.DEFERRED: "was put off to a later run",
+    OutcomeKind.ACCESS_ERROR: "could not be fetched",
+    OutcomeKind.INVALID: "is not acceptable",
+    OutcomeKind.UPLOAD_ERROR: "could not be stored",
+}
+
+
 def _code(outcome: Outcome) -> str:
-    return {
-        OutcomeKind.INSERTED: "InsertDocSuccess",
-        OutcomeKind.UPDATED: "UpdateDocSuccess",
-        OutcomeKind.UNCHANGED: "MetacatHasDoc",
-        OutcomeKind.STALE: "DocStale",
-        OutcomeKind.DUPLICATE: "DocDuplicate",
-        OutcomeKind.DEFERRED: "DocDeferred",
-        OutcomeKind.ACCESS_ERROR: "GetDocError",
-        OutcomeKind.INVALID: "ValidateDocError",
-        OutcomeKind.UPLOAD_ERROR: "InsertDocError" if outcome.target_revision is None else "UpdateDocError",
-    }[outcome.kind]
+    if outcome.kind is OutcomeKind.UPLOAD_ERROR and outcome.target_revision is None:
+        return "InsertDocError"
+    return _CODES[outcome.kind]
 
 
 def _message(outcome: Outcome) -> str:
-    said = {
-        OutcomeKind.INSERTED: "was inserted",
-        OutcomeKind.UPDATED: "was updated",
-        OutcomeKind.UNCHANGED: "was there already",
-        OutcomeKind.STALE: "is behind the repository",
-        OutcomeKind.DUPLICATE: "is listed more than once",
-        OutcomeKind.DEFERRED: "was put off to the next run",
-        OutcomeKind.ACCESS_ERROR: "could not be fetched",
-        OutcomeKind.INVALID: "is not acceptable",
-        OutcomeKind.UPLOAD_ERROR: "could not be stored",
-    }[outcome.kind]
+    said = _SAID[outcome.kind]
     sentence = f"{outcome.document.docid} {said}."
     gravest = sorted(outcome.findings, key=lambda finding: not finding.is_error)
     if outcome.kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED) or not gravest:

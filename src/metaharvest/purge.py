@@ -20,6 +20,9 @@ from metaharvest.records import SiteRunStatus
 CHUNK = 10_000
 """Log rows deleted in one transaction."""
 
+REPORTS = 500
+"""Reports deleted in one transaction; each has a whole message."""
+
 
 def log_rows(session: Session, limit: date) -> int:
     """Delete up to CHUNK log rows from before `limit`, with their detail rows; how many.
@@ -44,14 +47,16 @@ def log_rows(session: Session, limit: date) -> int:
 
 
 def reports(session: Session, limit: date) -> int:
-    """Delete the reports of runs from before `limit`, unless they still wait for a recipient; how many."""
+    """Delete up to REPORTS reports of runs from before `limit`, unless they still wait for a recipient; how many."""
     waiting = select(ReportDelivery.report_id).where(ReportDelivery.status == "queued")
     old = session.scalars(
         select(ReportOutbox.report_id)
         .join(HarvestRun, HarvestRun.run_id == ReportOutbox.run_id)
         .where(HarvestRun.harvest_date < limit, ReportOutbox.report_id.not_in(waiting))
+        .order_by(ReportOutbox.report_id)
+        .limit(REPORTS)
     ).all()
-    for report_id in old:
-        session.execute(delete(ReportDelivery).where(ReportDelivery.report_id == report_id))
-        session.execute(delete(ReportOutbox).where(ReportOutbox.report_id == report_id))
+    if old:
+        session.execute(delete(ReportDelivery).where(ReportDelivery.report_id.in_(old)))
+        session.execute(delete(ReportOutbox).where(ReportOutbox.report_id.in_(old)))
     return len(old)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
 
 MAX_FINDINGS = 100
 """How many findings one document or one list may have; the rest is told as a number."""
@@ -164,10 +165,14 @@ def limited(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SiteOptions:
-    """What one site may have of its own; None: as the settings say."""
+    """What one site may have of its own; None: as the settings say.
+
+    `ca_file` has certificates to trust for this site alone, beside the others; a relative path as in the settings.
+    """
 
     package_id_mismatch: Level | None = None
     allow_networks: tuple[Network, ...] = ()
+    ca_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +186,11 @@ class ListVersion:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One registered source of documents: a checked row of harvest_site_schedule."""
+    """One registered source of documents: a checked row of harvest_site_schedule.
+
+    `ldap_name` and `ldap_password`, a reference to a secret, are the site's login at a target that asks for one.
+    `file_folder` is the folder below which the settings allow it file: URLs, as `Settings.furnished` adds it.
+    """
 
     site_id: int
     name: str
@@ -197,6 +206,9 @@ class Site:
     enabled: bool = True
     options: SiteOptions = field(default_factory=SiteOptions)
     list_version: ListVersion | None = None
+    ldap_name: str | None = None
+    ldap_password: str | None = None
+    file_folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +279,8 @@ class Outcome:
     """How one listed document ended.
 
     `seconds` is the time its server took, `size` its length in bytes; both None where nothing was fetched. `passing`
-    marks a failure that may be gone the next time (a time-out, a 503): it is tried again in the next run.
+    marks a failure that may be gone the next time (a time-out, a 503), or what was put off for such failures of its
+    server: it is tried again in the next run, for some nights. What was put off for other reasons always is.
     `unconfirmed`: an upload was begun, and it is not known whether it arrived; the target is asked before anything is
     sent again.
     """

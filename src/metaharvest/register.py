@@ -7,22 +7,28 @@ broken row is a `BrokenSite`, which fails alone, and never the reason why others
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import Date, TextClause, bindparam, delete, select, text, update
 from sqlalchemy.orm import Session
 
 from metaharvest import due
-from metaharvest.database.models import HarvestSiteSchedule
+from metaharvest.database.models import Base, HarvestSiteSchedule
 from metaharvest.errors import ScheduleError
-from metaharvest.records import Finding, Level, ListVersion, Network, Notify, Site, SiteOptions, Unit
+from metaharvest.local_files import is_file_url
+from metaharvest.records import Finding, Level, ListVersion, Notify, Site, SiteOptions, Unit
+from metaharvest.resources import at_home
+from metaharvest.secrecy import check_reference
 from metaharvest.settings import check_email, check_network
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import one_line
 
 MAX_FREQUENCY = 99
 _COLUMNS = (
@@ -42,7 +48,11 @@ _COLUMNS = (
     "list_etag",
     "list_last_modified",
     "list_sha256",
+    "ldapdn",
+    "ldappwd",
 )
+_SCHEDULE = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
+_OURS = update(_SCHEDULE).where(_SCHEDULE.c.site_schedule_id == bindparam("site_id"))
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -66,9 +76,21 @@ def read_sites(session: Session) -> list[Site | BrokenSite]:
     return sorted(map(_checked, raw_rows(session)), key=lambda site: (site.name.lower(), site.site_id))
 
 
+def read_sites_due_before(session: Session, day: date) -> list[Site | BrokenSite]:
+    """The rows with a next date before `day`, and those with none; of a large network only these few are checked."""
+    rows = raw_rows(session, "WHERE datenextharvest < :day OR datenextharvest IS NULL", {"day": day})
+    return [_checked(row) for row in rows]
+
+
 def read_site(session: Session, site_id: int) -> Site | BrokenSite | None:
     """The row of this number as it stands now; None where there is none any more."""
-    return next(map(_checked, raw_rows(session, "WHERE site_schedule_id = :id", {"id": site_id})), None)
+    return read_sites_of(session, [site_id]).get(site_id)
+
+
+def read_sites_of(session: Session, site_ids: Collection[int]) -> dict[int, Site | BrokenSite]:
+    """The rows of these numbers as they stand now; those that are gone are left out."""
+    rows = raw_rows(session, "WHERE site_schedule_id IN :ids", {"ids": list(site_ids)})
+    return {site.site_id: site for site in map(_checked, rows)}
 
 
 def find_site(session: Session, name: str) -> Site | BrokenSite:
@@ -106,37 +128,53 @@ def edit_site(session: Session, name: str, changes: Mapping[str, object]) -> Sit
     return _require(find_site(session, site.name))
 
 
-def set_dates(session: Session, harvested: Site, today: date, version: ListVersion | None) -> date | None:
-    """Note that the site was harvested today, and from which version of its list; its next date.
+@dataclass(frozen=True, slots=True)
+class Harvested:
+    """A site as it was when its harvest began, and the version of its list that was harvested."""
 
-    Somebody may have changed the site meanwhile: its frequency as it stands now counts, and a next date that is another
-    than the one this harvest was due on stays.
+    site: Site
+    version: ListVersion | None
+
+
+def set_dates(
+    session: Session, harvests: Iterable[Harvested], registered: Mapping[int, Site | BrokenSite], today: date
+) -> dict[int, date | None]:
+    """Note that these sites were harvested today, and from which version of their lists; their next dates.
+
+    `registered` are the sites as they stand now. Somebody may have changed one meanwhile: its frequency as it stands
+    now counts, and a next date that is another than the one this harvest was due on stays.
     """
-    site = read_site(session, harvested.site_id)
-    if not isinstance(site, Site):
-        return None
-    columns: dict[str, object] = {
-        "datelastharvest": today,
-        "list_etag": version.etag if version else None,
-        "list_last_modified": version.last_modified if version else None,
-        "list_sha256": version.sha256 if version else None,
-    }
-    next_date = site.next_harvest
-    if site.next_harvest == harvested.next_harvest:
-        next_date = due.next_harvest(site, today)
-        columns["datenextharvest"] = next_date
-        columns["day_of_month"] = (due.set_day(site) or today.day) if site.unit is Unit.MONTHS else None
-    ours = HarvestSiteSchedule.site_schedule_id == site.site_id
-    session.execute(update(HarvestSiteSchedule).where(ours).values(**columns))
-    return next_date
+    next_dates: dict[int, date | None] = {}
+    harvested, dated = [], []
+    for harvest in harvests:
+        site, version = registered.get(harvest.site.site_id), harvest.version
+        if not isinstance(site, Site):
+            continue
+        row: dict[str, object] = {
+            "site_id": site.site_id,
+            "datelastharvest": today,
+            "list_etag": version.etag if version else None,
+            "list_last_modified": version.last_modified if version else None,
+            "list_sha256": version.sha256 if version else None,
+        }
+        next_dates[site.site_id] = site.next_harvest
+        if site.next_harvest != harvest.site.next_harvest:
+            harvested.append(row)
+            continue
+        next_date = next_dates[site.site_id] = due.next_harvest(site, today)
+        day_of_month = (due.set_day(site) or today.day) if site.unit is Unit.MONTHS else None
+        dated.append({**row, "datenextharvest": next_date, "day_of_month": day_of_month})
+    for rows in (harvested, dated):
+        if rows:
+            columns = [name for name in rows[0] if name != "site_id"]
+            session.connection().execute(_OURS.values({name: bindparam(name) for name in columns}), rows)
+    return next_dates
 
 
-def forget_list(session: Session, site_id: int) -> None:
-    """Let the site's list be read again next time, whatever its server says."""
-    ours = HarvestSiteSchedule.site_schedule_id == site_id
-    session.execute(
-        update(HarvestSiteSchedule).where(ours).values(list_etag=None, list_last_modified=None, list_sha256=None)
-    )
+def forget_lists(session: Session, site_ids: Collection[int]) -> None:
+    """Let these sites' lists be read again next time, whatever their servers say."""
+    forgotten = {"list_etag": None, "list_last_modified": None, "list_sha256": None}
+    session.connection().execute(_OURS.values(forgotten), [{"site_id": site_id} for site_id in site_ids])
 
 
 def switch_site(session: Session, name: str, enabled: bool) -> None:
@@ -154,8 +192,13 @@ def remove_site(session: Session, name: str) -> None:
 
 
 def check_list_url(url: str) -> str:
-    """`url` trimmed; ValueError with a sentence where it is not an absolute http or https URL."""
+    """`url` trimmed; ValueError with a sentence where it is not an absolute http or https URL.
+
+    A file: URL passes: whether the site may have it is said by the settings, whenever it is harvested.
+    """
     trimmed = url.strip()
+    if is_file_url(trimmed) and one_line(trimmed, len(trimmed)) == trimmed:
+        return trimmed
     try:
         parts = urlsplit(trimmed)
         usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -163,8 +206,10 @@ def check_list_url(url: str) -> str:
         usable = False
         parts = urlsplit("")
     if not usable or parts.scheme.lower() not in ("http", "https") or any(c.isspace() or ord(c) < 32 for c in trimmed):
+        from metaharvest.web_address import shown
+
         raise ValueError(
-            f"the list URL '{shown_url(trimmed)}' is not a web address; write it like https://example.org/list.xml"
+            f"the list URL '{shown(trimmed)}' is not a web address; write it like https://example.org/list.xml"
         )
     return trimmed
 
@@ -178,14 +223,16 @@ def split_contacts(addresses: object) -> tuple[str, ...]:
     return contacts
 
 
-def options_text(package_id_mismatch: Level | None, allow_networks: Sequence[Network]) -> str | None:
+def options_text(options: SiteOptions) -> str | None:
     """Per-site options as they are stored: JSON, or None where there are none."""
-    options: dict[str, object] = {}
-    if package_id_mismatch is not None:
-        options["package_id_mismatch"] = package_id_mismatch.value
-    if allow_networks:
-        options["allow_networks"] = [str(network) for network in allow_networks]
-    return json.dumps(options) if options else None
+    stored: dict[str, object] = {}
+    if options.package_id_mismatch is not None:
+        stored["package_id_mismatch"] = options.package_id_mismatch.value
+    if options.allow_networks:
+        stored["allow_networks"] = [str(network) for network in options.allow_networks]
+    if options.ca_file is not None:
+        stored["ca_file"] = str(options.ca_file)
+    return json.dumps(stored) if stored else None
 
 
 _DEFAULTS: dict[str, object] = {
@@ -201,6 +248,8 @@ _DEFAULTS: dict[str, object] = {
     "list_etag": None,
     "list_last_modified": None,
     "list_sha256": None,
+    "ldapdn": None,
+    "ldappwd": None,
 }
 
 
@@ -217,10 +266,17 @@ def _require_free(session: Session, site: Site) -> None:
 
 def raw_rows(session: Session, where: str = "", values: Mapping[str, object] | None = None) -> list[dict[str, object]]:
     """Rows of the schedule as they are, unchecked. SQLite lets text be in any encoding: there it is read as bytes."""
-    is_sqlite = session.get_bind().dialect.name == "sqlite"
+    rows = session.execute(_raw_select(session.get_bind().dialect.name == "sqlite", where), values or {})
+    return [{name: _text(value) for name, value in zip(_COLUMNS, row, strict=True)} for row in rows]
+
+
+@lru_cache(maxsize=16)
+def _raw_select(is_sqlite: bool, where: str) -> TextClause:
     columns = ", ".join(f"CAST({name} AS BLOB) AS {name}" if is_sqlite else name for name in _COLUMNS)
-    rows = session.execute(text(f"SELECT {columns} FROM harvest_site_schedule {where}"), values or {}).mappings()
-    return [{name: _text(value) for name, value in row.items()} for row in rows]
+    statement = text(f"SELECT {columns} FROM harvest_site_schedule {where}")
+    if ":ids" in where:
+        return statement.bindparams(bindparam("ids", expanding=True))
+    return statement.bindparams(bindparam("day", type_=Date())) if ":day" in where else statement
 
 
 def _text(value: object) -> object:
@@ -246,7 +302,9 @@ def _stored(site: Site) -> dict[str, Any]:
         "source_kind": site.source_kind,
         "notify": site.notify.value,
         "enabled": site.enabled,
-        "options": options_text(site.options.package_id_mismatch, site.options.allow_networks),
+        "options": options_text(site.options),
+        "ldapdn": site.ldap_name,
+        "ldappwd": site.ldap_password,
     }
 
 
@@ -299,6 +357,24 @@ class _Row:
             self.wrong(column, f"{column} is {_quoted(value)}; it must be a date like 2026-11-20")
             return None
 
+    def text(self, column: str, limit: int) -> str | None:
+        value = str(self.values[column] or "").strip()
+        if one_line(value, limit) != value:
+            self.wrong(column, f"{column} is {_quoted(value)}; it must be at most {limit} printable characters")
+        return value or None
+
+    def reference(self, column: str, limit: int) -> str | None:
+        """A reference to a secret. What is none may be the secret itself: it is not shown."""
+        value = str(self.values[column] or "").strip()
+        try:
+            check_reference(value)
+            if one_line(value, limit) != value:
+                raise ValueError(f"it must have at most {limit} printable characters")
+        except ValueError as error:
+            mended = f"`metaharvest sites edit NAME --{column} REFERENCE` (or `none`) mends it"
+            self.wrong(column, f"{column} (not shown) cannot be used, since {error}; {mended}")
+        return value or None
+
     def flag(self, column: str) -> bool:
         value = str(self.values[column]).strip().lower()
         if value in ("1", "true", "t", "yes"):
@@ -342,6 +418,8 @@ def _checked(values: dict[str, object]) -> Site | BrokenSite:
         enabled=row.flag("enabled"),
         options=_options(row),
         list_version=_list_version(values),
+        ldap_name=row.text("ldapdn", 255),
+        ldap_password=row.reference("ldappwd", 255),
     )
     if not row.problems:
         return site
@@ -375,17 +453,33 @@ def _options(row: _Row) -> SiteOptions:
         return SiteOptions()
     try:
         options = json.loads(str(raw))
-        unknown = set(options) - {"package_id_mismatch", "allow_networks"}
+        unknown = set(options) - {"package_id_mismatch", "allow_networks", "ca_file"}
         if unknown:
             raise ValueError(f"there is no option {', '.join(sorted(map(str, unknown)))}")
         mismatch = options.get("package_id_mismatch")
+        ca_file = Path(options["ca_file"]) if options.get("ca_file") else None
+        if ca_file is not None:
+            _check_ca_file(ca_file)
         return SiteOptions(
             Level(mismatch) if mismatch is not None else None,
             tuple(check_network(network) for network in options.get("allow_networks", [])),
+            ca_file,
         )
+    except RecursionError:
+        row.wrong("options", f"the options {_quoted(raw)} cannot be used: they are nested too deeply")
     except (ValueError, TypeError, AttributeError) as error:
         row.wrong("options", f"the options {_quoted(raw)} cannot be used: {one_line(str(error))}")
-        return SiteOptions()
+    return SiteOptions()
+
+
+def _check_ca_file(path: Path) -> None:
+    """Raises ValueError where it cannot be a path; whether there is a file is said when it is read."""
+    try:
+        at_home(path)
+        if b"\0" in os.fsencode(path):
+            raise ValueError("a path has no NUL characters")
+    except ValueError as error:
+        raise ValueError(f"ca_file is not a path: {error}") from None
 
 
 def _broken(name: str, sentence: str) -> Finding:

@@ -20,6 +20,7 @@ from metaharvest.database.engine import create_tables, open_url, readers
 from metaharvest.database.models import HarvestDocument
 from metaharvest.records import Action, Holding
 from metaharvest.register import raw_rows
+from metaharvest.secrecy import NOT_SHOWN, is_reference
 from metaharvest.settings import Settings
 from metaharvest.targets import Target, Upload
 
@@ -48,6 +49,10 @@ class RehearsalTarget:
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether the real target holds these bytes."""
         return self._real is not None and self._real.holds(document_id, revision, sha256)
+
+    def kept(self, site_id: int) -> int:
+        """0: the real target does not have this rehearsal's ledger beside it."""
+        return 0
 
     def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
         """Say for each whether it would have been an insert or an update."""
@@ -81,7 +86,9 @@ def stage(settings: Settings, real_target: Target | None, real: Engine | None = 
                 _copy(real, engine)
             mail = settings.mail.model_copy(update={"backend": "maildir", "folder": Path(folder) / "mail"})
             reports = settings.reports.model_copy(update={"admin": "mail"})
-            quiet = settings.model_copy(update={"mail": mail, "reports": reports})
+            # People wait for a rehearsal: they are shown the first failure.
+            http = settings.http.model_copy(update={"retries": 0})
+            quiet = settings.model_copy(update={"mail": mail, "reports": reports, "http": http})
             yield Stage(quiet, engine, RehearsalTarget(real_target))
         finally:
             engine.dispose()
@@ -97,6 +104,8 @@ def _copy(real: Engine, scratch: Engine) -> None:
             columns = ", ".join(row)
             insertion = text(f"INSERT INTO harvest_site_schedule ({columns}) VALUES (:{', :'.join(row)})")
             plain = {name: value.isoformat() if isinstance(value, date) else value for name, value in row.items()}
+            if not is_reference(plain["ldappwd"]):
+                plain["ldappwd"] = NOT_SHOWN
             connection.execute(insertion, plain)
         rows = session.execute(failed.execution_options(yield_per=_COPIED_AT_ONCE)).mappings()
         for chunk in rows.partitions(_COPIED_AT_ONCE):

@@ -1,4 +1,7 @@
-"""Finds `sql/`, `templates/` and `sample_sites/`: inside the installed package, or beside `src/` in a checkout."""
+"""Finds folders: the package's own (`sql/`, `templates/`, `sample_sites/`), and what `~` stands for in a path.
+
+The package's own are inside the installed package, or beside `src/` in a checkout.
+"""
 
 from __future__ import annotations
 
@@ -12,3 +15,11 @@ def data_folder(name: str) -> Path:
         if candidate.is_dir():
             return candidate
     raise FileNotFoundError(f"metaharvest is not installed whole: its folder {name} is missing; install it again")
+
+
+def at_home(path: Path) -> Path:
+    """`path` with the folder that a leading `~` or `~user` stands for; ValueError, a sentence, where there is none."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ValueError("it begins with ~, but there is no such home folder; write the path out in full") from None

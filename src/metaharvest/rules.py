@@ -23,6 +23,29 @@ RULES: dict[str, Rule] = {
         "A document or list has more than 100 findings; only their number is told.",
         "Mend the ones that are shown and rehearse again with `metaharvest check`.",
     ),
+    # -- file.*: files of the harvester's own machine (local_files.py)
+    "file.not-allowed": Rule(
+        "A file that may not be read",
+        "A file: URL names a file on the harvester's own machine, and the settings allow the site no folder there, or "
+        "the file, or a link in its path, is outside of that folder.",
+        "Put the document on a web server and give its https:// URL. The harvester's administrator can allow a folder: "
+        'file_folder in [sites."NAME"] of the settings.',
+    ),
+    "file.missing": Rule(
+        "No such file",
+        "There is no file where the file: URL says.",
+        "Put the document where the URL says, or correct the URL.",
+    ),
+    "file.not-a-file": Rule(
+        "Not a file",
+        "The file: URL names a folder, a device, a pipe or a socket.",
+        "Name the file itself.",
+    ),
+    "file.unreadable": Rule(
+        "The file cannot be read",
+        "The harvester's user may not read the file, or a folder that it is in; or the disk fails or is not there.",
+        "Let the harvester's user read it. What may pass is tried again by itself.",
+    ),
     # -- http.*: fetching (fetch.py, html_page.py)
     "http.bad-url": Rule(
         "The URL cannot be read",
@@ -31,7 +54,8 @@ RULES: dict[str, Rule] = {
     ),
     "http.scheme": Rule(
         "Not an http or https URL",
-        "Only what web servers serve is harvested: no file:, ftp: or other URLs, and no redirects to them.",
+        "What web servers serve is harvested: no ftp: or other URLs, and no redirects to them; file: URLs only where "
+        "the administrator has allowed the site a folder, and never by a redirect.",
         "Put the document on a web server and give its http:// or https:// URL.",
     ),
     "http.address-not-public": Rule(
@@ -82,7 +106,7 @@ RULES: dict[str, Rule] = {
         "The certificate has expired, is self-signed, belongs to another host, comes from an unknown "
         "authority, or no common TLS version was found.",
         "Have the certificate renewed, with its intermediate certificates. For an authority of your own, "
-        "the harvester's administrator can set http.ca_file.",
+        "the harvester's administrator can set http.ca_file, or --ca-file for one site.",
     ),
     "http.status": Rule(
         "The server answered with an error",
@@ -114,7 +138,7 @@ RULES: dict[str, Rule] = {
     ),
     "http.empty": Rule(
         "Empty",
-        "The server answered with success, but sent nothing.",
+        "The server answered with success, but sent nothing; or the file has nothing in it.",
         "Put the document back in its place on the web server.",
     ),
     "http.encoding": Rule(
@@ -385,6 +409,11 @@ RULES: dict[str, Rule] = {
         "More than 256 levels; usually an element is never closed.",
         "Look for the element that is not closed.",
     ),
+    "xml.too-many-elements": Rule(
+        "Too many elements",
+        "The document has more than a million elements and attributes, so many that checking it would take gigabytes.",
+        "Divide it into several documents, or put the data into a file of its own and name its URL.",
+    ),
     "schema.missing-element": Rule(
         "A required element is missing",
         "An element that the EML schema requires is not there, or the ones before it end too early.",
@@ -551,15 +580,48 @@ RULES: dict[str, Rule] = {
         "A run was interrupted while it sent the document; the repository now has this revision with other content.",
         "The administrator should compare the two. To replace what the repository has, raise the revision.",
     ),
+    "site.ca-file": Rule(
+        "The site's own certificate authorities cannot be used",
+        "The file that `metaharvest sites edit --ca-file` named is not there, cannot be read, or has no certificates "
+        "in PEM form.",
+        "The administrator puts the file right, or names another. The site's documents are tried again by themselves.",
+    ),
     "site.row": Rule(
         "The registration of a site cannot be used",
         "A row of the schedule has a value that metaharvest does not understand, mostly written there by hand.",
         "The administrator puts it right with `metaharvest sites edit`, or switches the site off until then.",
     ),
+    "http.retry-after": Rule(
+        "The server asked to be left alone",
+        "A server answered with Retry-After, and a longer time than the harvester waits within a run; it was left "
+        "alone, and the rest was put off.",
+        "Nothing is to be done: the documents are tried again in the next run. If it happens every night, ask whoever "
+        "runs the web server to allow the harvester more requests.",
+    ),
+    "harvest.run-deadline": Rule(
+        "The run's deadline passed",
+        "The run took longer than the settings allow ([harvester] run_deadline). What was under way was finished, the "
+        "rest was put off, and sites that had not been begun were left to the next run.",
+        "Nothing is to be done for once. If it happens every night, the administrator should look which sites take "
+        "long, or raise the deadline.",
+    ),
+    "harvest.site-deadline": Rule(
+        "The deadline for one site passed",
+        "The harvest of this site took longer than the settings allow ([harvester] site_deadline). What was under way "
+        "was finished, the rest was put off.",
+        "Nothing is to be done for once. If it happens every night, see why the web server is slow, or ask the "
+        "administrator for a later deadline.",
+    ),
     "harvest.stopped": Rule(
         "The run was stopped",
         "Somebody, or the system, stopped the run before it came to its end. What was under way was finished.",
         "Nothing is to be done: the next run goes on with what was put off.",
+    ),
+    "harvest.no-room": Rule(
+        "No room for temporary files",
+        "The disk where the harvester puts lists while it reads them is full, or may not be written to.",
+        "The administrator should make room there, or have TMPDIR name another folder. The site is harvested again in "
+        "the next run.",
     ),
     "harvest.surprise": Rule(
         "The harvester itself failed",
@@ -589,6 +651,7 @@ def render() -> str:
 
 GROUPS = {
     "eml": "EML: what makes a document valid beyond the schema",
+    "file": "Files of the harvester's own machine",
     "findings": "Findings",
     "harvest": "The harvest",
     "http": "Fetching",

@@ -7,6 +7,11 @@ import unicodedata
 
 _KEPT = "\n\t\u00ad\u200c\u200d"
 _USERINFO = re.compile(r"(?<=://)[^/?#]*@")
+_USERINFO_IN_TEXT = re.compile(r"(?<=://)(?!\[)(?:[^/?#\s<>\"']*@|[^/?#@:\s<>\"']*+:(?!\d*[/?#])[^\s<>\"']*+)")
+"""The second part, up to its last @, is for a password in which a `/`, `?` or `#` is not encoded, as it has to be.
+
+It takes all that can belong to it, with or without an @, so that the time is linear: servers can send many a `://`.
+"""
 
 
 def clean(text: str) -> str:
@@ -24,10 +29,17 @@ def clean(text: str) -> str:
 
 def one_line(text: str, limit: int = 300) -> str:
     """`text` cleaned, white space folded, cut to `limit` characters with an ellipsis."""
+    if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text and text == text.strip(" "):
+        return text
     folded = " ".join(clean(text).split())
     return folded if len(folded) <= limit else folded[: limit - 1] + "…"
 
 
 def shown_url(url: str) -> str:
     """`url` as it may be shown: without user name and password, on one line."""
-    return one_line(_USERINFO.sub("", url), 2000)
+    return one_line(without_credentials(_USERINFO.sub("", url)) if "@" in url else url, 2000)
+
+
+def without_credentials(text: str) -> str:
+    """`text` without the user names and passwords of URLs in it."""
+    return _USERINFO_IN_TEXT.sub(lambda found: found[0].rpartition("@")[2], text)

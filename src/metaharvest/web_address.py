@@ -22,6 +22,13 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _KEPT_IN_URLS = "!#$%&'()*+,/:;=?@[]~"
 _HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?")
+_PLAIN = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9]+(?:[.-][a-z0-9]+)*)(?::(?P<port>[1-9][0-9]{0,4}))?"
+    r"/[A-Za-z0-9._~!$&'()*+,/:;=@-]*"
+)
+"""Almost every URL: nothing in it has to be encoded, decoded or left out."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _RELAY_ANYCAST = ipaddress.ip_network("192.88.99.0/24")
@@ -75,7 +82,11 @@ def parse_url(text: str) -> WebAddress:
     Raises BadUrl, or UnsupportedScheme.
     """
     stripped = text.strip()
-    if any(ord(c) < 32 or ord(c) == 127 for c in stripped):
+    if plain := _PLAIN.fullmatch(stripped):
+        scheme, host, number = plain["scheme"], plain["host"], int(plain["port"] or 0)
+        if len(host) <= 253 and number <= 65_535 and number != DEFAULT_PORTS[scheme]:
+            return WebAddress(stripped, scheme, host, number or DEFAULT_PORTS[scheme])
+    if _CONTROL.search(stripped):
         raise BadUrl("it contains a line break or another control character")
     try:
         parts = urlsplit(stripped)
@@ -104,7 +115,6 @@ def shown(text: str) -> str:
         return shown_url((scheme[0] if scheme else "") + tail) if at else shown_url(text)
 
 
-@lru_cache(maxsize=4096)
 @lru_cache(maxsize=4096)
 def is_allowed(address: str, allowed: tuple[Network, ...]) -> bool:
     """True where the numeric `address` is public, or in one of the `allowed` networks."""

@@ -1,7 +1,12 @@
 """Failures that pass are tried again the next night, those that last wait; a bad server costs its own site alone."""
 
 import time
+from datetime import date
 
+import pytest
+
+from metaharvest import due
+from metaharvest.records import Site
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer, dripped, endless, reset_after
 
@@ -136,7 +141,7 @@ def test_a_surprise_fails_its_site_alone_and_shows_in_the_administrators_report(
     harvester.add_site("b-good", publish(server, "b.1.1", path="/b.xml"))
 
     class Surprising:
-        def list_documents(self, known):
+        def list_documents(self, known, seconds):
             raise ZeroDivisionError("a mistake of ours")
 
     def source(site, fetcher):
@@ -159,3 +164,26 @@ def test_a_surprise_fails_its_site_alone_and_shows_in_the_administrators_report(
     assert "ZeroDivisionError" in excerpt
     admin = next(mail for mail in harvester.mails() if "2 sites" in mail["Subject"])
     assert "a mistake of ours" in " ".join(admin.get_body(("plain",)).get_content().split())
+
+
+def test_a_site_that_cannot_be_closed_does_not_keep_those_from_it_that_end_with_it(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reckoned = due.next_harvest
+
+    def next_harvest(site: Site, today: date) -> date:
+        if site.frequency == 99:
+            raise ZeroDivisionError("a mistake of ours")
+        return reckoned(site, today)
+
+    monkeypatch.setattr("metaharvest.due.next_harvest", next_harvest)
+    for number in range(1, 9):
+        url = publish(server, f"a.{number}.1", path=f"/list-{number}.xml")
+        harvester.add_site(f"site-{number}", url, updatefrequency=99 if number == 4 else 1)
+    harvester.run("2026-11-20", "--force")
+    assert dict(harvester.rows("SELECT site_name, status FROM harvest_site_run")) == {
+        f"site-{number}": "failed" if number == 4 else "succeeded" for number in range(1, 9)
+    }
+    dates = dict(harvester.rows("SELECT name, datenextharvest FROM harvest_site_schedule"))
+    assert {name for name, day in dates.items() if day == "2026-11-21"} == {*dates} - {"site-4"}
+    assert len([subject for subject in harvester.subjects() if "] site-" in subject]) == 8

@@ -53,7 +53,10 @@ def test_a_killed_run_is_resumed_and_ends_as_if_nothing_had_happened(harvester: 
     assert dict(outcomes) == {docid.rpartition(".")[0]: 1 for docid in docids}
     site = run["sites"][0]
     assert (site["listed"], site["inserted"], site["status"]) == (150, 150, "succeeded")
-    assert harvester.rows("SELECT run_id, status FROM harvest_run") == [(1, "interrupted"), (2, "succeeded")]
+    assert harvester.rows("SELECT run_id, status FROM harvest_run ORDER BY run_id") == [
+        (1, "interrupted"),
+        (2, "succeeded"),
+    ]
     assert {"HarvesterStartup", "RunInterrupted"} <= set(harvester.operations(2))
     assert [s for s in harvester.subjects() if "] site: " in s] == [
         "[Test network] site: all well, 150 new (2026-11-20)"
@@ -86,6 +89,128 @@ def test_a_resumed_site_run_counts_duplicates_once(harvester: Harvester, server:
     site = harvester.run("2026-11-20")["sites"][0]
     assert (site["listed"], site["duplicate"], site["unchanged"]) == (111, 1, 1)
     assert site["status"] == "succeeded"
+
+
+def test_a_resumed_site_run_tells_of_an_unchanged_revision_what_it_would_have_told_undisturbed(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    harvester.run("2026-11-20")
+    publish(server, "a.1.1", "a.1.2", "a.2.1")
+    server.route("/a.2.1.xml", lambda asking: asking.pause(20))
+    process = harvester.start("run", "--date", "2026-11-21")
+    wait_until(lambda: "a.1.2" in harvester.held())
+    process.kill()
+    process.communicate()
+    server.serve("/a.2.1.xml", eml("a.2.1"))
+    site = harvester.run("2026-11-21")["sites"][0]
+    assert (site["updated"], site["inserted"], site["unchanged"]) == (1, 1, 1)
+    [mail] = [
+        mail for mail in harvester.mails() if "1 new, 1 updated" in mail["Subject"] and "] site:" in mail["Subject"]
+    ]
+    text = mail.get_body(("plain",)).get_content()
+    assert "a.1.2  (was revision 1)" in text
+    assert "the repository has" not in text
+
+
+def killed_after_deferring(harvester: Harvester, server: HttpServer, away: HttpServer) -> list[str]:
+    """A run killed when it had put off documents of the server `away`; their docids."""
+    docids = [f"b.{number}.1" for number in range(1, 31)]
+    for docid in docids:
+        away.serve(f"/{docid}.xml", b"busy", status=503)
+    server.route("/a.1.1.xml", lambda asking: asking.pause(20))
+    entries = [("a.1.1", server.url("/a.1.1.xml")), *((docid, away.url(f"/{docid}.xml")) for docid in docids)]
+    server.serve("/list.xml", harvest_list(entries))
+    harvester.add_site("site", server.url("/list.xml"))
+    process = harvester.start("run", "--date", "2026-11-20")
+    wait_until(lambda: harvester.rows("SELECT document_id FROM harvest_log WHERE outcome = 'deferred'"))
+    process.kill()
+    process.communicate()
+    server.serve("/a.1.1.xml", eml("a.1.1"))
+    return docids
+
+
+def test_what_a_killed_run_had_put_off_is_done_by_the_run_that_takes_it_up(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with HttpServer() as away:
+        for docid in killed_after_deferring(harvester, server, away):
+            away.serve(f"/{docid}.xml", eml(docid))
+        site = harvester.run("2026-11-20")["sites"][0]
+    assert (site["listed"], site["deferred"]) == (31, 0)
+    assert site["inserted"] + site["access_error"] == 31
+    assert site["inserted"] >= 20
+    [mail] = [mail for mail in harvester.mails() if mail["To"] == "site@example.org"]
+    assert "put off" not in mail.get_body(("plain",)).get_content()
+
+
+def test_where_a_server_is_still_away_the_resumed_site_run_says_why_documents_were_put_off(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with HttpServer() as away:
+        killed_after_deferring(harvester, server, away)
+        run = harvester.run("2026-11-20")
+    site = run["sites"][0]
+    assert site["inserted"] == 1
+    assert site["deferred"] + site["access_error"] == 30
+    told = harvester.rows("SELECT error_message FROM harvest_detail_log WHERE rule = 'http.server-stopped'")
+    assert [f" {site['deferred']} documents were put off" in message for (message,) in told] == [True]
+
+
+def killed_after_other_sites(harvester: Harvester, server: HttpServer) -> None:
+    """A run that had finished the sites `gone` (no list) and `busy` (a passing failure), killed in the site `slow`."""
+    harvester.add_site("gone", server.url("/nowhere.xml"))
+    busy = publish(server, "b.1.1", "b.2.1", path="/busy.xml")
+    server.serve("/b.2.1.xml", b"busy", status=503)
+    harvester.add_site("busy", busy)
+    slow = publish(server, "s.1.1", path="/slow.xml")
+    server.route("/s.1.1.xml", lambda asking: asking.pause(20))
+    harvester.add_site("slow", slow)
+    process = harvester.start("run", "--date", "2026-11-20")
+    finished = "SELECT site_name FROM harvest_site_run WHERE status IN ('list-failed', 'with-errors')"
+    wait_until(lambda: len(harvester.rows(finished)) == 2)
+    process.kill()
+    process.communicate()
+    server.serve("/s.1.1.xml", eml("s.1.1"))
+
+
+def test_the_run_after_a_killed_one_does_not_do_again_what_that_had_finished_today(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    killed_after_other_sites(harvester, server)
+    run = harvester.run("2026-11-20")
+    assert [(site["site_name"], site["status"]) for site in run["sites"]] == [("slow", "succeeded")]
+    assert len(server.asked("/nowhere.xml")) == 1
+    assert harvester.rows("SELECT attempts FROM harvest_document WHERE document_id = 'b.2'") == [(1,)]
+    recipients = sorted(mail["To"] for mail in harvester.mails())
+    assert recipients == ["busy@example.org", "gone@example.org", "slow@example.org", *["steward@example.org"] * 2]
+
+
+def test_what_a_killed_run_had_finished_is_done_again_the_next_day_by_name_and_by_the_second_run_after_it(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    killed_after_other_sites(harvester, server)
+    assert [site["site_name"] for site in harvester.run("2026-11-20", "--site", "gone")["sites"]] == ["gone"]
+    # That run came to its end: this one is a new one, for which `gone` is due and `busy` has a document to try again.
+    run = harvester.run("2026-11-20")
+    assert {(site["site_name"], site["kind"]) for site in run["sites"]} == {
+        ("gone", "scheduled"),
+        ("busy", "retry"),
+        ("slow", "scheduled"),
+    }
+
+
+def test_a_run_that_was_killed_is_taken_up_by_the_run_of_the_next_day(harvester: Harvester, server: HttpServer) -> None:
+    killed_after_other_sites(harvester, server)
+    run = harvester.run("2026-11-21")
+    assert {(site["site_name"], site["kind"], site["status"]) for site in run["sites"]} == {
+        ("gone", "scheduled", "list-failed"),
+        ("busy", "scheduled", "with-errors"),
+        ("slow", "scheduled", "succeeded"),
+    }
+    assert set(harvester.held()) == {"b.1.1", "s.1.1"}
+    dates = "SELECT datelastharvest, datenextharvest FROM harvest_site_schedule WHERE name = 'slow'"
+    assert harvester.rows(dates) == [("2026-11-21", "2026-11-22")]
 
 
 def test_a_second_run_exits_75_and_says_who_holds_the_lock(harvester: Harvester, server: HttpServer) -> None:

@@ -1,14 +1,20 @@
 """A list of any length: bounded memory, and nothing harvested where it is wrong at its very end."""
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from support.harvester import TYPE, Harvester
-from support.http_server import HttpServer
+from metaharvest import journal, room
+from support.harvester import TYPE, Harvester, eml, harvest_list
+from support.http_server import Asking, HttpServer
 
 NUMBER = 100_000
 MEASURED = """
@@ -78,3 +84,46 @@ def test_a_long_list_that_breaks_off_after_its_last_entry_but_one_harvests_nothi
     assert f"{NUMBER - 1:,} whole entries" in run["sites"][0]["failure_reason"]
     assert harvester.held() == {}
     assert harvester.rows("SELECT datelastharvest FROM harvest_site_schedule") == [(None,)]
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_documents_that_wait_to_be_written_are_bounded_by_their_bytes(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While another process has the database locked, no more is fetched than there is room for."""
+    monkeypatch.setenv("METAHARVEST_HTTP__CONNECTIONS_PER_HOST", "16")
+    monkeypatch.setattr(room, "ROOM_BYTES", 3_000)
+    monkeypatch.setattr(journal, "GROUP_BYTES", 1_000)
+    fetched_meanwhile = []
+    locked = threading.Event()
+
+    def list_of(site: int) -> Callable[[Asking], None]:
+        entries = [(f"a{site}.{n}.1", server.serve(f"/{site}-{n}.xml", eml(f"a{site}.{n}.1"))) for n in range(10)]
+
+        def route(asking: Asking) -> None:
+            locked.wait(20)
+            asking.answer(harvest_list(entries))
+
+        return route
+
+    for site in range(12):
+        harvester.add_site(f"site{site}", server.route(f"/{site}.xml", list_of(site)))
+
+    def lock_for_a_while() -> None:
+        while len(server.requests) < 12:
+            time.sleep(0.01)
+        with contextlib.closing(sqlite3.connect(harvester.folder / "metaharvest.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            locked.set()
+            time.sleep(1.5)
+            fetched_meanwhile.append(len(server.requests) - 12)
+            other.execute("ROLLBACK")
+
+    locker = threading.Thread(target=lock_for_a_while)
+    locker.start()
+    run = harvester.run("2026-11-20")
+    locker.join()
+    assert run["status"] == "succeeded"
+    assert len(harvester.held()) == 120
+    # Six of these documents fill the room, a group takes two, and eight are under way when it is full.
+    assert 0 < fetched_meanwhile[0] <= 20

@@ -154,3 +154,136 @@ def test_a_target_that_does_not_answer_puts_everything_off_and_the_totals_balanc
     ended = run(harvester, target, date(2026, 11, 21))
     assert harvester.outcomes(ended.run_id) == {"a.1.1": "duplicate", "a.2.1": "inserted"}
     assert sorted(target.uploads) == ["a.1.1", "a.2.1"]
+
+
+def test_a_target_that_stops_answering_is_asked_no_more_and_the_rest_is_put_off_with_one_finding(
+    harvester: Harvester, server: HttpServer, target: FolderTarget
+) -> None:
+    def away(upload: Upload) -> None:
+        (target.folder / upload.fetched.document.docid).unlink()
+        raise TargetError(Finding("target.away", "The repository does not answer.", "Wait."), passing=True)
+
+    docids = [f"a.{number}.1" for number in range(60)]
+    harvester.add_site("site", publish(server, *docids))
+    target.on_upload = away
+    ended = run(harvester, target, date(2026, 11, 20))
+    [(failed, deferred)] = harvester.rows("SELECT upload_error, deferred FROM harvest_site_run")
+    assert failed + deferred == 60
+    assert 5 <= failed < 12
+    assert len(target.uploads) == failed
+    findings = harvester.findings(ended.run_id)
+    assert [level for document, level, _ in findings if document is None] == ["warning"]
+    sql = "SELECT error_message FROM harvest_detail_log WHERE document_id IS NULL"
+    assert harvester.rows(sql) == [
+        (f"The repository does not answer. {deferred} documents were put off to a later run.",)
+    ]
+    target.on_upload = lambda upload: None
+    run(harvester, target, date(2026, 11, 21))
+    assert sorted(file.name for file in target.folder.iterdir()) == sorted(docids)
+
+
+def test_a_target_that_does_what_nobody_expects_costs_the_document_alone(
+    harvester: Harvester, server: HttpServer, target: FolderTarget
+) -> None:
+    """What became of the document is not known then: it is looked up by the next run."""
+
+    def surprise(upload: Upload) -> None:
+        if upload.fetched.document.document_id == "a.1":
+            raise RuntimeError("what nobody promised")
+
+    harvester.add_site("site", publish(server, "a.0.1", "a.1.1", "a.2.1"))
+    target.on_upload = surprise
+    ended = run(harvester, target, date(2026, 11, 20))
+    assert harvester.outcomes(ended.run_id) == {"a.0.1": "inserted", "a.1.1": "upload-error", "a.2.1": "inserted"}
+    assert ("a.1", "error", "harvest.surprise") in harvester.findings(ended.run_id)
+    assert harvester.rows("SELECT status, inserted, upload_error FROM harvest_site_run") == [("with-errors", 2, 1)]
+    sql = "SELECT outcome, pending_sha256 IS NOT NULL FROM harvest_document WHERE document_id = 'a.1'"
+    assert harvester.rows(sql) == [("upload-error", 1)]
+
+    ended = run(harvester, target, date(2026, 11, 21))
+    assert target.uploads.count("a.1.1") == 1
+    assert harvester.outcomes(ended.run_id) == {"a.1.1": "inserted"}
+    assert harvester.rows(sql) == [("inserted", 0)]
+
+
+def test_an_upload_whose_fate_is_unknown_is_told_and_forgotten_once_it_is_listed_no_longer(
+    harvester: Harvester, server: HttpServer, target: FolderTarget
+) -> None:
+    class PowerCut(BaseException):
+        """The process ends at this very moment."""
+
+    def cut(upload: Upload) -> None:
+        if upload.fetched.document.document_id == "a.2":
+            raise PowerCut
+
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1"))
+    target.on_upload = cut
+    with pytest.raises(PowerCut):
+        run(harvester, target, date(2026, 11, 20))
+    publish(server, "a.1.1")
+    ended = run(harvester, target, date(2026, 11, 21))
+    assert harvester.rows("SELECT document_id FROM harvest_document") == [("a.1",)]
+    sql = "SELECT message FROM harvest_log WHERE run_id = ? AND harvest_operation_code = 'UploadUnconfirmed'"
+    told = "It is not known whether a.2.1 arrived, and it is listed no longer."
+    assert harvester.rows(sql, ended.run_id) == [(told,)]
+    # The ledger is what the list says again: the same list need not be read anew.
+    assert "HarvestListUnchanged" not in harvester.operations(ended.run_id)
+    ended = run(harvester, target, date(2026, 11, 22))
+    assert "HarvestListUnchanged" in harvester.operations(ended.run_id)
+
+
+@pytest.mark.parametrize(
+    ("holding", "outcome", "rule"),
+    [
+        (Holding("a.1", 2), "stale", "list.stale"),
+        (Holding("a.1", 1, site_id=2), "upload-error", "target.other-site"),
+        (Holding("a.1", 1), "upload-error", "target.other-content"),
+    ],
+)
+def test_what_never_arrived_and_is_not_to_be_sent_any_more_is_told_for_what_it_is(
+    harvester: Harvester,
+    server: HttpServer,
+    target: FolderTarget,
+    monkeypatch: pytest.MonkeyPatch,
+    holding: Holding,
+    outcome: str,
+    rule: str,
+) -> None:
+    """Meanwhile the repository got something else from somebody else."""
+
+    class PowerCut(BaseException):
+        """The process ends at this very moment."""
+
+    def lose(upload: Upload) -> None:
+        (target.folder / upload.fetched.document.docid).unlink()
+        raise PowerCut
+
+    assert harvester.add_site("site", publish(server, "a.1.1")) == 1
+    assert harvester.add_site("other", server.url("/none.xml"), enabled="false") == 2
+    target.on_upload = lose
+    with pytest.raises(PowerCut):
+        run(harvester, target, date(2026, 11, 20))
+    monkeypatch.setattr(FolderTarget, "holdings", lambda self, document_ids: {"a.1": holding})
+    ended = run(harvester, target, date(2026, 11, 21))
+    assert harvester.outcomes(ended.run_id) == {"a.1.1": outcome}
+    assert [found for _, _, found in harvester.findings(ended.run_id)] == [rule]
+    assert harvester.rows("SELECT outcome, pending_sha256 FROM harvest_document") == [(outcome, None)]
+    assert target.uploads == ["a.1.1"]
+
+
+def test_a_target_that_fails_now_and_then_is_not_given_up(
+    harvester: Harvester, server: HttpServer, target: FolderTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only failures in a row say that it is away: every other one of these uploads arrives."""
+    monkeypatch.setenv("METAHARVEST_HTTP__CONNECTIONS_PER_HOST", "1")
+    docids = [f"a.{number}.1" for number in range(10, 30)]
+
+    def sometimes(upload: Upload) -> None:
+        if len(target.uploads) % 2:
+            raise TargetError(Finding("target.away", "The repository does not answer.", "Wait."), passing=True)
+
+    harvester.add_site("site", publish(server, *docids))
+    target.on_upload = sometimes
+    ended = run(harvester, target, date(2026, 11, 20))
+    outcomes = list(harvester.outcomes(ended.run_id).values())
+    assert (outcomes.count("upload-error"), outcomes.count("inserted")) == (10, 10)

@@ -12,6 +12,24 @@ def test_missing_revisions_go_in_in_ascending_order(harvester: Harvester, server
     assert order == [(1,), (2,), (3,)]
 
 
+def test_each_revision_of_a_document_is_told_to_replace_the_one_that_went_in_before_it(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    url = publish(server, "a.1.1", "a.1.2", "a.1.3", "a.1.4")
+    server.serve("/a.1.3.xml", b"gone", status=404)
+    harvester.add_site("site", url)
+    harvester.run("2026-11-20")
+    rows = harvester.rows("SELECT revision, outcome, target_revision FROM harvest_log WHERE outcome IS NOT NULL")
+    assert sorted(rows) == [
+        (1, "inserted", None),
+        (2, "updated", 1),
+        (3, "access-error", 2),
+        (4, "updated", 2),
+    ]
+    [mail] = [mail for mail in harvester.mails() if mail["To"] == "site@example.org"]
+    assert "was revision 2" in mail.get_body(("plain",)).get_content()
+
+
 def test_a_second_run_inserts_nothing_and_a_raised_revision_updates_exactly_that(
     harvester: Harvester, server: HttpServer
 ) -> None:

@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from metaharvest import journal_sites
+from metaharvest.settings import Settings
 from support.harvester import Harvester, eml, publish
-from support.http_server import Asking, HttpServer
+from support.http_server import Asking, HttpServer, silent
 from support.smtp_sink import SmtpSink
 
 sqlite_only = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -35,6 +37,34 @@ def test_values_by_other_peoples_sql_never_stop_the_other_sites(
     run = harvester.run("2026-11-20")
     assert {site["site_name"]: site["status"] for site in run["sites"]}["good"] == "succeeded"
     assert harvester.rows("SELECT status FROM harvest_run") != [("running",)]
+
+
+@sqlite_only
+@pytest.mark.parametrize("options", ['{"ca_file": "~nosuchuser/ca.pem"}', '{"ca_file": "a\\u0000b"}', "[" * 100_000])
+def test_options_that_cannot_be_used_fail_their_site_alone(
+    harvester: Harvester, server: HttpServer, options: str
+) -> None:
+    harvester.add_site("broken", publish(server, "a.1.1"))
+    harvester.add_site("good", publish(server, "b.1.1", path="/good.xml"))
+    harvester.rows("UPDATE harvest_site_schedule SET options = ? WHERE name = 'broken'", options)
+    run = harvester.run("2026-11-20")
+    assert {site["site_name"]: site["status"] for site in run["sites"]} == {"broken": "failed", "good": "succeeded"}
+    assert harvester.findings(run["run_id"]) == [(None, "error", "site.row")]
+    assert run["exit_code"] == 1
+    assert "1 well, 1 failed" in harvester.subjects()[0]
+
+
+@sqlite_only
+@pytest.mark.parametrize(
+    "setting", ['folder = "~nosuchuser/mail"', 'ca_file = "~nosuchuser/ca.pem"', 'password = "file:~nosuchuser/pw"']
+)
+def test_a_home_folder_that_is_not_there_is_told_before_the_run(harvester: Harvester, setting: str) -> None:
+    harvester.config.write_text(harvester.config.read_text().replace("[mail]\n", f"[mail]\n{setting}\n"))
+    said = harvester("run")
+    key = setting.partition(" ")[0]
+    assert (said.code, f"[mail] {key} = " in said.err) == (2, True)
+    assert "no such home folder" in said.err
+    assert harvester.rows("SELECT * FROM harvest_run") == []
 
 
 @sqlite_only
@@ -159,6 +189,45 @@ def test_a_stop_signal_finishes_what_is_under_way_and_leaves_the_rest_to_the_nex
     assert harvester.run(str((datetime.now(UTC) + timedelta(days=1)).date()))["sites"][0]["inserted"] == deferred
 
 
+@sqlite_only
+@pytest.mark.parametrize(
+    ("command", "numbers"),
+    [
+        ("run", (signal.SIGINT, signal.SIGINT)),
+        ("run", (signal.SIGTERM, signal.SIGINT)),
+        ("daemon", (signal.SIGTERM, signal.SIGTERM)),
+    ],
+)
+def test_a_second_stop_signal_ends_it_at_once_and_the_next_run_takes_up_what_was_left(
+    harvester: Harvester, server: HttpServer, command: str, numbers: tuple[signal.Signals, ...]
+) -> None:
+    text = harvester.config.read_text().replace("read_timeout = 2", "read_timeout = 60")
+    harvester.config.write_text(text.replace("document_deadline = 3", "document_deadline = 60"))
+    docids = [f"a.{number}.1" for number in range(10)]
+    harvester.add_site("site", publish(server, *docids))
+    server.route("/a.5.1.xml", silent())
+    process = harvester.start(command)
+    for _ in range(300):
+        if server.asked("/a.5.1.xml"):
+            break
+        time.sleep(0.05)
+    began = time.monotonic()
+    for number in numbers:
+        process.send_signal(number)
+        time.sleep(0.5)
+    _, err = process.communicate(timeout=30)
+    assert time.monotonic() - began < 5
+    assert process.returncode == 130, err
+    assert err.endswith("Stopped. What was under way is taken up by the next run.\n")
+    assert "Traceback" not in err
+    assert harvester.rows("SELECT status FROM harvest_run") == [("running",)]
+
+    server.serve("/a.5.1.xml", eml("a.5.1"))
+    [site] = harvester.run(str(datetime.now(UTC).date()))["sites"]
+    assert (site["listed"], site["status"]) == (10, "succeeded")
+    assert set(harvester.held()) == set(docids)
+
+
 def test_a_document_that_surprises_the_harvester_fails_alone(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -177,3 +246,61 @@ def test_a_document_that_surprises_the_harvester_fails_alone(
     site = run["sites"][0]
     assert (site["status"], site["inserted"], site["upload_error"]) == ("with-errors", 28, 1)
     assert harvester.findings(run["run_id"]) == [("a.2", "error", "harvest.surprise")]
+
+
+@sqlite_only
+def test_a_surprise_before_a_site_is_begun_costs_that_site_alone(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    real = Settings.furnished
+
+    def surprised(self, site):
+        if site.name == "bad":
+            raise ZeroDivisionError("a mistake of ours")
+        return real(self, site)
+
+    monkeypatch.setattr(Settings, "furnished", surprised)
+    harvester.add_site("bad", publish(server, "a.1.1"))
+    harvester.add_site("good", publish(server, "b.1.1", path="/good.xml"))
+    run = harvester.run("2026-11-20")
+    assert {site["site_name"]: site["status"] for site in run["sites"]} == {"bad": "failed", "good": "succeeded"}
+    assert (run["status"], run["exit_code"]) == ("with-errors", 1)
+    assert harvester.findings(run["run_id"]) == [(None, "error", "harvest.surprise")]
+    [mail] = [mail for mail in harvester.mails() if mail["To"] == "steward@example.org"]
+    told = " ".join(mail.get_body(("plain",)).get_content().split())
+    assert "ZeroDivisionError: a mistake of ours" in told
+
+
+@sqlite_only
+@pytest.mark.parametrize("only", [True, False])
+def test_a_site_run_that_a_surprise_keeps_from_being_closed_is_taken_up_by_the_next_run(
+    harvester: Harvester,
+    server: HttpServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    only: bool,
+) -> None:
+    real = journal_sites.close_all
+
+    def surprised(session, closings, *others):
+        if any(closing.site_run.site.name == "bad" for closing in closings):
+            raise ZeroDivisionError("a mistake of ours")
+        return real(session, closings, *others)
+
+    harvester.add_site("bad", publish(server, "a.1.1"))
+    if not only:
+        harvester.add_site("good", publish(server, "b.1.1", path="/good.xml"))
+    with monkeypatch.context() as patched:
+        patched.setattr(journal_sites, "close_all", surprised)
+        run = harvester.run("2026-11-20")
+    status = {site["site_name"]: site["status"] for site in run["sites"]}
+    assert status == ({"bad": "interrupted"} if only else {"bad": "interrupted", "good": "succeeded"})
+    assert (run["status"], run["exit_code"]) == ("failed" if only else "with-errors", 1)
+    [mail] = [mail for mail in harvester.mails() if mail["To"] == "steward@example.org"]
+    told = " ".join(mail.get_body(("plain",)).get_content().split())
+    assert "ZeroDivisionError: a mistake of ours" in told
+
+    again = harvester.run("2026-11-20")
+    assert [(site["site_name"], site["status"]) for site in again["sites"]] == [("bad", "succeeded")]
+    assert (again["sites"][0]["inserted"], again["exit_code"]) == (1, 0)
+    assert harvester.rows("SELECT count(*) FROM harvest_log WHERE outcome = 'inserted'") == [(1 if only else 2,)]

@@ -1,6 +1,7 @@
 """Which sites a run harvests, what it does to their dates, and what broken rows of the schedule cost."""
 
 import pytest
+from sqlalchemy import Engine, event
 from sqlalchemy.exc import DBAPIError
 
 from support.harvester import Harvester, publish
@@ -81,7 +82,7 @@ def test_the_day_begins_in_the_configured_time_zone(tmp_path, server: HttpServer
         ("contact_email = ''", "no contact"),
         ("contact_email = 'one@example.org; two'", "'two' is not an email address"),
         ("documentlisturl = 'harvestList.xml'", "is not a web address"),
-        ("documentlisturl = 'file:///etc/passwd'", "is not a web address"),
+        ("documentlisturl = 'ftp://example.org/list'", "is not a web address"),
         ("datenextharvest = 'some day'", "datenextharvest is 'some day'"),
         ("updatefrequency = 'often'", "updatefrequency is 'often'"),
         ("updatefrequency = 0", "from 1 to 99"),
@@ -129,3 +130,37 @@ def test_old_log_rows_and_reports_are_purged_after_the_log_period(harvester: Har
     assert harvester.rows("SELECT count(*) FROM report_outbox WHERE run_id = ?", first) == [(0,)]
     assert "LogPurged" in harvester.operations(last)
     assert set(harvester.held()) == {"a.1.1"}
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_thousands_of_old_reports_are_purged_a_few_hundred_at_a_time(harvester: Harvester, server: HttpServer) -> None:
+    """Nobody else may write while a transaction lasts."""
+    harvester.add_site("site", publish(server, "a.1.1"))
+    run = harvester.run("2026-01-01")["run_id"]
+    harvester.rows(
+        "INSERT INTO report_outbox (report_id, idempotency_key, kind, run_id, message_id, subject, content, "
+        "created_at) "
+        "WITH RECURSIVE old(number) AS (SELECT 1000 UNION ALL SELECT number + 1 FROM old WHERE number < 2199) "
+        "SELECT number, number, kind, run_id, message_id, subject, content, created_at FROM old "
+        "JOIN report_outbox ON report_id = 1"
+    )
+    harvester.rows(
+        "INSERT INTO report_delivery (report_id, recipient, status, attempts) "
+        "SELECT report_id, 'a@example.org', 'sent', 1 FROM report_outbox WHERE report_id >= 1000"
+    )
+    deleted = [0]
+
+    def count(_connection, cursor, statement: str, *_: object) -> None:
+        if statement.startswith("DELETE FROM report_outbox"):
+            deleted[-1] += cursor.rowcount
+
+    event.listen(Engine, "after_cursor_execute", count)
+    event.listen(Engine, "commit", next_transaction := lambda _connection: deleted.append(0))
+    try:
+        harvester.run("2026-11-20", "--site", "site")
+    finally:
+        event.remove(Engine, "after_cursor_execute", count)
+        event.remove(Engine, "commit", next_transaction)
+    assert sum(deleted) == 1202
+    assert max(deleted) <= 500
+    assert harvester.rows("SELECT count(*) FROM report_outbox WHERE run_id = ?", run) == [(0,)]

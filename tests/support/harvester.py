@@ -17,7 +17,7 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, make_url, text
 
 from metaharvest.cli import main
 from metaharvest.database.engine import open_database, upgrade, writers
@@ -36,6 +36,7 @@ connect_timeout = 2
 read_timeout = 2
 document_deadline = 3
 list_deadline = 8
+retry_wait = 0.01
 """
 
 EML = """\
@@ -48,6 +49,9 @@ EML = """\
   </dataset>
 </eml:eml>
 """
+PASSWORD = "METAHARVEST_TEST_PASSWORD"
+"""The variable that the password of a test server is put into: settings files hold none."""
+
 TYPE = "eml://ecoinformatics.org/eml-2.1.1"
 
 
@@ -154,7 +158,14 @@ class Harvester:
 
 def settings_for(database: str) -> str:
     """The section of a settings file that names this database; nothing for the default."""
-    return f'[database]\nurl = "{database}"\n' if database else ""
+    if not database:
+        return ""
+    url = make_url(database)
+    if url.password is None:
+        return f'[database]\nurl = "{database}"\n'
+    os.environ[PASSWORD] = str(url.password)
+    bare = url._replace(password=None).render_as_string()
+    return f'[database]\nurl = "{bare}"\npassword = "env:{PASSWORD}"\n'
 
 
 def rows_of(engine: Engine, sql: str, *values: object) -> list[tuple[Any, ...]]:

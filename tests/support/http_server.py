@@ -18,6 +18,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,12 +30,16 @@ from urllib.parse import unquote, urlsplit
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as it came. Header names are lower case; `client` is the address and port of the connection."""
+    """One request as it came, at a moment of time.monotonic().
+
+    Header names are lower case; `client` is the address and port of the connection.
+    """
 
     method: str
     path: str
     headers: Mapping[str, str]
     client: tuple[str, int]
+    at: float = field(default_factory=time.monotonic)
 
 
 class Asking(BaseHTTPRequestHandler):
@@ -105,7 +110,7 @@ class HttpServer:
     """Serves the files of `folder` and the routes; `most_at_once` requests were under way, on `connections` in all."""
 
     def __init__(
-        self, folder: Path | None = None, *, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+        self, folder: Path | None = None, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
     ) -> None:
         self.folder = folder
         self.requests: list[Request] = []
@@ -117,7 +122,7 @@ class HttpServer:
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._scheme = "https" if tls else "http"
-        self._server = _Server((host, 0), self, tls)
+        self._server = _Server((host, port), self, tls)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
 
@@ -301,5 +306,22 @@ def reset_after(head: bytes = b"") -> Route:
     def route(asking: Asking) -> None:
         asking.send(head)
         asking.reset()
+
+    return route
+
+
+def answering(body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Route:
+    """A proper answer."""
+    return lambda asking: asking.answer(body, status, headers)
+
+
+def in_turn(*routes: Route) -> Route:
+    """The first request meets the first route, and so on; all that come later meet the last."""
+    left, lock = list(routes), threading.Lock()
+
+    def route(asking: Asking) -> None:
+        with lock:
+            this = left.pop(0) if len(left) > 1 else left[0]
+        this(asking)
 
     return route

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -43,7 +44,9 @@ class SmtpSink:
     `hang_up_after` how many messages are taken before.
     `cut_for` are recipients at whose naming it is always cut, `session_limit` is the number of messages after which a
     session is closed with 421 (0: never).
-    `security` is none, starttls or tls; `login` the one user name and password that are accepted.
+    `accepted` is called when a message has been taken, before the client is told.
+    `security` is none, starttls or tls; `login` the one user name and password that are accepted; `utf8`: addresses
+    beyond ASCII are.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class SmtpSink:
         security: str = "none",
         tls: ssl.SSLContext | None = None,
         login: tuple[str, str] | None = None,
+        utf8: bool = False,
     ) -> None:
         self.port = port or free_port()
         self.messages: list[Received] = []
@@ -64,8 +68,9 @@ class SmtpSink:
         self.hang_up = ""
         self.hang_ups = 0
         self.hang_up_after = 0
+        self.accepted: Callable[[], None] | None = None
         self._login = login
-        options: dict[str, Any] = {"decode_data": False, "enable_SMTPUTF8": False}
+        options: dict[str, Any] = {"decode_data": False, "enable_SMTPUTF8": utf8}
         if security == "starttls":
             options.update(tls_context=tls, require_starttls=True)
         if login:
@@ -127,6 +132,8 @@ class SmtpSink:
                 return self.data_answers[address]
         content = envelope.content if isinstance(envelope.content, bytes) else b""
         self.messages.append(Received(envelope.mail_from or "", tuple(envelope.rcpt_tos), content))
+        if self.accepted:
+            self.accepted()
         return "250 kept"
 
     def _cut(self, server: SMTP, command: str) -> bool:

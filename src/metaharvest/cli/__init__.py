@@ -6,6 +6,7 @@ People read stdout, logs go to stderr, `--json` gives machines one JSON document
 
 from __future__ import annotations
 
+import gc
 import importlib
 import io
 import logging
@@ -19,12 +20,15 @@ import click
 from metaharvest import __version__
 from metaharvest.cli.app import App
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, RunLost
-from metaharvest.text import clean, one_line
+from metaharvest.secrecy import MaskingFormatter, masked
+from metaharvest.text import clean, shown_url
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_LOCKED = 75
 EXIT_INTERRUPTED = 130
+
+STOPPED = "Stopped. What was under way is taken up by the next run."
 
 _COMMANDS = {
     "demo": ("demo", "Harvest the sample sites: needs no configuration."),
@@ -39,6 +43,10 @@ _COMMANDS = {
     "target": ("target", "Look into the target: what it holds."),
     "doctor": ("doctor", "Tell what is missing or overdue."),
 }
+
+
+_OBJECTS_BEFORE_COLLECTION = 50_000
+"""New objects after which the garbage collector looks for cycles: few are made, and Python's own 700 cost a tenth."""
 
 
 class _LazyGroup(click.Group):
@@ -77,10 +85,13 @@ def cli(ctx: click.Context, config: Path | None) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The `metaharvest` command: every error a person can cause ends in a sentence, and in an exit code."""
+    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION, *gc.get_threshold()[1:])
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    to_stderr = logging.StreamHandler(sys.stderr)
+    to_stderr.setFormatter(MaskingFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[to_stderr], level=logging.WARNING)
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         _require_text(given)
@@ -89,16 +100,21 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         error.show()
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Stopped. What was under way is taken up by the next run.", err=True)
+        click.echo(STOPPED, err=True)
         code = EXIT_INTERRUPTED
     except MetaharvestError as error:
-        click.echo(clean(str(error)), err=True)
-        code = _exit_code(error)
+        click.echo(clean(masked(str(error))), err=True)
+        code = exit_code_of(error)
     except BrokenPipeError:
         sys.stderr.close()
         code = EXIT_FAILED
     except OSError as error:
-        click.echo(f"Something could not be read or written: {clean(str(error))}.", err=True)
+        click.echo(f"Something could not be read or written: {clean(masked(str(error)))}.", err=True)
+        code = EXIT_FAILED
+    except Exception:
+        logging.getLogger(__name__).exception(
+            "metaharvest met something that it did not expect. Please report this to its developers"
+        )
         code = EXIT_FAILED
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -108,10 +124,11 @@ def _require_text(arguments: Sequence[str]) -> None:
     for argument in arguments:
         if any("\ud800" <= character <= "\udfff" for character in argument):
             encoding = sys.getfilesystemencoding()
-            raise click.UsageError(f"'{one_line(argument)}' is not text in this terminal's encoding ({encoding}).")
+            raise click.UsageError(f"'{shown_url(argument)}' is not text in this terminal's encoding ({encoding}).")
 
 
-def _exit_code(error: MetaharvestError) -> int:
+def exit_code_of(error: MetaharvestError) -> int:
+    """How the command ends where `error` ends it."""
     if isinstance(error, LockHeld):
         return EXIT_LOCKED
     return EXIT_FAILED if isinstance(error, DatabaseUnavailable | RunLost) else EXIT_USAGE

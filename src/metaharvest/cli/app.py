@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.text import one_line
+from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -84,9 +84,16 @@ def print_json(value: object) -> None:
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    """`value` as JSON, dates and times as in ISO 8601; in ASCII where stdout has not every character."""
+    """`value` as JSON, dates and times as in ISO 8601; in ASCII where stdout has not every character, and escaped
+    where a terminal would obey one."""
     encoding = codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name
-    return json.dumps(value, ensure_ascii=encoding != "utf-8", indent=indent, default=_as_text)
+    text = json.dumps(value, ensure_ascii=encoding != "utf-8", indent=indent, default=_as_text)
+    return text if clean(text) == text else "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    """A character as it may stand in JSON on a terminal."""
+    return character if clean(character) == character else f"\\u{ord(character):04x}"
 
 
 def _as_text(value: object) -> str:

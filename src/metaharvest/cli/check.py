@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,8 @@ import click
 
 from metaharvest.cli.app import App, print_json
 from metaharvest.errors import DatabaseError
+from metaharvest.local_files import is_file_url
+from metaharvest.text import clean, shown_url
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -44,7 +45,7 @@ def command(app: App, harvest_list: str, as_site: str | None, as_json: bool, as_
     if not harvest_list:
         raise click.UsageError("Name the URL of a harvest list, or a file.")
     if _is_url(harvest_list):
-        _require_web_address(harvest_list)
+        _require_list_url(harvest_list)
     if as_json and as_csv:
         raise click.UsageError("--json and --csv are two ways to print the same: use one of the two.")
     real = _database(app)
@@ -65,7 +66,7 @@ def _database(app: App) -> Engine | None:
     try:
         return app.engine
     except DatabaseError as error:
-        click.echo(f"Rehearsing without a database, so every document counts as new. ({error})", err=True)
+        click.echo(clean(f"Rehearsing without a database, so every document counts as new. ({error})"), err=True)
         return None
 
 
@@ -83,6 +84,11 @@ def _prepare_site(app: App, play: Stage, harvest_list: str, as_site: str | None)
             changes: dict[str, object] = {"enabled": True}
             find_site(session, name)
             return edit_site(session, name, changes | ({"documentlisturl": url} if url else {})).name
+        if url and is_file_url(url):
+            raise click.UsageError(
+                "A file: URL is harvested only for a site to which the settings allow it: name the site with --site; "
+                "or give the file's name, without file:."
+            )
         administrators = app.settings.harvester.administrators
         new = {
             "name": _unused_name(harvest_list, {site.name for site in read_sites(session)}),
@@ -93,17 +99,17 @@ def _prepare_site(app: App, play: Stage, harvest_list: str, as_site: str | None)
 
 
 def _unused_name(harvest_list: str, used: set[str]) -> str:
-    name = re.sub(r"^https?://([^/@]*@)?", "", harvest_list, flags=re.IGNORECASE) if _is_url(harvest_list) else ""
-    name = name.partition("/")[0] or Path(harvest_list).name
+    name = shown_url(harvest_list).partition("://")[2].partition("/")[0] if _is_url(harvest_list) else ""
+    name = name or Path(harvest_list).name
     name = "".join(c for c in name if c.isprintable())[:80] or "rehearsal"
     return name if name not in used else f"{name} (rehearsal)"
 
 
 def _is_url(harvest_list: str) -> bool:
-    return "://" in harvest_list
+    return "://" in harvest_list or is_file_url(harvest_list)
 
 
-def _require_web_address(url: str) -> None:
+def _require_list_url(url: str) -> None:
     from metaharvest.register import check_list_url
 
     try:
@@ -124,7 +130,6 @@ def _source(harvest_list: str) -> SourceFor:
 def _tell(app: App, play: Stage, session: Session, ended: Ended, as_json: bool, as_csv: bool) -> None:
     from metaharvest import reports
     from metaharvest.cli.summary import findings_as_json, run_as_json, site_runs
-    from metaharvest.text import clean
 
     site_run_id = site_runs(session, ended.run_id)[0].site_run_id
     if as_json:

@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from metaharvest.cli.app import App
+from metaharvest.text import clean
 
 if TYPE_CHECKING:
     from schedule import Scheduler
@@ -146,7 +147,7 @@ def _run(app: App) -> None:
     try:
         harvest_now(fresh)
     except MetaharvestError as error:
-        click.echo(f"This run failed: {error}", err=True)
+        click.echo(clean(f"This run failed: {error}"), err=True)
     except Exception:
         log.exception("This run failed, and the daemon goes on")
     finally:

@@ -10,7 +10,9 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, func, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.cli.doctor_settings import Check, ok, problem, warning
+from metaharvest import watch
+from metaharvest.certificates import BadAuthorities, read_authorities
+from metaharvest.cli.doctor_settings import Check, ok, problem, secret, warning
 from metaharvest.database import dialects
 from metaharvest.database.engine import (
     database_errors,
@@ -21,9 +23,10 @@ from metaharvest.database.engine import (
     shown,
     writers,
 )
-from metaharvest.database.models import DocumentRevision, HarvestOperation, HarvestRun, ReportDelivery
-from metaharvest.due import is_due, is_overdue
+from metaharvest.database.models import DocumentRevision, HarvestOperation, HarvestRun, ReportDelivery, ReportOutbox
+from metaharvest.due import is_due
 from metaharvest.errors import DatabaseError, LockHeld, SettingsError
+from metaharvest.local_files import is_file_url, refusal
 from metaharvest.records import RunStatus, Site
 from metaharvest.register import BrokenSite, read_sites
 from metaharvest.reports.words import counted
@@ -51,6 +54,7 @@ def checks(settings: Settings, now: datetime) -> Iterator[Check]:
             yield from _runs(session, engine, now)
             yield _target(session)
             yield from _sites(session, now.astimezone(settings.harvester.zone).date())
+            yield from _files_of_sites(session, settings)
             yield from _reports(session, now)
     except DatabaseError as error:
         yield problem("database", str(error))
@@ -64,9 +68,12 @@ def _database(engine: Engine) -> Iterator[Check]:
         session.execute(update(HarvestOperation).values(explanation=HarvestOperation.explanation))
         session.rollback()
     yield ok("database", f"{shown(engine)} is there, up to date, and can be written.")
-    folder = Path(engine.url.database or "").parent
-    if engine.dialect.name == "sqlite" and not os.access(folder, os.W_OK):
-        yield problem("run lock", f"The folder {folder} cannot be written, so no run can take its lock.")
+    if engine.dialect.name == "sqlite":
+        lock = Path(f"{engine.url.database}.lock")
+        if not os.access(lock.parent, os.W_OK):
+            yield problem("run lock", f"The folder {lock.parent} cannot be written, so no run can take its lock.")
+        elif lock.exists() and not os.access(lock, os.R_OK | os.W_OK):
+            yield problem("run lock", f"The file {lock} cannot be written, so no run can take its lock: delete it.")
 
 
 def _server(connection: Connection, largest_document: int) -> Iterator[Check]:
@@ -114,10 +121,10 @@ def _lock_is_held(engine: Engine) -> bool:
 def _open_run(run: HarvestRun, held: bool, now: datetime) -> Check:
     who = f"Run {run.run_id}, begun {run.started_at:%Y-%m-%d %H:%M} UTC on {run.host} (process {run.pid}),"
     if not held:
-        return warning("run lock", f"{who} never ended. The next run takes up what it left.")
+        return problem("run lock", f"{who} never ended. The next run takes up what it left.")
     sign = f"its last sign of life was at {run.heartbeat_at:%Y-%m-%d %H:%M} UTC"
     if now - run.heartbeat_at > _SILENCE:
-        return warning("run lock", f"{who} is under way, but {sign}: look whether it hangs.")
+        return problem("run lock", f"{who} is under way, but {sign}: look whether it hangs.")
     return ok("run lock", f"{who} is under way; {sign}.")
 
 
@@ -141,9 +148,9 @@ def _sites(session: Session, today: date) -> Iterator[Check]:
     broken = [site for site in sites if isinstance(site, BrokenSite) and site.enabled]
     for site in broken:
         yield problem("sites", " ".join(finding.message for finding in site.findings))
-    late = [site for site in good if is_overdue(site, today)]
+    late = watch.overdue_sites(session, today)
     if late:
-        yield warning("sites", _late(late))
+        yield problem("sites", _late(late))
     enabled = [site for site in good if site.enabled]
     if not sites:
         yield warning("sites", "No site is registered yet: metaharvest sites add NAME --list-url URL --contact EMAIL")
@@ -153,13 +160,39 @@ def _sites(session: Session, today: date) -> Iterator[Check]:
     yield from _silent(session, enabled, today)
 
 
-def _late(sites: list[Site]) -> str:
-    named = ", ".join(f"{site.name} (since {site.next_harvest})" for site in sites[:_NAMED])
-    more = f" and {len(sites) - _NAMED} more" if len(sites) > _NAMED else ""
-    return (
-        f"Overdue: {named}{more}. Either no run has been made since, or their harvest lists could not be read: "
-        "`metaharvest log --site NAME` tells."
-    )
+def _files_of_sites(session: Session, settings: Settings) -> Iterator[Check]:
+    """Whether the files that sites bring, or are harvested from, can be used; only what is wrong is told."""
+    sites = read_sites(session)
+    for name in sorted(set(settings.sites) - {site.name for site in sites}):
+        yield warning("settings", f'[sites."{name}"]: no site of this name is registered.')
+    for site in sites:
+        folder = settings.file_folder(site.name)
+        if folder is not None and not os.access(folder, os.R_OK | os.X_OK):
+            yield problem("sites", f"{site.name}: the folder {folder} (file_folder) is not there, or may not be read.")
+        elif folder is not None and settings.file and settings.file.resolve().is_relative_to(folder):
+            yield warning("sites", f"{site.name}: the settings file is in the folder {folder} (file_folder) as well.")
+        if isinstance(site, Site) and site.enabled:
+            yield from _files_of(settings.furnished(site))
+            if site.ldap_password:
+                check = secret(f"ldappwd of {site.name}", site.ldap_password, settings.folder)
+                yield from () if check.state == "OK" else (check,)
+
+
+def _files_of(site: Site) -> Iterator[Check]:
+    if is_file_url(site.list_url) and (refused := refusal(site.list_url, site.file_folder)):
+        yield problem("sites", f"{site.name}: {refused.message} {refused.remedy}")
+    if site.options.ca_file is not None:
+        try:
+            read_authorities(site.options.ca_file)
+        except BadAuthorities as error:
+            file = site.options.ca_file
+            yield problem("sites", f"{site.name}: the certificate authorities in {file} cannot be used: {error}.")
+
+
+def _late(sites: list[watch.Overdue]) -> str:
+    more = f" And {len(sites) - _NAMED:,} more." if len(sites) > _NAMED else ""
+    sentences = " ".join(site.sentence for site in sites[:_NAMED])
+    return f"Overdue: {sentences}{more} `metaharvest log --site NAME` tells why."
 
 
 def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]:
@@ -183,9 +216,10 @@ def _reports(session: Session, now: datetime) -> Iterator[Check]:
     fresh = number(queued, ReportDelivery.attempts == 0)
     refused = number(ReportDelivery.status == "refused", ReportDelivery.last_attempt_at >= now - timedelta(days=7))
     if failed:
+        since = session.scalar(select(func.min(ReportOutbox.created_at)).join(ReportDelivery).where(queued))
         yield problem(
             "reports",
-            f"{counted(failed, 'delivery', 'deliveries')} could not be made so far: "
+            f"{counted(failed, 'delivery', 'deliveries')} could not be made so far, the first since {since:%Y-%m-%d}: "
             "`metaharvest reports --undelivered` tells why, `metaharvest reports deliver` tries again.",
         )
     if refused:
@@ -194,7 +228,15 @@ def _reports(session: Session, now: datetime) -> Iterator[Check]:
             f"{counted(refused, 'recipient')} refused a report in the last seven days: "
             "`metaharvest reports --undelivered` names them.",
         )
-    if fresh:
+    stuck = watch.stuck_mail(session, now)
+    if stuck is not None and not failed:
+        waits = counted(stuck.deliveries, "delivery has", "deliveries have")
+        yield problem(
+            "reports",
+            f"The outbox does not empty: {waits} waited since {stuck.since:%Y-%m-%d}. "
+            "`metaharvest reports deliver` tries to hand them over now.",
+        )
+    elif fresh:
         yield warning("reports", f"{counted(fresh, 'delivery', 'deliveries')} wait for the end of a run.")
     if not failed and not refused and not fresh:
         yield ok("reports", "None waits to be delivered.")

@@ -10,8 +10,10 @@ from datetime import datetime
 from html import escape
 from pathlib import Path
 
+from metaharvest.certificates import BadAuthorities, read_authorities
 from metaharvest.errors import SettingsError
-from metaharvest.settings import PREFIX, SECTIONS, MailSettings, Settings, resolve_secret
+from metaharvest.secrecy import exposed_file, is_reference, look_up
+from metaharvest.settings import PREFIX, SECTIONS, MailSettings, Settings
 
 _FULL_BYTES = 100_000_000
 _NEARLY_FULL_BYTES = 1_000_000_000
@@ -52,6 +54,7 @@ def checks(settings: Settings) -> Iterator[Check]:
     yield from _templates(settings)
     yield _log_folder(settings)
     yield _mail(settings)
+    yield _monitor(settings)
 
 
 def _settings_file(settings: Settings) -> Check:
@@ -89,32 +92,40 @@ def _people(settings: Settings) -> Iterator[Check]:
 
 
 def _secrets(settings: Settings) -> Iterator[Check]:
-    if ":" in settings.database.url.partition("://")[2].rpartition("@")[0]:
-        yield warning("password of [database]", "It stands in url: take it out, and name where it is in password.")
-    for place, reference in (("database", settings.database.password), ("mail", settings.mail.password)):
+    references = {
+        "password of [database]": settings.database.password,
+        "password of [mail]": settings.mail.password,
+        "proxy_password of [http]": settings.http.proxy_password,
+    }
+    for name, reference in references.items():
         if reference:
-            yield _secret(f"password of [{place}]", reference, settings.folder)
+            yield secret(name, reference, settings.folder)
+    if (reference := settings.monitoring.ping_url) and is_reference(reference):
+        yield secret("ping_url of [monitoring]", reference, settings.folder)
 
 
-def _secret(name: str, reference: str, folder: Path) -> Check:
+def secret(name: str, reference: str, folder: Path) -> Check:
+    """Whether the secret is there, and nobody else's."""
     try:
-        secret = resolve_secret(reference, folder)
+        found = look_up(reference, folder)
     except SettingsError as error:
         return problem(name, str(error))
-    if not secret:
+    if not found:
         return warning(name, f"The secret {reference} is empty.")
-    kind, _, where = reference.partition(":")
-    if kind == "file":
-        mode = (folder / Path(where).expanduser()).stat().st_mode
-        if mode & 0o007:
-            return warning(name, f"Everybody on this machine may read {where}: chmod 600 {where}")
+    exposed = exposed_file(reference, folder)
+    if exposed is not None:
+        return warning(name, f"Everybody on this machine may read {exposed}: chmod 600 {exposed}")
     return ok(name, f"{reference} is there.")
 
 
 def _certificates(settings: Settings) -> Iterator[Check]:
     for place, path in (("http", settings.http.ca_file), ("mail", settings.mail.ca_file)):
-        if path is not None and not os.access(settings.path(path), os.R_OK):
-            yield problem(f"ca_file of [{place}]", f"{settings.path(path)} is not there, or may not be read.")
+        if path is None:
+            continue
+        try:
+            read_authorities(settings.path(path))
+        except BadAuthorities as error:
+            yield problem(f"ca_file of [{place}]", f"{settings.path(path)} cannot be used: {error}.")
 
 
 def _disk_space(settings: Settings) -> Iterator[Check]:
@@ -183,6 +194,19 @@ def _mail(settings: Settings) -> Check:
     return ok("mail", f"The mail server {settings.mail.host}, port {settings.mail.port}, is ready to take messages.")
 
 
+def _monitor(settings: Settings) -> Check:
+    """Whom a run tells that it was there; nothing is sent."""
+    from metaharvest.ping import masked, ping_url
+
+    try:
+        url = ping_url(settings)
+    except SettingsError as error:
+        return problem("monitor", str(error))
+    if url:
+        return ok("monitor", f"{masked(url)} is pinged at the end of each run.")
+    return ok("monitor", "None is told that a run ended; ping_url in [monitoring] names one.")
+
+
 def send_test_mail(settings: Settings, now: datetime) -> Iterator[Check]:
     """Hand over a test message to each administrator, outside the outbox; how that went."""
     from metaharvest.reports.mail import Letter, backend_for
@@ -199,7 +223,7 @@ def send_test_mail(settings: Settings, now: datetime) -> Iterator[Check]:
     backend = backend_for(settings)
     try:
         for parcel in backend.parcels(administrators):
-            attempt = backend.send(Letter(identifier, report.content, now), parcel)
+            [attempt] = backend.send([Letter(identifier, report.content, now, parcel)])
             name = ", ".join(parcel)
             if attempt.status == "sent":
                 yield ok("test mail", f"Handed over for {name}.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.app import ROWS, App, print_fields, print_json, print_table
+from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
@@ -53,7 +54,7 @@ def show(app: App, report_id: int, form: str) -> None:
     print_fields({"Subject": report.subject, "Date": message["Date"], "From": message["From"]})
     for delivery in deliveries:
         click.echo(_delivery_line(delivery))
-    click.echo(f"\n{_part(message, 'plain')}")
+    click.echo(clean(f"\n{_part(message, 'plain')}"))
 
 
 @command.command("resend")
@@ -90,11 +91,13 @@ def _deliver(app: App) -> int:
     with run_lock(app.engine), database_errors(app.engine):
         done = reports.deliver(writers(app.engine), app.settings, app.now())
     click.echo(f"{done.sent} sent, {done.waiting} waiting, {done.refused} refused.")
+    if done.there:
+        click.echo(f"Still in the mail folder, and not written again: {done.there} of those sent.")
     if not done.waiting and not done.refused:
         return 0
     with reading(app) as session:
         for sentence in _reasons(session):
-            click.echo(sentence, err=True)
+            click.echo(one_line(sentence, 2000), err=True)
     return 1
 
 
@@ -132,7 +135,7 @@ def _list(app: App, limit: int, undelivered: bool, as_json: bool) -> None:
     for row in rows:
         for delivery in row["deliveries"]:
             if delivery["last_error"]:
-                click.echo(f"{row['report_id']}: {delivery['recipient']}: {delivery['last_error']}")
+                click.echo(one_line(f"{row['report_id']}: {delivery['recipient']}: {delivery['last_error']}", 2000))
 
 
 def _rows(session: Session, limit: int, undelivered: bool) -> list[dict[str, Any]]:
@@ -174,8 +177,6 @@ def _summary(deliveries: list[dict[str, Any]]) -> str:
 
 
 def _delivery_line(delivery: ReportDelivery) -> str:
-    from metaharvest.text import one_line
-
     state = "waiting" if delivery.status == "queued" else delivery.status
     reason = f": {one_line(delivery.last_error, 1000)}" if delivery.last_error else ""
     return f"To       {one_line(delivery.recipient)} ({state}{reason})"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 Options = Mapping[str, Any]
 _AS_SETTINGS = "as-settings"
+_NONE = "none"
 
 
 @click.group("sites")
@@ -88,6 +91,20 @@ def _options(required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any
             help="Addresses that are not public and may be harvested for this site, such as 10.1.0.0/16. "
             "May be repeated; `none` takes all away.",
         ),
+        click.option(
+            "--ca-file",
+            metavar="FILE",
+            help="Certificates (PEM) to trust for this site alone; a relative path starts at the settings file. "
+            "`none` takes it back.",
+        ),
+        click.option(
+            "--ldapdn", metavar="DN", help="The site's login at the target, if it has one of its own; or `none`."
+        ),
+        click.option(
+            "--ldappwd",
+            metavar="REFERENCE",
+            help="Where its password is: env:NAME, file:PATH or keyring:SERVICE/USERNAME; or `none`.",
+        ),
     ]
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -110,8 +127,9 @@ def add(app: App, /, name: str, **options: Any) -> None:
     values = {"name": name, "datenextharvest": app.today(), **_columns(options, None)}
     with writing(app) as session:
         site = add_site(session, values)
+        _require_allowed(app, site, values)
     click.echo(f"Registered {site.name}: {_when(site)}.")
-    url = shlex.quote(str(_view(site, app.today())["list_url"]))
+    url = shlex.quote(str(_view(site, {}, app.today())["list_url"]))
     click.echo(f"To see what its first report would say: metaharvest check {url}")
 
 
@@ -132,6 +150,7 @@ def edit(app: App, /, name: str, new_name: str | None, **options: Any) -> None:
         if not changes:
             raise click.UsageError("Nothing to change: name at least one option.")
         site = edit_site(session, name, changes)
+        _require_allowed(app, site, changes)
     click.echo(f"Changed {site.name}: {_when(site)}.")
 
 
@@ -191,7 +210,8 @@ def list_sites(app: App, as_json: bool) -> None:
     from metaharvest.register import read_sites
 
     with reading(app) as session:
-        sites = [_full_view(session, site, app.today()) for site in read_sites(session)]
+        late = _overdue(session, app.today())
+        sites = [_full_view(session, site, late, app.today()) for site in read_sites(session)]
     if as_json:
         print_json(sites)
         return
@@ -215,7 +235,7 @@ def show(app: App, name: str, as_json: bool) -> None:
     from metaharvest.register import find_site
 
     with reading(app) as session:
-        view = _full_view(session, find_site(session, name), app.today())
+        view = _full_view(session, find_site(session, name), _overdue(session, app.today()), app.today())
     if as_json:
         print_json(view)
         return
@@ -245,9 +265,14 @@ def _columns(options: Options, before: Site | BrokenSite | None) -> dict[str, An
         "unit": options["unit"],
         "datenextharvest": options["next_day"],
         "notify": options["notify"],
+        "ldapdn": options["ldapdn"],
+        "ldappwd": options["ldappwd"],
     }
     columns = {column: value for column, value in given.items() if value is not None}
-    if options["package_id_mismatch"] is not None or options["networks"] is not None:
+    for column in ("ldapdn", "ldappwd"):
+        if columns.get(column) == _NONE:
+            columns[column] = None
+    if any(options[name] is not None for name in ("package_id_mismatch", "networks", "ca_file")):
         columns["options"] = _site_options(options, before)
     return columns
 
@@ -256,14 +281,34 @@ def _site_options(options: Options, before: Site | BrokenSite | None) -> str | N
     from metaharvest.records import SiteOptions
     from metaharvest.register import options_text
 
-    had = before.options if isinstance(before, Site) else SiteOptions()
-    mismatch, networks = had.package_id_mismatch, had.allow_networks
+    own = before.options if isinstance(before, Site) else SiteOptions()
     if options["package_id_mismatch"] is not None:
         chosen = options["package_id_mismatch"]
-        mismatch = None if chosen == _AS_SETTINGS else Level(chosen)
+        own = replace(own, package_id_mismatch=None if chosen == _AS_SETTINGS else Level(chosen))
     if options["networks"] is not None:
-        networks = options["networks"]
-    return options_text(mismatch, networks)
+        own = replace(own, allow_networks=options["networks"])
+    if options["ca_file"] is not None:
+        own = replace(own, ca_file=None if options["ca_file"] in ("", _NONE) else Path(options["ca_file"]))
+    return options_text(own)
+
+
+def _require_allowed(app: App, site: Site, changes: Mapping[str, object]) -> None:
+    """Raises ScheduleError where the settings do not allow what was changed, or it cannot be used on this machine."""
+    from metaharvest.certificates import BadAuthorities, read_authorities
+    from metaharvest.errors import ScheduleError
+    from metaharvest.local_files import is_file_url, refusal
+
+    site = app.settings.furnished(site)
+    if is_file_url(site.list_url) and {"documentlisturl", "name"} & set(changes):
+        refused = refusal(site.list_url, site.file_folder)
+        if refused:
+            raise ScheduleError(f"{refused.message} {refused.remedy}")
+    if site.options.ca_file and "options" in changes:
+        try:
+            read_authorities(site.options.ca_file)
+        except BadAuthorities as error:
+            path = site.options.ca_file
+            raise ScheduleError(f"The certificate authorities in {path} cannot be used: {error}.") from error
 
 
 def _when(site: Site) -> str:
@@ -277,19 +322,26 @@ def _frequency(site: Site) -> str:
     return frequency(site.frequency, site.unit)
 
 
-def _full_view(session: Session, site: Site | BrokenSite, today: date) -> dict[str, Any]:
+def _overdue(session: Session, today: date) -> dict[str, date]:
+    """The sites that are overdue, as the reports and the doctor have it, by name: since when."""
+    from metaharvest.watch import overdue_sites
+
+    return {site.name: site.since for site in overdue_sites(session, today)}
+
+
+def _full_view(session: Session, site: Site | BrokenSite, late: Mapping[str, date], today: date) -> dict[str, Any]:
     if isinstance(site, Site):
-        return _view(site, today)
+        return _view(site, late, today)
     return _broken_view(session, site)
 
 
-def _view(site: Site, today: date) -> dict[str, Any]:
+def _view(site: Site, late: Mapping[str, date], today: date) -> dict[str, Any]:
     """A site as it is shown; credentials in its URL are left out."""
     from metaharvest.text import shown_url
 
     return {
         "name": site.name,
-        "state": _state(site, today),
+        "state": _state(site, late, today),
         "list_url": shown_url(site.list_url),
         "contacts": list(site.contacts),
         "frequency": _frequency(site),
@@ -301,17 +353,20 @@ def _view(site: Site, today: date) -> dict[str, Any]:
         "enabled": site.enabled,
         "package_id_mismatch": site.options.package_id_mismatch or _AS_SETTINGS,
         "allow_networks": [str(network) for network in site.options.allow_networks],
+        "ca_file": str(site.options.ca_file) if site.options.ca_file else None,
+        "ldapdn": site.ldap_name,
+        "ldappwd": site.ldap_password,
         "problems": [],
     }
 
 
-def _state(site: Site, today: date) -> str:
-    from metaharvest.due import is_due, is_overdue
+def _state(site: Site, late: Mapping[str, date], today: date) -> str:
+    from metaharvest.due import is_due
 
     if not site.enabled:
         return "off"
-    if is_overdue(site, today):
-        return f"overdue since {site.next_harvest}"
+    if site.name in late:
+        return f"overdue since {late[site.name]}"
     return "due" if is_due(site, today) else "waiting"
 
 
@@ -319,6 +374,7 @@ def _broken_view(session: Session, site: BrokenSite) -> dict[str, Any]:
     """A row that cannot be used, as it is in the table."""
     from sqlalchemy import text
 
+    from metaharvest.secrecy import NOT_SHOWN, is_reference
     from metaharvest.text import shown_url
 
     row = dict(
@@ -340,6 +396,9 @@ def _broken_view(session: Session, site: BrokenSite) -> dict[str, Any]:
         "enabled": site.enabled,
         "package_id_mismatch": _AS_SETTINGS,
         "allow_networks": [],
+        "ca_file": None,
+        "ldapdn": row["ldapdn"],
+        "ldappwd": row["ldappwd"] if is_reference(row["ldappwd"]) else NOT_SHOWN,
         "options": row["options"],
         "problems": [finding.message for finding in site.findings],
     }

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from metaharvest.cli.app import print_table
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.records import OutcomeKind, RunStatus, SiteRunStatus
+from metaharvest.text import one_line
 
 _FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
 _SHORT = {
@@ -42,7 +43,8 @@ def print_run(session: Session, run_id: int) -> None:
     """The run as a table of its sites, and a sentence for each that failed as a whole."""
     run, sites = session.get_one(HarvestRun, run_id), site_runs(session, run_id)
     if not sites:
-        click.echo(f"Run {run.run_id} ({run.harvest_date}): no site was due.")
+        told = "no site was due" if run.status == RunStatus.SUCCEEDED else f"{run.status}; no site was harvested"
+        click.echo(f"Run {run.run_id} ({run.harvest_date}): {told}.")
         return
     click.echo(f"Run {run.run_id} ({run.harvest_date}): {run.status}.")
     shown = [kind for kind in OutcomeKind if any(getattr(site, kind.column) for site in sites)]
@@ -62,7 +64,8 @@ def print_run(session: Session, run_id: int) -> None:
     )
     for site in sites:
         if site.failure_reason:
-            click.echo(f"{site.site_name}: {site.failure_reason}")
+            named = f"{site.site_name}: "
+            click.echo(one_line(named + site.failure_reason.removeprefix(named), 2000))
 
 
 def failed_as_a_whole(session: Session, run_id: int) -> bool:

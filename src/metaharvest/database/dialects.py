@@ -14,10 +14,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from sqlalchemy import URL, Connection, Engine, TextClause, event, text
+from sqlalchemy import URL, Connection, Engine, TextClause, event, func, select, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.errors import DatabaseUnavailable
+from metaharvest.secrecy import masked
 from metaharvest.text import one_line
 
 EXTRAS = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
@@ -54,7 +56,7 @@ def engine_options(url: URL) -> dict[str, Any]:
     """The options of `create_engine` for this URL; what its query says wins."""
     backend = url.get_backend_name()
     if backend == "sqlite":
-        return {"max_overflow": _MORE_CONNECTIONS}
+        return {"max_overflow": _MORE_CONNECTIONS, "hide_parameters": True}
     arguments: dict[str, object] = {"connect_timeout": _CONNECT_SECONDS}
     if backend == "postgresql":
         arguments |= {"keepalives_idle": 60, "keepalives_interval": 15, "fallback_application_name": "metaharvest"}
@@ -64,6 +66,8 @@ def engine_options(url: URL) -> dict[str, Any]:
         "connect_args": {name: value for name, value in arguments.items() if name not in url.query},
         "isolation_level": "READ COMMITTED",
         "pool_pre_ping": True,
+        # What is in a row may be a URL with a password: no message of an error shows it.
+        "hide_parameters": True,
         "max_overflow": _MORE_CONNECTIONS,
     }
 
@@ -77,12 +81,36 @@ def prepare(engine: Engine) -> None:
         event.listen(engine, "connect", _prepare_postgresql)
 
 
+_LOCKED_MYSQL = (1020, 1205, 1213)
+_LOCKED_POSTGRESQL = ("40001", "40P01", "55P03")
+
+
+def is_locked_out(error: BaseException | None) -> bool:
+    """Whether the database gave up a transaction for the sake of another one, and asks for it to be made again.
+
+    A deadlock, a lock that was waited for in vain, a row that changed meanwhile. What follows from that, such as a
+    savepoint that is gone with the transaction, is raised in its wake: so the whole chain is looked through.
+    """
+    while error is not None:
+        said: Any = getattr(error, "orig", None)
+        code = said.args[0] if said is not None and said.args else None
+        if code in _LOCKED_MYSQL or getattr(said, "sqlstate", None) in _LOCKED_POSTGRESQL:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def reason_of(error: BaseException) -> str:
-    """What the database said, on one line, without the driver's wrapping."""
+    """What the database said, on one line, without the driver's wrapping.
+
+    SQLite gives a transaction up by itself when the disk is full: what then fails is the way back to a savepoint.
+    """
+    while str(getattr(error, "statement", "")).startswith("ROLLBACK TO") and isinstance(error.__context__, DBAPIError):
+        error = error.__context__
     said: Any = getattr(error, "orig", None) or error
     if len(said.args) > 1 and isinstance(said.args[0], int) and isinstance(said.args[1], str):
         said = said.args[1]
-    return one_line(str(said)).rstrip(".")
+    return one_line(masked(str(said))).rstrip(".")
 
 
 def server_version(connection: Connection) -> str:
@@ -135,6 +163,16 @@ def missing_driver(url: URL) -> str:
         f"[database] url = '{shown}': the driver {url.get_driver_name()} is not installed. "
         f"Install it with `pip install 'metaharvest[{extra}]'`."
     )
+
+
+def next_numbers(session: Session, column: InstrumentedAttribute[int], number: int) -> list[int]:
+    """So many numbers for rows to be; only for tables that the journal alone writes."""
+    if session.get_bind().dialect.name == "postgresql":
+        sequence = text("SELECT nextval(pg_get_serial_sequence(:t, :c)) FROM generate_series(1, :n)")
+        names: dict[str, Any] = {"t": column.class_.__tablename__, "c": column.key, "n": number}
+        return [int(key) for key in session.scalars(sequence, names)]
+    highest = session.scalar(select(func.max(column))) or 0
+    return list(range(highest + 1, highest + 1 + number))
 
 
 # -- the run lock

@@ -17,7 +17,8 @@ from metaharvest.database import dialects
 from metaharvest.database.models import OPERATIONS, Base, HarvestOperation, HarvestRun
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, SchemaMismatch, SettingsError
 from metaharvest.resources import data_folder
-from metaharvest.settings import Settings, resolve_secret
+from metaharvest.secrecy import resolve_secret
+from metaharvest.settings import Settings
 from metaharvest.text import shown_url
 
 SCHEMA_VERSION = "0002"
@@ -33,7 +34,8 @@ def database_url(settings: Settings) -> URL:
     except ArgumentError as error:
         raise SettingsError(
             f"[database] url = '{shown_url(settings.database.url)}' is not a database URL; "
-            "write it like sqlite:///metaharvest.db, postgresql+psycopg://user@host/name or mysql+pymysql://user@host/name."
+            "write it like sqlite:///metaharvest.db, postgresql+psycopg://host/name or mysql+pymysql://host/name, "
+            "with a user name and an @ before the host."
         ) from error
     if url.get_backend_name() == "sqlite":
         if not url.database or url.database == ":memory:":
@@ -139,8 +141,9 @@ def database_errors(engine: Engine) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except (DBAPIError, TimeoutError, OSError) as error:
+        reason = dialects.reason_of(error)
         raise DatabaseUnavailable(
-            f"The database {shown(engine)} cannot be used: {dialects.reason_of(error)}. "
+            f"The database {shown(engine)} cannot be used: {reason}{'' if reason.endswith('?') else '.'} "
             "Check that it is there and that this user may write to it; `metaharvest doctor` tells more."
         ) from error
 

@@ -340,7 +340,7 @@ class DocumentRevision(Base):
 OPERATIONS: dict[str, tuple[str, str]] = {
     "HarvesterStartup": ("info", "A run began"),
     "HarvesterShutdown": ("info", "A run ended"),
-    "RunInterrupted": ("error", "A run was found that never ended"),
+    "RunInterrupted": ("error", "A run did not come to its end"),
     "SiteError": ("error", "A site could not be harvested at all"),
     "GetHarvestListSuccess": ("debug", "The harvest list was fetched"),
     "GetHarvestListError": ("error", "The harvest list could not be fetched"),

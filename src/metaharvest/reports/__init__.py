@@ -11,21 +11,22 @@ Everything told is read from the tables, never remembered: whoever reads them se
 
 from __future__ import annotations
 
-from metaharvest.reports.compose import admin_report, site_report
+from metaharvest.reports.compose import admin_report, site_report, site_reports
 from metaharvest.reports.message import Report
-from metaharvest.reports.outbox import Deliveries, deliver, queue, resend
+from metaharvest.reports.outbox import Deliveries, Turn, deliver, queue, queue_all, resend
 from metaharvest.reports.tables import documents_csv, log_csv
-from metaharvest.reports.wanted import site_report_wanted
 
 __all__ = [
     "Deliveries",
     "Report",
+    "Turn",
     "admin_report",
     "deliver",
     "documents_csv",
     "log_csv",
     "queue",
+    "queue_all",
     "resend",
     "site_report",
-    "site_report_wanted",
+    "site_reports",
 ]

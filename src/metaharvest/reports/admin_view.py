@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import distinct, func, or_, select
+from sqlalchemy import ColumnElement, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest import __version__
+from metaharvest import __version__, watch
 from metaharvest.database.models import (
     HarvestDetailLog,
     HarvestLog,
@@ -79,11 +79,15 @@ class Undelivered:
     state: str
     attempts: int
     error: str
+    since: str
 
 
 @dataclass(frozen=True, slots=True)
 class AdminView:
-    """The administrator's report's content. `log_file` is where the whole report was written, where it was."""
+    """The administrator's report's content. `log_file` is where the whole report was written, where it was.
+
+    `waits` are sentences on what the harvester itself does not get done: sites overdue, mail that does not leave.
+    """
 
     network: str
     date: str
@@ -98,6 +102,8 @@ class AdminView:
     more_problems: int
     undelivered: tuple[Undelivered, ...]
     more_undelivered: int
+    waits: tuple[str, ...]
+    more_waits: int
     run: int
     version: str
     host: str
@@ -117,9 +123,11 @@ def admin_view(session: Session, run_id: int, settings: Settings, target: str, n
     site_runs = _site_runs(session, run_id)
     limit = settings.reports.lines_per_group
     failures = tuple(_failed_sites(session, site_runs, run, limit))
-    problems, more_problems = _problems(session, site_runs, limit)
+    problems, more_problems = _problems(session, run_id, site_runs, limit)
     undelivered, more_undelivered = _undelivered(session, run, limit)
     troubles = _troubles(session, run_id)
+    overdue = watch.overdue_sites(session, run.harvest_date)
+    waits = [*_stuck_mail(session, now), *(site.sentence for site in overdue)]
     statuses = [SiteRunStatus(row.status) for row in site_runs]
     counts = _sum(site_runs)
     listed = sum(row.listed for row in site_runs)
@@ -127,9 +135,9 @@ def admin_view(session: Session, run_id: int, settings: Settings, target: str, n
     return AdminView(
         network=one_line(settings.harvester.name),
         date=run.harvest_date.isoformat(),
-        story=_story(run, statuses, counts),
-        tone=_tone(run, statuses, counts, bool(troubles or undelivered)),
-        sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered)),
+        story=_story(run, statuses, counts, troubles),
+        tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits)),
+        sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue)),
         totals=totals_of(listed, counts, sum(row.warnings for row in site_runs)) if site_runs else (),
         sites=tuple(_site_row(row, now) for row in site_runs),
         failures=failures,
@@ -138,6 +146,8 @@ def admin_view(session: Session, run_id: int, settings: Settings, target: str, n
         more_problems=more_problems,
         undelivered=undelivered,
         more_undelivered=more_undelivered,
+        waits=tuple(one_line(wait, 1000) for wait in waits[:limit]),
+        more_waits=max(0, len(waits) - limit),
         run=run_id,
         version=__version__,
         host=one_line(run.host),
@@ -151,10 +161,13 @@ def admin_view(session: Session, run_id: int, settings: Settings, target: str, n
 
 def _site_runs(session: Session, run_id: int) -> list[HarvestSiteRun]:
     """The site runs of this run, and earlier ones that it resumed; the gravest first, then by name."""
-    resumed = select(_LOG.site_run_id).where(_LOG.run_id == run_id, _LOG.site_run_id.is_not(None))
-    query = select(HarvestSiteRun).where(or_(HarvestSiteRun.run_id == run_id, HarvestSiteRun.site_run_id.in_(resumed)))
-    rows = session.scalars(query).all()
+    rows = session.scalars(select(HarvestSiteRun).where(_is_of(run_id))).all()
     return sorted(rows, key=lambda row: (words.GRAVITY.index(SiteRunStatus(row.status)), row.site_name.casefold()))
+
+
+def _is_of(run_id: int) -> ColumnElement[bool]:
+    resumed = select(_LOG.site_run_id).where(_LOG.run_id == run_id, _LOG.site_run_id.is_not(None))
+    return or_(HarvestSiteRun.run_id == run_id, HarvestSiteRun.site_run_id.in_(resumed))
 
 
 def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:
@@ -162,7 +175,9 @@ def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:
     return {kind: sum(counts[kind] for counts in each) for kind in OutcomeKind}
 
 
-def _story(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts) -> str:
+def _story(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, troubles: tuple[str, ...]) -> str:
+    if not statuses and troubles:
+        return "no site was harvested"
     opening = {RunStatus.FAILED.value: "the run failed; ", RunStatus.INTERRUPTED.value: "the run was interrupted; "}
     return opening.get(run.status, "") + words.run_story(statuses, counts)
 
@@ -176,10 +191,15 @@ def _tone(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, 
 
 
 def _sentence(
-    statuses: list[SiteRunStatus], listed: int, counts: words.Counts, troubles: tuple[str, ...], undelivered: bool
+    statuses: list[SiteRunStatus],
+    listed: int,
+    counts: words.Counts,
+    troubles: tuple[str, ...],
+    undelivered: bool,
+    overdue: int,
 ) -> str:
     if not statuses:
-        opening = "No site was due."
+        opening = "No site was harvested." if troubles else "No site was due."
     else:
         errors = words.total(counts, ERROR_OUTCOMES)
         ended = f"; {words.counted(errors, 'document')} could not be taken in" if errors else ""
@@ -188,6 +208,7 @@ def _sentence(
     failed = sum(status in _FAILED for status in statuses)
     parts = [
         f"{words.counted(failed, 'site')} failed as a whole" if failed else "",
+        f"{words.counted(overdue, 'site is', 'sites are')} overdue" if overdue else "",
         "the run itself had trouble" if troubles else "",
         "some mail did not arrive" if undelivered else "",
     ]
@@ -237,7 +258,7 @@ def _site_message(session: Session, site_run: HarvestSiteRun) -> str | None:
 
 
 def _troubles(session: Session, run_id: int) -> tuple[str, ...]:
-    """Trouble of the run itself: dead runs found at the start, and whatever else failed outside a site's harvest."""
+    """Trouble of the run itself: dead runs found at the start, what cut it short, what else failed outside a site."""
     query = (
         select(_LOG.message)
         .where(
@@ -253,14 +274,20 @@ def _troubles(session: Session, run_id: int) -> tuple[str, ...]:
     return tuple(one_line(message, 1000) for message in session.scalars(query))
 
 
-def _problems(session: Session, site_runs: list[HarvestSiteRun], limit: int) -> tuple[tuple[Problem, ...], int]:
+def _problems(
+    session: Session, run_id: int, site_runs: list[HarvestSiteRun], limit: int
+) -> tuple[tuple[Problem, ...], int]:
     """Documents that need attention by site and rule, of the sites that did not fail as a whole."""
-    names = {row.site_run_id: one_line(row.site_name) for row in site_runs if SiteRunStatus(row.status) not in _FAILED}
+    names = {row.site_run_id: one_line(row.site_name) for row in site_runs}
+    # Not their numbers: a statement takes only so many parameters, and a run may have more sites.
+    which = select(HarvestSiteRun.site_run_id).where(
+        _is_of(run_id), HarvestSiteRun.status.not_in([status.value for status in _FAILED])
+    )
     documents = func.count(distinct(func.coalesce(_LOG.document_id, "")))
     query = (
         select(_LOG.site_run_id, _DETAIL.rule, documents, func.min(_DETAIL.detail_log_id))
         .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)
-        .where(_LOG.site_run_id.in_(list(names)), is_attention())
+        .where(_LOG.site_run_id.in_(which), is_attention())
         .group_by(_LOG.site_run_id, _DETAIL.rule)
     )
     found = [
@@ -282,7 +309,7 @@ def _undelivered(session: Session, run: HarvestRun, limit: int) -> tuple[tuple[U
     waiting = (ReportDelivery.status == "queued") & (ReportDelivery.attempts > 0)
     refused = (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= since)
     query = (
-        select(ReportDelivery, ReportOutbox.subject)
+        select(ReportDelivery, ReportOutbox.subject, ReportOutbox.created_at)
         .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
         .where(or_(waiting, refused))
         .order_by(ReportDelivery.delivery_id)
@@ -295,7 +322,18 @@ def _undelivered(session: Session, run: HarvestRun, limit: int) -> tuple[tuple[U
             "refused" if delivery.status == "refused" else "waiting",
             delivery.attempts,
             one_line(delivery.last_error or "", 500),
+            f"{created_at:%Y-%m-%d}",
         )
-        for delivery, subject in rows[:limit]
+        for delivery, subject, created_at in rows[:limit]
     )
     return shown, len(rows) - len(shown)
+
+
+def _stuck_mail(session: Session, now: datetime) -> Iterator[str]:
+    stuck = watch.stuck_mail(session, now)
+    if stuck is not None:
+        waits = words.counted(stuck.deliveries, "delivery has", "deliveries have")
+        yield (
+            f"The outbox does not empty: {waits} waited for more than two days, the first since "
+            f"{stuck.since:%Y-%m-%d}. `metaharvest reports --undelivered` tells why."
+        )

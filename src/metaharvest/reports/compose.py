@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
+from metaharvest.records import Site
+from metaharvest.register import BrokenSite, read_site
 from metaharvest.reports import words
 from metaharvest.reports.admin_view import AdminView, admin_view
 from metaharvest.reports.message import Attachment, Report, build, message_id, safe_file_name
 from metaharvest.reports.render import render
-from metaharvest.reports.site_view import Table, site_view
+from metaharvest.reports.site_view import Table, is_quiet, site_view
 from metaharvest.reports.tables import attachment_of, documents_csv, log_csv
+from metaharvest.reports.wanted import is_wanted
 from metaharvest.settings import Settings
 from metaharvest.text import one_line
 
@@ -26,16 +30,52 @@ def site_report(session: Session, site_run_id: int, settings: Settings, target: 
     """The report of a site run to the site's contacts. `target` names the repository; `now` becomes the Date."""
     site_run = session.get_one(HarvestSiteRun, site_run_id)
     run = session.get_one(HarvestRun, site_run.run_id)
-    view = site_view(session, site_run_id, settings, target, now)
+    return _site_report(session, site_run, run, read_site(session, site_run.site_schedule_id), settings, target, now)
+
+
+def site_reports(
+    session: Session,
+    site_run_ids: Sequence[int],
+    registered: Mapping[int, Site | BrokenSite],
+    settings: Settings,
+    target: str,
+    now: datetime,
+) -> dict[int, Report]:
+    """The reports of those of these site runs that deserve one; `registered` are their sites as they stand now."""
+    query = select(HarvestSiteRun).where(HarvestSiteRun.site_run_id.in_(site_run_ids))
+    site_runs = {row.site_run_id: row for row in session.scalars(query.execution_options(populate_existing=True))}
+    runs = {run_id: session.get_one(HarvestRun, run_id) for run_id in {row.run_id for row in site_runs.values()}}
+    reports: dict[int, Report] = {}
+    for site_run in (site_runs[site_run_id] for site_run_id in site_run_ids):
+        site = registered.get(site_run.site_schedule_id)
+        if is_wanted(session, site_run, site):
+            run = runs[site_run.run_id]
+            reports[site_run.site_run_id] = _site_report(session, site_run, run, site, settings, target, now)
+    return reports
+
+
+def _site_report(
+    session: Session,
+    site_run: HarvestSiteRun,
+    run: HarvestRun,
+    site: Site | BrokenSite | None,
+    settings: Settings,
+    target: str,
+    now: datetime,
+) -> Report:
+    view = site_view(session, site_run, run, site, settings, target, now)
     file_name = f"{safe_file_name(view.site)}-{view.date}.csv"
-    attachment, rows = attachment_of(documents_csv(session, site_run_id), file_name, settings.reports)
-    command = f"metaharvest log --csv --site-run {site_run_id}"
-    table = _table(attachment, rows, "every document that is not merely unchanged", command, settings)
-    view = replace(view, table=table)
-    key = f"site:{site_run_id}"
+    attachment: Attachment | None = None
+    if not is_quiet(site_run):
+        attachment, rows = attachment_of(documents_csv(session, site_run.site_run_id), file_name, settings.reports)
+        command = f"metaharvest log --csv --site-run {site_run.site_run_id}"
+        table = _table(attachment, rows, "every document that is not merely unchanged", command, settings)
+        view = replace(view, table=table)
+        attachment = attachment if rows else None
+    key = f"site:{site_run.site_run_id}"
     identifier = message_id(key, _seed(run, site_run.started_at), settings)
     body = render("site_report", view, settings)
-    return build("site", key, identifier, view.recipients, body, attachment if rows else None, settings, now)
+    return build("site", key, identifier, view.recipients, body, attachment, settings, now)
 
 
 def admin_report(session: Session, run_id: int, settings: Settings, target: str, now: datetime) -> Report:

@@ -1,7 +1,8 @@
 """Hands messages over: to a mail server by SMTP, or into a Maildir folder. Every library error becomes a sentence here.
 
 Which messages, to whom, and what is written down about it, is outbox.py's business. Standards: RFC 5321 (a 4xx answer
-is passing, a 5xx one lasting), RFC 3207 (STARTTLS), RFC 4954 (AUTH); Maildir as its inventor described it.
+is passing, a 5xx one lasting), RFC 3207 (STARTTLS), RFC 4954 (AUTH), RFC 6531 (SMTPUTF8); Maildir as its inventor
+described it.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from metaharvest.errors import SettingsError
 from metaharvest.reports.message import ascii_address, safe_file_name
-from metaharvest.settings import MailSettings, Settings, resolve_secret
+from metaharvest.resources import at_home
+from metaharvest.secrecy import resolve_secret
+from metaharvest.settings import MailSettings, Settings
 from metaharvest.text import one_line
 
 _MENDABLE = (530, 534, 535, 538)
@@ -32,30 +35,42 @@ _CLOSING = 421
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One message to be handed over."""
+    """One message to be handed over, and to whom."""
 
     message_id: str
     content: bytes
     created_at: datetime
+    recipients: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """How an attempt ended: `sent`, `queued` (worth another) or `refused`. `stop`: no use trying more this time."""
+    """How an attempt ended: `sent`, `queued` (worth another) or `refused`. `stop`: no use trying more this time.
+
+    `there`: it counts as sent, for this very message had arrived before.
+    `put_off`: the server answered for this recipient that it will not take mail for now.
+    """
 
     status: str
     error: str | None = None
     stop: bool = False
+    there: bool = False
+    put_off: bool = False
 
 
 class Backend(Protocol):
-    """Somewhere to hand messages over to."""
+    """Somewhere to hand messages over to; `at_once`: how many before it is written down that they are there."""
+
+    at_once: int
 
     def parcels(self, recipients: Sequence[str]) -> list[tuple[str, ...]]:
         """The recipients, grouped as they are to be served: a message each, or one for all."""
 
-    def send(self, letter: Letter, recipients: tuple[str, ...]) -> Attempt:
-        """Hand over one message for these recipients. Never raises for what the other side does."""
+    def send(self, letters: Sequence[Letter]) -> list[Attempt]:
+        """Hand over messages, at most `at_once`: how each attempt ended, up to the first that says stop.
+
+        Never raises for what the other side does.
+        """
 
     def probe(self) -> str | None:
         """Look whether messages could be handed over now, without any: None, or a sentence about what is wrong."""
@@ -74,6 +89,8 @@ def backend_for(settings: Settings) -> Backend:
 class Maildir:
     """A Maildir folder. A file's name follows from Message-ID and recipients, so each message is there exactly once."""
 
+    at_once = 20
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
@@ -81,18 +98,33 @@ class Maildir:
         """One file for all recipients."""
         return [tuple(sorted(recipients))]
 
-    def send(self, letter: Letter, recipients: tuple[str, ...]) -> Attempt:
-        """Write the message to tmp/, then move it to new/; a file of that name in new/ or cur/ is this very message."""
+    def send(self, letters: Sequence[Letter]) -> list[Attempt]:
+        """Write each message to tmp/, then move it to new/; a file of that name in new/ or cur/ is this very message.
+
+        None of them counts as sent before it is safe on the disk.
+        """
+        stopped: list[Attempt] = []
+        written = 0
         try:
             for name in ("tmp", "new", "cur"):
                 (self._folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-            name = self._name(letter, recipients)
-            if not self._is_there(name):
-                self._write(name, letter.content.replace(b"\r\n", b"\n"))
+            names = [self._name(letter) for letter in letters]
+            there = self._there(names)
+            try:
+                for name, letter in zip(names, letters, strict=True):
+                    if name not in there:
+                        self._write(name, letter.content.replace(b"\r\n", b"\n"))
+                    written += 1
+            except OSError as error:
+                stopped = [self._stopped(error)]
+            _sync(self._folder / "new")
         except OSError as error:
-            reason = one_line(error.strerror or str(error))
-            return Attempt("queued", f"The mail folder {self._folder} cannot be written: {reason}.", stop=True)
-        return Attempt("sent")
+            return [self._stopped(error)]
+        return [Attempt("sent", there=name in there) for name in names[:written]] + stopped
+
+    def _stopped(self, error: OSError) -> Attempt:
+        reason = one_line(error.strerror or str(error))
+        return Attempt("queued", f"The mail folder {self._folder} cannot be written: {reason}.", stop=True)
 
     def probe(self) -> str | None:
         """Whether the folder, or the nearest one above it that is there, may be written to."""
@@ -107,18 +139,18 @@ class Maildir:
         """Nothing is kept open."""
 
     @staticmethod
-    def _name(letter: Letter, recipients: tuple[str, ...]) -> str:
-        text = "\0".join((letter.message_id, *recipients))
+    def _name(letter: Letter) -> str:
+        text = "\0".join((letter.message_id, *letter.recipients))
         digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
         domain = safe_file_name(letter.message_id.strip("<>").rpartition("@")[2])
         return f"{int(letter.created_at.timestamp())}.{digest}.{domain}"
 
-    def _is_there(self, name: str) -> bool:
+    def _there(self, names: Sequence[str]) -> set[str]:
+        """Those of the names that are there already."""
+        there = {name for name in names if (self._folder / "new" / name).exists()}
         # Mail programs move a file that was seen to cur/ and append their flags, as in `name:2,S`.
-        if (self._folder / "new" / name).exists():
-            return True
         with os.scandir(self._folder / "cur") as entries:
-            return any(entry.name.partition(":")[0] == name for entry in entries)
+            return there | {entry.name.partition(":")[0] for entry in entries}.intersection(names)
 
     def _write(self, name: str, content: bytes) -> None:
         temporary = self._folder / "tmp" / name
@@ -127,15 +159,21 @@ class Maildir:
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(self._folder / "new" / name)
-        folder = os.open(self._folder / "new", os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+
+
+def _sync(folder: Path) -> None:
+    """Make sure that the names in a folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class SmtpServer:
     """A mail server. One session serves many messages and is reopened where the server closes it."""
+
+    at_once = 1
 
     def __init__(self, settings: Settings) -> None:
         self._settings: MailSettings = settings.mail
@@ -149,10 +187,14 @@ class SmtpServer:
         """A message for each recipient, so that one's answer is never another's."""
         return [(recipient,) for recipient in recipients]
 
-    def send(self, letter: Letter, recipients: tuple[str, ...]) -> Attempt:
+    def send(self, letters: Sequence[Letter]) -> list[Attempt]:
         """One mail transaction, for one recipient."""
+        [letter] = letters
+        return [self._sent(letter)]
+
+    def _sent(self, letter: Letter) -> Attempt:
         try:
-            attempt = self._transaction(letter, recipients[0])
+            attempt = self._transaction(letter, letter.recipients[0])
         except SettingsError as error:
             return Attempt("queued", one_line(str(error), 1000), stop=True)
         except (smtplib.SMTPException, OSError, ValueError) as error:
@@ -187,34 +229,44 @@ class SmtpServer:
 
     def _transaction(self, letter: Letter, recipient: str) -> Attempt:
         address = ascii_address(recipient)
-        if not address.isascii():
-            return Attempt("refused", f"{recipient} is no address that every mail server can reach; use an ASCII one.")
-        session, code, text = self._begin(letter)
+        if not address.isascii() and not self._takes_utf8():
+            return Attempt(
+                "refused",
+                f"{recipient} has letters beyond ASCII, and the mail server ({self._where}) does not take such "
+                "addresses (SMTPUTF8): use another address of this person.",
+            )
+        session, code, text = self._begin(letter, address)
         if code != 250:
             # 552: the message is too long for this server. Everything else is about us, not about the recipient.
             return self._failed("refused" if code == 552 else "queued", code, text)
         code, text = session.rcpt(address)
         if code not in (250, 251):
-            return self._failed(_lasting(code), code, text)
+            return replace(self._failed(_lasting(code), code, text), put_off=400 <= code < 500)
         try:
             code, text = session.data(letter.content)
         except smtplib.SMTPDataError as error:
             code, text = error.smtp_code, _as_bytes(error.smtp_error)
         return Attempt("sent") if 200 <= code < 300 else self._failed(_lasting(code), code, text)
 
-    def _begin(self, letter: Letter) -> tuple[smtplib.SMTP, int, bytes]:
+    def _takes_utf8(self) -> bool:
+        """Whether the server knows RFC 6531."""
+        self._session = session = self._session or self._open()
+        return session.has_extn("smtputf8")
+
+    def _begin(self, letter: Letter, address: str) -> tuple[smtplib.SMTP, int, bytes]:
         """Open the transaction, in a new session where the server has closed the one that served the last message."""
         if self._session is not None:
             with suppress(smtplib.SMTPServerDisconnected, OSError):
-                code, text = self._mail_from(self._session, letter)
+                code, text = self._mail_from(self._session, letter, address)
                 if code != _CLOSING:
                     return self._session, code, text
             self._drop()
         self._session = session = self._open()
-        return session, *self._mail_from(session, letter)
+        return session, *self._mail_from(session, letter, address)
 
-    def _mail_from(self, session: smtplib.SMTP, letter: Letter) -> tuple[int, bytes]:
+    def _mail_from(self, session: smtplib.SMTP, letter: Letter, address: str) -> tuple[int, bytes]:
         options = [f"size={len(letter.content)}"] if session.has_extn("size") else []
+        options += [] if address.isascii() else ["SMTPUTF8"]
         return session.mail(ascii_address(self._settings.sender), options)
 
     def _failed(self, status: str, code: int, text: bytes) -> Attempt:
@@ -251,7 +303,7 @@ class SmtpServer:
         context = ssl.create_default_context()
         if self._settings.ca_file is None:
             return context
-        path = self._folder / self._settings.ca_file.expanduser()
+        path = self._folder / at_home(self._settings.ca_file)
         try:
             context.load_verify_locations(path)
         except (OSError, ssl.SSLError) as error:

@@ -9,11 +9,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
+from email import quoprimime
 from email.headerregistry import Address
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 from email.policy import SMTP
+from functools import lru_cache
+from typing import Any
 
 from metaharvest.settings import Settings
 from metaharvest.text import one_line
@@ -24,6 +28,9 @@ _HEADERS = _POLICY.clone(max_line_length=300)
 _ENCODED_HEADERS = _POLICY.clone(max_line_length=76)
 # An encoded word may have 75 characters (RFC 2047, section 2); the library makes it as long as the line allows.
 MAX_SUBJECT = 250
+
+_LINE = 78
+"""Characters of a line of the text, encoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +74,14 @@ def message_id(key: str, seed: Iterable[object], settings: Settings) -> str:
 
 
 def ascii_address(address: str) -> str:
-    """`address` with an international domain in its ASCII form; as it is where it has none."""
+    """`address` with an international domain in its ASCII form (IDNA 2008); as it is where it has none."""
     local, _, domain = address.rpartition("@")
+    if domain.isascii():
+        return address
+    import idna
+
     try:
-        return f"{local}@{domain.encode('idna').decode('ascii')}"
+        return f"{local}@{idna.encode(domain, uts46=True).decode('ascii')}"
     except UnicodeError:
         return address
 
@@ -99,25 +110,43 @@ def build(
     subject, name = header_text(body.subject), header_text(settings.harvester.name, 100)
     message = EmailMessage(policy=_POLICY)
     message["Subject"] = subject
-    message["From"] = _addresses(name, (settings.mail.sender,))
+    message["From"] = _header("From", name, (settings.mail.sender,))
     if _writable(recipients):
-        message["To"] = _addresses("", _writable(recipients))
+        message["To"] = _header("To", "", _writable(recipients))
     if _writable(settings.harvester.administrators):
-        message["Reply-To"] = _addresses("", _writable(settings.harvester.administrators))
+        message["Reply-To"] = _header("Reply-To", "", _writable(settings.harvester.administrators))
     message["Date"] = now
     message["Message-ID"] = identifier
     message["Auto-Submitted"] = "auto-generated"
-    message.set_content(body.text, cte="quoted-printable")
-    message.add_alternative(body.html, subtype="html", cte="quoted-printable")
+    message["MIME-Version"] = "1.0"
+    message["Content-Type"] = "multipart/alternative"
+    message.set_payload([_part("plain", body.text), _part("html", body.html)])
     if attachment is not None:
         _attach(message, attachment)
     content = message.as_bytes(policy=_HEADERS if (subject + name).isascii() else _ENCODED_HEADERS)
     return Report(kind, key, recipients, subject, body.text, body.html, content, identifier)
 
 
-def _addresses(display_name: str, addresses: tuple[str, ...]) -> tuple[Address, ...]:
+@lru_cache(maxsize=64)
+def _header(name: str, display_name: str, addresses: tuple[str, ...]) -> Any:
+    """A header with addresses. Most are those of the last report: to put one together takes long."""
     parts = (ascii_address(address).rpartition("@") for address in addresses)
-    return tuple(Address(display_name, local, domain) for local, _, domain in parts)
+    return _POLICY.header_factory(name, tuple(Address(display_name, local, domain) for local, _, domain in parts))
+
+
+def _part(subtype: str, text: str) -> MIMEPart:
+    """The text as `set_content` would put it, in a copy of a part whose headers are there already."""
+    lines = text.encode("utf-8", "surrogateescape").splitlines()
+    part = copy(_empty_part(subtype))
+    part.set_payload(quoprimime.body_encode((b"\n".join(lines) + b"\n").decode("latin-1"), _LINE))
+    return part
+
+
+@lru_cache(maxsize=2)
+def _empty_part(subtype: str) -> MIMEPart:
+    part = MIMEPart(policy=_POLICY)
+    part.set_content("", subtype=subtype, cte="quoted-printable")
+    return part
 
 
 def _writable(addresses: tuple[str, ...]) -> tuple[str, ...]:

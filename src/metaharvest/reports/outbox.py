@@ -1,33 +1,59 @@
 """The outbox: reports wait here, a delivery row per recipient, until each has been handed over or refused for good.
 
 What is queued is committed by the caller, in the transaction that makes the report due; what is delivered is committed
-here, delivery by delivery, so that a crash repeats one at most, under the same Message-ID.
+here: by SMTP message by message, so that a crash repeats one at most, under the same Message-ID; into a Maildir, where
+a message is never there twice, a few at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
+from typing import TypeVar
 
-from sqlalchemy import func, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, exists, func, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import ReportDelivery, ReportOutbox
+from metaharvest.database.dialects import next_numbers
+from metaharvest.database.models import Base, HarvestRun, ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
-from metaharvest.reports.mail import Attempt, Letter, backend_for
+from metaharvest.reports.mail import Attempt, Backend, Letter, backend_for
 from metaharvest.reports.message import Report
 from metaharvest.settings import Settings
+
+_FIRST_DELAY = timedelta(hours=1)
+_LONGEST_DELAY = timedelta(hours=12)
+"""A delivery that failed is tried again by the next run; after that it is left alone for an hour, two, four, eight,
+twelve, so that hourly runs do not knock all day long. The first run of a day tries everything."""
+
+_GIVEN_UP_AFTER = timedelta(days=4)
+"""So long after the report was made, a recipient for whom the server says "not now" as it said last time is given up:
+RFC 5321, 4.5.4.1. The time in which the server is away gives nobody up."""
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Which run wants to deliver: when it began, and the day that it takes for today."""
+
+    began: datetime
+    day: date
 
 
 @dataclass(frozen=True, slots=True)
 class Deliveries:
-    """How many deliveries were sent and refused this time, and how many are still waiting."""
+    """How many deliveries were sent and refused this time, and how many are still waiting.
+
+    `there`: how many of those sent had arrived before, and were not written again.
+    """
 
     sent: int = 0
     waiting: int = 0
     refused: int = 0
+    there: int = 0
 
 
 def queue(session: Session, report: Report, run_id: int, site_run_id: int | None, now: datetime) -> int | None:
@@ -37,16 +63,7 @@ def queue(session: Session, report: Report, run_id: int, site_run_id: int | None
     """
     if session.scalar(select(ReportOutbox.report_id).where(ReportOutbox.idempotency_key == report.key)) is not None:
         return None
-    row = ReportOutbox(
-        idempotency_key=report.key,
-        kind=report.kind,
-        run_id=run_id,
-        site_run_id=site_run_id,
-        message_id=report.message_id,
-        subject=report.subject,
-        content=report.content,
-        created_at=now,
-    )
+    row = ReportOutbox(**_outbox_columns(report, run_id, site_run_id, now))
     try:
         with session.begin_nested():
             session.add(row)
@@ -61,6 +78,42 @@ def queue(session: Session, report: Report, run_id: int, site_run_id: int | None
     return row.report_id
 
 
+def queue_all(session: Session, reports: Mapping[int, Report], run_id: int, now: datetime) -> list[int]:
+    """Put reports of site runs into the outbox, as `queue` does with one; the site runs whose was not there already."""
+    if not reports:
+        return []
+    there = set(session.scalars(_KEYS, {"keys": [report.key for report in reports.values()]}))
+    new = [site_run_id for site_run_id, report in reports.items() if report.key not in there]
+    rows, deliveries = [], []
+    for site_run_id, report_id in zip(new, next_numbers(session, ReportOutbox.report_id, len(new)), strict=True):
+        report = reports[site_run_id]
+        rows.append({"report_id": report_id, **_outbox_columns(report, run_id, site_run_id, now)})
+        deliveries += [{"report_id": report_id, "recipient": each} for each in dict.fromkeys(report.recipients)]
+    for statement, values in ((_QUEUE, rows), (_DELIVER, deliveries)):
+        if values:
+            session.connection().execute(statement, values)
+    return new
+
+
+def _outbox_columns(report: Report, run_id: int, site_run_id: int | None, now: datetime) -> dict[str, object]:
+    return {
+        "idempotency_key": report.key,
+        "kind": report.kind,
+        "run_id": run_id,
+        "site_run_id": site_run_id,
+        "message_id": report.message_id,
+        "subject": report.subject,
+        "content": report.content,
+        "created_at": now,
+    }
+
+
+_OUTBOX = Base.metadata.tables[ReportOutbox.__tablename__]
+_KEYS = select(_OUTBOX.c.idempotency_key).where(_OUTBOX.c.idempotency_key.in_(bindparam("keys", expanding=True)))
+_QUEUE = insert(_OUTBOX)
+_DELIVER = insert(Base.metadata.tables[ReportDelivery.__tablename__])
+
+
 def resend(session: Session, report_id: int) -> None:
     """Put all deliveries of a report back to queued. MetaharvestError where there is no such report."""
     if session.get(ReportOutbox, report_id) is None:
@@ -68,38 +121,71 @@ def resend(session: Session, report_id: int) -> None:
     session.execute(
         update(ReportDelivery)
         .where(ReportDelivery.report_id == report_id)
-        .values(status="queued", attempts=0, last_error=None)
+        .values(status="queued", attempts=0, last_error=None, last_attempt_at=None)
     )
 
 
-def deliver(session_factory: Callable[[], Session], settings: Settings, now: datetime) -> Deliveries:
-    """Try to hand over everything that is queued, oldest first, committing after each delivery.
+def deliver(
+    session_factory: Callable[[], Session], settings: Settings, now: datetime, turn: Turn | None = None
+) -> Deliveries:
+    """Try to hand over what is queued, oldest first, committing after so many as the backend takes at once.
 
-    Never raises for what a mail server or a folder does: that is written down with the delivery. Where the server
-    cannot be reached at all, the rest waits for the next time. Errors of the database pass through.
+    With `turn`, what this run has tried already, or earlier ones have tried in vain of late, is left for later;
+    without, everything is tried. Never raises for what a mail server or a folder does: that is written down with the
+    delivery. Where the server cannot be reached at all, the rest waits for the next time. Errors of the database pass
+    through.
     """
     backend = backend_for(settings)
-    sent = refused = 0
+    due = _due(now, turn) if turn else true()
+    sent = refused = there = 0
     try:
-        for report_id in _waiting_reports(session_factory):
-            letter, recipients = _read(session_factory, report_id)
-            for parcel in backend.parcels(recipients):
+        for report_ids in _groups(_waiting_reports(session_factory, due), backend.at_once):
+            for parcels in _groups(_parcels(session_factory, report_ids, due, backend), backend.at_once):
                 # Nothing of the database is held while a mail server takes its time.
-                attempt = backend.send(letter, parcel)
-                _note(session_factory, report_id, parcel, attempt, now)
-                sent += len(parcel) if attempt.status == "sent" else 0
-                refused += len(parcel) if attempt.status == "refused" else 0
-                if attempt.stop:
-                    return Deliveries(sent, _number_waiting(session_factory), refused)
+                attempts = backend.send([parcel.letter for parcel in parcels])
+                refused += _note(session_factory, parcels, attempts, now, due)
+                for parcel, attempt in zip(parcels, attempts, strict=False):
+                    number = len(parcel.letter.recipients)
+                    sent += number if attempt.status == "sent" else 0
+                    refused += number if attempt.status == "refused" else 0
+                    there += number if attempt.there else 0
+                    if attempt.stop:
+                        return Deliveries(sent, _number_waiting(session_factory), refused, there)
     finally:
         backend.close()
-    return Deliveries(sent, _number_waiting(session_factory), refused)
+    return Deliveries(sent, _number_waiting(session_factory), refused, there)
 
 
-def _waiting_reports(session_factory: Callable[[], Session]) -> list[int]:
+def _due(now: datetime, turn: Turn) -> ColumnElement[bool]:
+    """Which deliveries a run tries: new ones, and those whose last attempt is long enough ago for their number."""
+    last, attempts = ReportDelivery.last_attempt_at, ReportDelivery.attempts
+    delays = [timedelta(0), _FIRST_DELAY]
+    while delays[-1] < _LONGEST_DELAY:
+        delays.append(min(2 * delays[-1], _LONGEST_DELAY))
+    rested = [and_(attempts == number, last <= now - delay) for number, delay in enumerate(delays, 1)]
+    rested.append(and_(attempts > len(delays), last <= now - _LONGEST_DELAY))
+    is_first_of_day = ~exists().where(HarvestRun.harvest_date == turn.day, HarvestRun.started_at < turn.began)
+    # A time in the future was written when the clock was wrong.
+    return or_(attempts == 0, last.is_(None), last > now, and_(last < turn.began, or_(is_first_of_day, *rested)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    """A report on its way to some of its recipients, in one message."""
+
+    report_id: int
+    letter: Letter
+
+
+def _groups(items: Sequence[_Item], number: int) -> Iterator[Sequence[_Item]]:
+    for start in range(0, len(items), number):
+        yield items[start : start + number]
+
+
+def _waiting_reports(session_factory: Callable[[], Session], due: ColumnElement[bool]) -> list[int]:
     query = (
         select(ReportDelivery.report_id)
-        .where(ReportDelivery.status == "queued")
+        .where(ReportDelivery.status == "queued", due)
         .distinct()
         .order_by(ReportDelivery.report_id)
     )
@@ -112,30 +198,78 @@ def _number_waiting(session_factory: Callable[[], Session]) -> int:
         return session.scalars(select(func.count()).where(ReportDelivery.status == "queued")).one()
 
 
-def _read(session_factory: Callable[[], Session], report_id: int) -> tuple[Letter, list[str]]:
-    """A report as a letter, and those who have not got it yet."""
-    query = (
-        select(ReportDelivery.recipient)
-        .where(ReportDelivery.report_id == report_id, ReportDelivery.status == "queued")
-        .order_by(ReportDelivery.delivery_id)
-    )
+def _parcels(
+    session_factory: Callable[[], Session], report_ids: Sequence[int], due: ColumnElement[bool], backend: Backend
+) -> list[_Parcel]:
+    """These reports as letters to those of their recipients whose turn it is."""
+    recipients: dict[int, list[str]] = {}
+    parcels = []
     with session_factory() as session:
-        report = session.get_one(ReportOutbox, report_id)
-        return Letter(report.message_id, report.content, report.created_at), list(session.scalars(query))
+        for report_id, recipient in session.execute(_RECIPIENTS.where(due), {"reports": report_ids}):
+            recipients.setdefault(report_id, []).append(recipient)
+        for report_id, message_id, content, created_at in session.execute(_LETTERS, {"reports": report_ids}):
+            for group in backend.parcels(recipients.get(report_id, [])):
+                parcels.append(_Parcel(report_id, Letter(message_id, content, created_at, group)))
+    return parcels
+
+
+_DELIVERIES = Base.metadata.tables[ReportDelivery.__tablename__]
+_RECIPIENTS = (
+    select(_DELIVERIES.c.report_id, _DELIVERIES.c.recipient)
+    .where(_DELIVERIES.c.report_id.in_(bindparam("reports", expanding=True)), _DELIVERIES.c.status == "queued")
+    .order_by(_DELIVERIES.c.delivery_id)
+)
+_LETTERS = (
+    select(_OUTBOX.c.report_id, _OUTBOX.c.message_id, _OUTBOX.c.content, _OUTBOX.c.created_at)
+    .where(_OUTBOX.c.report_id.in_(bindparam("reports", expanding=True)))
+    .order_by(_OUTBOX.c.report_id)
+)
+_ATTEMPTED = (
+    update(_DELIVERIES)
+    .where(_DELIVERIES.c.status == "queued")
+    .values(
+        status=bindparam("state"),
+        last_error=bindparam("error"),
+        last_attempt_at=bindparam("now"),
+        attempts=_DELIVERIES.c.attempts + 1,
+    )
+)
+_ATTEMPTED_ONE = _ATTEMPTED.where(
+    _DELIVERIES.c.report_id == bindparam("report"), _DELIVERIES.c.recipient == bindparam("to")
+)
+_GIVEN_UP = _ATTEMPTED_ONE.where(_DELIVERIES.c.last_error == bindparam("error"))
 
 
 def _note(
     session_factory: Callable[[], Session],
-    report_id: int,
-    recipients: tuple[str, ...],
-    attempt: Attempt,
+    parcels: Sequence[_Parcel],
+    attempts: Sequence[Attempt],
     now: datetime,
-) -> None:
-    """Write an attempt down: with its recipients, or with all that waits, where its reason concerns all of it."""
-    statement = update(ReportDelivery).where(ReportDelivery.status == "queued")
-    if not attempt.stop:
-        statement = statement.where(ReportDelivery.report_id == report_id, ReportDelivery.recipient.in_(recipients))
-    values = {"status": attempt.status, "last_error": attempt.error, "last_attempt_at": now}
+    due: ColumnElement[bool],
+) -> int:
+    """Write attempts down: with their recipients, or with all whose turn it is, where the reason concerns them all.
+
+    Returns how many deliveries were given up.
+    """
+    given_up = 0
+    rows: list[dict[str, object]] = []
+    overdue: list[dict[str, object]] = []
+    for_all: dict[str, object] = {}
+    for parcel, attempt in zip(parcels, attempts, strict=False):
+        values: dict[str, object] = {"state": attempt.status, "error": attempt.error, "now": now}
+        if attempt.stop:
+            for_all = values
+        else:
+            its_rows = [{**values, "report": parcel.report_id, "to": each} for each in parcel.letter.recipients]
+            rows += its_rows
+            if attempt.put_off and now - parcel.letter.created_at >= _GIVEN_UP_AFTER:
+                overdue += [{**row, "state": "refused"} for row in its_rows]
     with session_factory() as session:
-        session.execute(statement.values(attempts=ReportDelivery.attempts + 1, **values))
+        for row in overdue:
+            given_up += session.connection().execute(_GIVEN_UP, row).rowcount
+        if rows:
+            session.connection().execute(_ATTEMPTED_ONE, rows)
+        if for_all:
+            session.connection().execute(_ATTEMPTED.where(due), for_all)
         session.commit()
+    return given_up

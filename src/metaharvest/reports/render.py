@@ -164,7 +164,7 @@ def _plain_run(view: AdminView) -> Iterator[str]:
     for failure in view.failures:
         yield wrapped(f"{failure.name}: {failure.reason}")
         yield from _plain_groups(failure.groups)
-    yield from (wrapped(trouble) for trouble in view.troubles)
+    yield from (wrapped(sentence) for sentence in (*view.troubles, *view.waits))
     for problem in view.problems:
         yield wrapped(f"{problem.site}: {problem.title} ({problem.documents:,}), {problem.example.docid}")
         yield from _plain_lines([problem.example])

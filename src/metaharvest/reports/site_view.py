@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, bindparam, case, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDocument, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.records import ERROR_OUTCOMES, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.register import read_site
+from metaharvest.register import BrokenSite
 from metaharvest.reports import words
 from metaharvest.reports.findings import Group, attention, is_told, warnings
 from metaharvest.reports.tables import docid_of
@@ -102,6 +101,18 @@ def counts_of(site_run: HarvestSiteRun) -> dict[OutcomeKind, int]:
     return {kind: getattr(site_run, kind.column) or 0 for kind in OutcomeKind}
 
 
+def is_quiet(site_run: HarvestSiteRun) -> bool:
+    """Whether the totals say that there is nothing to tell: every document was there already, and nothing is doubtful.
+
+    Then the log has no outcome and no finding of this site run, and need not be asked for any.
+    """
+    return (
+        site_run.status == SiteRunStatus.SUCCEEDED.value
+        and not site_run.warnings
+        and site_run.listed == (site_run.unchanged or 0)
+    )
+
+
 def totals_of(listed: int, counts: words.Counts, warned: int) -> tuple[Total, ...]:
     """The totals as shown: listed, the fine outcomes always, the others where there are any."""
     if not listed:
@@ -124,11 +135,17 @@ def _tone(kind: OutcomeKind, number: int) -> str:
     return "good" if number and kind is not OutcomeKind.UNCHANGED else "plain"
 
 
-def site_view(session: Session, site_run_id: int, settings: Settings, target: str, now: datetime) -> SiteView:
-    """Read everything that the report of this site run tells."""
-    site_run = session.get_one(HarvestSiteRun, site_run_id)
-    run = session.get_one(HarvestRun, site_run.run_id)
-    registered = read_site(session, site_run.site_schedule_id)
+def site_view(
+    session: Session,
+    site_run: HarvestSiteRun,
+    run: HarvestRun,
+    registered: Site | BrokenSite | None,
+    settings: Settings,
+    target: str,
+    now: datetime,
+) -> SiteView:
+    """Read everything that the report of this site run tells. `registered` is the site as it stands now."""
+    site_run_id = site_run.site_run_id
     schedule = registered if isinstance(registered, Site) else None
     status, kind, counts = SiteRunStatus(site_run.status), SiteRunKind(site_run.kind), counts_of(site_run)
     limit, today = settings.reports.lines_per_group, run.harvest_date
@@ -221,23 +238,33 @@ def earlier_site_runs(session: Session, site_run: HarvestSiteRun) -> Iterator[in
 
 
 def _unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> Names:
-    """Those first of which the repository has a higher revision than the list names."""
-    if not site_run.unchanged:
+    """Those first of which the repository has a higher revision than the list names.
+
+    None for a retry: which of the site's documents it asked for is not kept, beyond those that ended otherwise.
+    """
+    if not site_run.unchanged or site_run.kind == SiteRunKind.RETRY.value:
         return Names(0)
-    ledger = HarvestDocument
-    here = (ledger.site_schedule_id == site_run.site_schedule_id) & (ledger.outcome == OutcomeKind.UNCHANGED.value)
-    is_higher = func.coalesce(ledger.target_revision, 0) > ledger.revision
-    rows: list[HarvestDocument] = []
-    for which in (is_higher, ~is_higher):
-        query: Select[Any] = select(ledger).where(here, which).order_by(ledger.document_id, ledger.revision)
-        rows += session.scalars(query.limit(limit - len(rows)))
-    return Names(site_run.unchanged, tuple(_ledger_name(row) for row in rows[: site_run.unchanged]))
+    which = {"site": site_run.site_schedule_id, "limit": min(limit, site_run.unchanged)}
+    rows = tuple(_unchanged_name(*row) for row in session.execute(_UNCHANGED, which))
+    return Names(site_run.unchanged, rows)
 
 
-def _ledger_name(row: HarvestDocument) -> Name:
-    held = row.target_revision
-    note = f"the repository has revision {held}" if held is not None and held > row.revision else ""
-    return Name(one_line(docid_of(row.document_id, row.revision)), shown_url(row.document_url), note)
+_LEDGER = HarvestDocument
+_UNCHANGED = (
+    select(_LEDGER.document_id, _LEDGER.revision, _LEDGER.document_url, _LEDGER.target_revision)
+    .where(_LEDGER.site_schedule_id == bindparam("site"), _LEDGER.outcome == OutcomeKind.UNCHANGED.value)
+    .order_by(
+        case((_LEDGER.target_revision > _LEDGER.revision, 0), else_=1),
+        _LEDGER.document_id,
+        _LEDGER.revision,
+    )
+    .limit(bindparam("limit"))
+)
+
+
+def _unchanged_name(document_id: str, revision: int, url: str, held: int | None) -> Name:
+    note = f"the repository has revision {held}" if held is not None and held > revision else ""
+    return Name(one_line(docid_of(document_id, revision)), shown_url(url), note)
 
 
 def _next_harvest(site_run: HarvestSiteRun, run: HarvestRun, schedule: Site | None) -> str:
@@ -254,11 +281,12 @@ def _next_harvest(site_run: HarvestSiteRun, run: HarvestRun, schedule: Site | No
 def _time_spent(session: Session, site_run: HarvestSiteRun, now: datetime) -> str:
     """How long the harvest took, and how much of it the site's server; nothing where it was asked for no document."""
     log = HarvestLog
-    here = (log.site_run_id == site_run.site_run_id) & log.seconds.is_not(None) & log.outcome.is_not(None)
     fetched = words.total(counts_of(site_run), (*_WENT_IN, *ERROR_OUTCOMES))
-    asked = select(func.count(), func.avg(log.seconds)).where(here)
-    number, mean = session.execute(asked).one() if fetched else (0, 0)
     taken = words.duration(((site_run.ended_at or now) - site_run.started_at).total_seconds())
+    if not fetched:
+        return f"The harvest took {taken}."
+    here = (log.site_run_id == site_run.site_run_id) & log.seconds.is_not(None) & log.outcome.is_not(None)
+    number, mean = session.execute(select(func.count(), func.avg(log.seconds)).where(here)).one()
     if not number:
         return f"The harvest took {taken}."
     if number == 1:

@@ -11,7 +11,7 @@ import gzip
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
@@ -37,6 +37,34 @@ LOG_COLUMNS = (
     "outcome", "repository_revision", "url", "bytes", "seconds", "log_message", "level", "rule", "line", "column",
     "xpath", "message", "excerpt", "remedy",
 )  # fmt: skip
+
+_LOG = (
+    HarvestLog.harvest_log_id,
+    HarvestLog.document_id,
+    HarvestLog.revision,
+    HarvestLog.document_url,
+    HarvestLog.outcome,
+    HarvestLog.target_revision,
+    HarvestLog.size,
+    HarvestLog.seconds,
+)
+_DETAIL = (
+    HarvestDetailLog.detail_log_id,
+    HarvestDetailLog.document_id,
+    HarvestDetailLog.revision,
+    HarvestDetailLog.document_url,
+)
+_FINDING = (
+    HarvestDetailLog.level,
+    HarvestDetailLog.rule,
+    HarvestDetailLog.line_number,
+    HarvestDetailLog.column_number,
+    HarvestDetailLog.xpath,
+    HarvestDetailLog.error_message,
+    HarvestDetailLog.excerpt,
+    HarvestDetailLog.remedy,
+)
+"""Columns alone, in this order: an object for each of a great many rows would take most of the time."""
 
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")
 _ROWS_AT_ONCE = 500
@@ -91,7 +119,7 @@ def _chunks(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterato
         buffer.write("\ufeff")
         writer.writerow(columns)
     for number, row in enumerate(rows, start=1):
-        writer.writerow([_cell(value) for value in row])
+        writer.writerow(map(_cell, row))
         if number % _ROWS_AT_ONCE == 0:
             yield buffer.getvalue()
             buffer.seek(0)
@@ -100,12 +128,10 @@ def _chunks(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterato
 
 
 def _cell(value: object) -> object:
-    if value is None:
-        return ""
+    if value is None or isinstance(value, int):
+        return value
     if isinstance(value, float):
         return f"{value:.3f}"
-    if isinstance(value, int):
-        return value
     text = one_line(str(value), _MAX_CELL)
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
@@ -119,59 +145,63 @@ def _document_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obje
     )
     told = or_(log.outcome != OutcomeKind.UNCHANGED.value, detail.detail_log_id.is_not(None))
     query = (
-        select(log, detail, ledger.failing_since, ledger.attempts)
+        select(*_LOG, *_DETAIL, *_FINDING, ledger.failing_since, ledger.attempts)
+        .select_from(log)
         .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
         .outerjoin(ledger, same_document)
         .where(log.site_run_id == site_run_id, told)
         .order_by(log.document_id, log.revision, log.harvest_log_id, detail.detail_log_id)
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
-    for _, rows in groupby(session.execute(query), key=lambda row: (row[0].document_id, row[0].revision)):
-        yield from _rows_of_document(list(rows))
+    for _, rows in groupby(session.execute(query), key=lambda row: (row[1], row[2])):
+        yield from _rows_of_document([_Joined.of(row) for row in rows])
 
 
-def _rows_of_document(rows: list[Any]) -> Iterator[Sequence[object]]:
+class _Joined(NamedTuple):
+    """A log row with one of its findings, or none: the columns of _LOG, _DETAIL, _FINDING, and two of the ledger."""
+
+    log: Sequence[Any]
+    detail: Sequence[Any]
+    finding: Sequence[Any]
+    failing: Sequence[Any]
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> _Joined:
+        return cls(row[:8], row[8:12], row[12:20], row[20:])
+
+    @property
+    def log_id(self) -> int:
+        return int(self.log[0])
+
+    @property
+    def outcome(self) -> str | None:
+        return cast("str | None", self.log[4])
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the log row has no finding."""
+        return self.detail[0] is None
+
+
+def _rows_of_document(rows: Sequence[_Joined]) -> Iterator[Sequence[object]]:
     """A warning may hang on a log row without an outcome: it goes with the row that has it, of the same document."""
-    ended = next((row[0] for row in rows if row[0].outcome and row[0].outcome != OutcomeKind.DUPLICATE.value), None)
-    with_details = {row[0].harvest_log_id for row in rows if row[1] is not None}
-    borrowed = any(row[1] is not None and not row[0].outcome for row in rows)
-    for log, detail, since, attempts in rows:
-        owner = log if log.outcome else ended or log
-        if detail is None and borrowed and log is ended and owner.harvest_log_id not in with_details:
+    ended = next((row for row in rows if row.outcome and row.outcome != OutcomeKind.DUPLICATE.value), None)
+    with_details = {row.log_id for row in rows if not row.is_bare}
+    borrowed = any(not row.is_bare and not row.outcome for row in rows)
+    for row in rows:
+        owner = row if row.outcome else ended or row
+        if row.is_bare and borrowed and ended and row.log_id == ended.log_id and owner.log_id not in with_details:
             continue
-        failing = (since, attempts) if since else (None, None)
-        yield (*_document_cells(owner, detail), *failing, *_finding_cells(detail))
+        failing = row.failing if row.failing[0] else (None, None)
+        yield (*_document_cells(owner.log, row.detail), *failing, *row.finding)
 
 
-def _document_cells(log: HarvestLog, detail: HarvestDetailLog | None) -> tuple[object, ...]:
-    document_id, revision, url = log.document_id, log.revision, log.document_url
-    if document_id is None and detail is not None:
-        document_id, revision, url = detail.document_id, detail.revision, detail.document_url
-    return (
-        docid_of(document_id, revision),
-        document_id,
-        revision,
-        log.outcome,
-        log.target_revision,
-        shown_url(url or ""),
-        log.size,
-        log.seconds,
-    )
-
-
-def _finding_cells(detail: HarvestDetailLog | None) -> tuple[object, ...]:
-    if detail is None:
-        return (None,) * 8
-    return (
-        detail.level,
-        detail.rule,
-        detail.line_number,
-        detail.column_number,
-        detail.xpath,
-        detail.error_message,
-        detail.excerpt,
-        detail.remedy,
-    )
+def _document_cells(log: Sequence[Any], detail: Sequence[Any]) -> tuple[object, ...]:
+    _, document_id, revision, url, outcome, target_revision, size, seconds = log
+    if document_id is None:
+        _, document_id, revision, url = detail
+    docid = docid_of(document_id, revision)
+    return docid, document_id, revision, outcome, target_revision, shown_url(url or ""), size, seconds
 
 
 def _unchanged_rows(session: Session, site_run_id: int) -> Iterator[Sequence[object]]:
@@ -198,7 +228,20 @@ def _unchanged_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obj
 def _log_rows(session: Session, run_id: int) -> Iterator[Sequence[object]]:
     log, detail = HarvestLog, HarvestDetailLog
     query = (
-        select(log, detail, HarvestSiteRun.site_name, HarvestOperation.level)
+        select(
+            *_LOG,
+            *_DETAIL,
+            *_FINDING,
+            log.logged_at,
+            log.harvest_date,
+            HarvestSiteRun.site_name,
+            log.site_run_id,
+            log.harvest_operation_code,
+            HarvestOperation.level,
+            log.status,
+            log.message,
+        )
+        .select_from(log)
         .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
         .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == log.site_run_id)
         .outerjoin(HarvestOperation, HarvestOperation.harvest_operation_code == log.harvest_operation_code)
@@ -206,19 +249,9 @@ def _log_rows(session: Session, run_id: int) -> Iterator[Sequence[object]]:
         .order_by(log.harvest_log_id, detail.detail_log_id)
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
-    for row, finding, site, level in session.execute(query):
-        cells = _document_cells(row, finding)
-        yield (
-            row.harvest_log_id,
-            row.logged_at.replace(tzinfo=None).isoformat(sep=" ", timespec="seconds"),
-            row.harvest_date,
-            site,
-            row.site_run_id,
-            row.harvest_operation_code,
-            level,
-            row.status,
-            cells[0],
-            *cells[3:],
-            row.message,
-            *_finding_cells(finding),
-        )
+    rows: Iterable[Any] = session.execute(query)
+    for row in rows:
+        at, *site_and_operation, message = row[20:]
+        cells = _document_cells(row[:8], row[8:12])
+        written = at.replace(tzinfo=None).isoformat(sep=" ", timespec="seconds")
+        yield (row[0], written, *site_and_operation, cells[0], *cells[3:], message, *row[12:20])

@@ -12,7 +12,7 @@ from metaharvest.database.models import (
     ReportOutbox,
 )
 from metaharvest.records import ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.register import read_site
+from metaharvest.register import BrokenSite
 from metaharvest.reports.site_view import counts_of, earlier_site_runs
 from metaharvest.reports.words import ATTENTION, total
 
@@ -22,15 +22,13 @@ _CHANGES = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
 Problem = tuple[str | None, int | None, str | None, str | None]
 
 
-def site_report_wanted(session: Session, site_run_id: int) -> bool:
-    """Whether the site's contacts are to get a report of this site run.
+def is_wanted(session: Session, site_run: HarvestSiteRun, site: Site | BrokenSite | None) -> bool:
+    """Whether the contacts of the site, as it is registered now, are to get a report of this site run.
 
     `never` and `always` speak for themselves. `on-error`: a document failed, or the site did. `on-change`: something
     was inserted or updated, or the problems are others than in the last report. A retry is told of only where
     something came of it that is not the failure known already. An unusable registration counts as `always`.
     """
-    site_run = session.get_one(HarvestSiteRun, site_run_id)
-    site = read_site(session, site_run.site_schedule_id)
     notify = site.notify if isinstance(site, Site) else Notify.ALWAYS
     if site is None or notify is Notify.NEVER:
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from metaharvest.records import FetchedDocument, ListedDocument, ListVersion, Site
@@ -27,15 +28,18 @@ class Listing:
 class Source(Protocol):
     """One site's documents."""
 
-    def list_documents(self, known: ListVersion | None) -> Listing:
+    def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
         """What the site lists now; `known` is the version whose documents are known already, if any.
 
-        Raises FetchError where the list cannot be fetched.
+        The fetching may take so many seconds. Raises FetchError where the list cannot be fetched.
         """
         ...
 
     def fetch(self, document: ListedDocument) -> FetchedDocument:
-        """The document's bytes as received. Raises FetchError. Called from several threads at once."""
+        """The document's bytes as received. Raises FetchError; never waits for a connection to be free.
+
+        Called from several threads at once.
+        """
         ...
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
 from metaharvest.errors import FetchError, ListError
 from metaharvest.fetch import Fetcher
 from metaharvest.html_page import html_title
+from metaharvest.local_files import is_file_url
 from metaharvest.records import FetchedDocument, Finding, ListedDocument, ListVersion, Site
 from metaharvest.sources import Listing
 from metaharvest.sources.list_parser import ListParser
@@ -32,12 +34,19 @@ class HarvestListSource:
         self._site = site
         self._fetcher = fetcher
 
-    def list_documents(self, known: ListVersion | None) -> Listing:
+    def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
         """The listed documents; see Source. A list is known by what its server says, or by its bytes."""
         spool = tempfile.TemporaryFile(prefix="metaharvest-")  # noqa: SIM115 - _read closes it
         try:
-            networks = self._site.options.allow_networks
-            response = self._fetcher.fetch_to(self._site.list_url, spool, allow_networks=networks, known=known)
+            response = self._fetcher.fetch_to(
+                self._site.list_url,
+                spool,
+                allow_networks=self._site.options.allow_networks,
+                ca_file=self._site.options.ca_file,
+                file_folder=self._site.file_folder,
+                known=known,
+                seconds=seconds,
+            )
         except BaseException:
             spool.close()
             raise
@@ -46,15 +55,23 @@ class HarvestListSource:
             etag, last_modified = response.etag or known.etag, response.last_modified or known.last_modified
             return Listing(None, ListVersion(_header(etag), _header(last_modified), known.sha256))
         version = ListVersion(_header(response.etag), _header(response.last_modified), response.sha256)
-        return Listing(_read(spool), version)
+        return Listing(_read(spool, self._site), version)
 
     def fetch(self, document: ListedDocument) -> FetchedDocument:
-        """The document's bytes as received. Raises FetchError, also for an HTML page in the document's place."""
-        networks = self._site.options.allow_networks
-        response, content = self._fetcher.fetch(document.url, allow_networks=networks)
+        """The document's bytes as received. Raises FetchError, also for an HTML page in the document's place.
+
+        NoConnectionFree where it has to wait for its host: who is called here is not to wait.
+        """
+        response, content = self._fetcher.fetch(
+            document.url,
+            allow_networks=self._site.options.allow_networks,
+            ca_file=self._site.options.ca_file,
+            file_folder=self._site.file_folder,
+            wait=False,
+        )
         title = html_title(content[:_HEAD])
         if title is not None:
-            raise FetchError(_html_instead(title), seconds=response.seconds)
+            raise FetchError(_html_instead(title, document.url), seconds=response.seconds)
         return FetchedDocument(document, content, response.sha256, response.seconds)
 
 
@@ -63,16 +80,17 @@ class FileListSource:
 
     def __init__(self, path: Path, site: Site, fetcher: Fetcher) -> None:
         self._path = path
+        self._site = site
         self._documents = HarvestListSource(site, fetcher)
 
-    def list_documents(self, known: ListVersion | None) -> Listing:
+    def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
         """The listed documents; see Source. Raises FetchError where the file cannot be read."""
         try:
             file = self._path.open("rb")
         except OSError as error:
             message = f"The file {one_line(str(self._path))} cannot be read: {error.strerror}."
             raise FetchError(Finding("list.file", message, "Check the file's name and permissions.")) from error
-        return Listing(_read(file))
+        return Listing(_read(file, self._site))
 
     def fetch(self, document: ListedDocument) -> FetchedDocument:
         """The document's bytes as received. Raises FetchError."""
@@ -84,15 +102,16 @@ def _header(value: str | None) -> str | None:
     return value if value and len(value) <= _HEADER and value.isascii() and value.isprintable() else None
 
 
-def _read(file: BinaryIO) -> Iterator[ListedDocument]:
+def _read(file: BinaryIO, site: Site) -> Iterator[ListedDocument]:
     """read_list(file), which is closed afterwards."""
     with file:
-        yield from read_list(file)
+        yield from read_list(file, files_allowed=site.file_folder is not None)
 
 
-def read_list(file: BinaryIO) -> Iterator[ListedDocument]:
+def read_list(file: BinaryIO, *, files_allowed: bool = False) -> Iterator[ListedDocument]:
     """The documents of the harvest list in `file` (open for reading, seekable), in its order, in bounded memory.
 
+    `files_allowed`: it may name documents by file: URLs.
     Raises ListError with every problem (at most 100, then their number) when all that can be read has been read: until
     the iterator has ended, nothing is known to be right.
     """
@@ -100,7 +119,7 @@ def read_list(file: BinaryIO) -> Iterator[ListedDocument]:
     head = file.read(_HEAD)
     _refuse_what_is_no_list(head)
     file.seek(0)
-    parser = ListParser(file)
+    parser = ListParser(file, files_allowed)
     reading = True
     while reading and (chunk := file.read(_CHUNK)):
         reading = parser.feed(chunk)
@@ -128,10 +147,11 @@ def _refuse_what_is_no_list(head: bytes) -> None:
         )
 
 
-def _html_instead(title: str) -> Finding:
+def _html_instead(title: str, url: str) -> Finding:
+    came = "The file is" if is_file_url(url) else "The server sent"
     return Finding(
         "http.html-page",
-        f"The server sent an HTML page{_titled(title)} where the document was expected.",
+        f"{came} an HTML page{_titled(title)} where the document was expected.",
         "Open the URL in a browser where you are not logged in: it must give the XML document itself, not a page about "
         "it, a login page or an error page.",
     )

@@ -18,6 +18,7 @@ from metaharvest.sources.list_values import (
     check_scope,
     check_type,
     check_url,
+    without_password,
 )
 from metaharvest.text import one_line
 
@@ -33,10 +34,12 @@ class Entry:
     """What stood in an entry so far, by element, in its order: the lines of the start tags, and the texts as written.
 
     `line` and `offset` (in bytes) are where the entry begins; `findings` what was found in it while it was read.
+    `files_allowed`: its documentURL may be a file: URL.
     """
 
     line: int
     offset: int
+    files_allowed: bool = False
     lines: dict[str, int] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
@@ -61,7 +64,7 @@ class Entry:
             check_document_id(check_scope(texts["scope"]), check_number("identifier", texts["identifier"])),
             check_number("revision", texts["revision"]),
             check_type(texts["documentType"]),
-            check_url(texts["documentURL"]),
+            check_url(texts["documentURL"], self.files_allowed),
             self.line,
         )
 
@@ -88,7 +91,7 @@ class Entry:
         yield from self._value_finding("identifier", lambda text: check_number("identifier", text))
         yield from self._value_finding("revision", lambda text: check_number("revision", text))
         yield from self._value_finding("documentType", check_type)
-        yield from self._value_finding("documentURL", check_url)
+        yield from self._value_finding("documentURL", lambda text: check_url(text, self.files_allowed))
         yield from self._document_id_finding()
 
     def _value_finding(self, name: str, check: Callable[[str], object]) -> Iterator[Finding]:
@@ -111,5 +114,8 @@ class Entry:
             yield self._bad("scope", bad)
 
     def _bad(self, name: str, bad: BadValue) -> Finding:
-        excerpt = shown(f"<{name}>{self.texts[name].strip(XML_SPACE)}</{name}>")
+        value = self.texts[name].strip(XML_SPACE)
+        if "@" in value:
+            value = without_password(value)
+        excerpt = shown(f"<{name}>{value}</{name}>")
         return Finding(bad.rule, bad.message, bad.remedy, line=self.lines[name], excerpt=excerpt)

@@ -77,8 +77,9 @@ class _Stop(Exception):
 class ListParser:
     """Takes the list's bytes with `feed`, gives its good entries with `documents`, and in the end all problems."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, files_allowed: bool = False) -> None:
         self._source = SourceText(file)
+        self._files_allowed = files_allowed
         self._kept: list[Finding] = []
         self._left_out = 0
         self._oddities = 0
@@ -193,7 +194,8 @@ class ListParser:
     def _here(self, rule: str, message: str, remedy: str) -> Finding:
         """A finding about the place where the parser is."""
         parser = self._parser
-        before, after = self._source.line(parser.CurrentByteIndex) if len(self._kept) < MAX_FINDINGS else ("", "")
+        found = len(self._kept) + (len(self._entry.findings) if self._entry else 0)
+        before, after = self._source.line(parser.CurrentByteIndex) if found < MAX_FINDINGS else ("", "")
         return Finding(
             rule,
             message,
@@ -241,7 +243,7 @@ class ListParser:
             name = self._settle(name, parent)
         if entry is None and name:
             self._refuse_stray_text()
-            self._entry = Entry(self._parser.CurrentLineNumber, self._parser.CurrentByteIndex)
+            self._entry = Entry(self._parser.CurrentLineNumber, self._parser.CurrentByteIndex, self._files_allowed)
         elif entry is not None and name in entry.lines:
             self._add(self._here("list.doubled", f"`{name}` is there twice in one entry.", "Keep one of the two."))
             name = _SKIPPED

@@ -13,7 +13,7 @@ from xml.parsers import expat
 from xml.parsers.expat import errors
 
 from metaharvest.records import MAX_EXCERPT, Finding
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import one_line, shown_url, without_credentials
 
 _BEFORE = 2 * MAX_EXCERPT
 _AFTER = 4 * MAX_EXCERPT
@@ -118,9 +118,11 @@ def shown(text: str) -> str:
 
 def around(before: str, after: str) -> str:
     """The line as an excerpt, cut so that the place itself is in it."""
+    # Credentials are taken out before the cut, which may go through them; the NUL, which XML never has, is the place.
+    whole = without_credentials(f"{before}\0{after}")
+    left, _, right = whole.partition("\0")
     room = MAX_EXCERPT // 2
-    left = before if len(before) <= room else "…" + before[1 - room :]
-    return shown(left + after)
+    return shown((left if len(left) <= room else "…" + left[1 - room :]) + right)
 
 
 def encoding_finding(source: SourceText) -> Finding:

@@ -11,6 +11,7 @@ import unicodedata
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from metaharvest.local_files import is_file_url
 from metaharvest.text import one_line, shown_url
 
 XML_SPACE = " \t\r\n"
@@ -22,7 +23,7 @@ MAX_LONG = 2**63 - 1
 _SCOPE = re.compile(r"[!-.0-~]+")
 _PLAIN_NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _LONG = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_PLAIN_URL = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,4})?(/[!-~]*)?")
+_PLAIN_URL = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?(/[!-~]*)?")
 
 
 class BadValue(Exception):
@@ -104,8 +105,8 @@ def check_type(text: str) -> str:
     return document_type
 
 
-def check_url(text: str) -> str:
-    """The document's URL, trimmed: absolute, http or https."""
+def check_url(text: str, files_allowed: bool = False) -> str:
+    """The document's URL, trimmed: absolute, http or https; where they are allowed, a file: URL as it is written."""
     url = text.strip(XML_SPACE)
     if _PLAIN_URL.fullmatch(url):
         return url
@@ -116,9 +117,11 @@ def check_url(text: str) -> str:
     if odd is not None:
         raise BadValue(
             "list.url",
-            f"The documentURL {quoted(url)} contains {_character(odd)}.",
+            f"The documentURL {_quoted_url(url)} contains {_character(odd)}.",
             "Write a space in a URL as %20, and keep the URL on one line.",
         )
+    if files_allowed and is_file_url(url):
+        return url
     return _check_parts(url, whole)
 
 
@@ -126,23 +129,40 @@ def _check_parts(url: str, whole: str) -> str:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise BadValue("list.url", f"The documentURL {quoted(url)} is not a URL: {error}.", whole) from None
+    except ValueError:
+        # What the library says would quote a part of it, which may be a password.
+        message = f"The documentURL {_quoted_url(url)} is not a URL: its host name or port is not written correctly."
+        raise BadValue("list.url", message, whole) from None
     if parts.scheme == "file":
         raise BadValue(
             "list.url",
-            f"The documentURL {quoted(url)} is a file on some computer; only http and https URLs are harvested.",
-            "Put the document on your web server and list its https:// URL.",
+            f"The documentURL {_quoted_url(url)} is a file on some computer; only http and https URLs are harvested.",
+            "Put the document on your web server and list its https:// URL. For files on the harvester's own machine, "
+            'its administrator can allow your site a folder: file_folder in [sites."NAME"] of the settings.',
         )
     if parts.scheme not in ("http", "https"):
-        kind = f"begins with '{one_line(parts.scheme, 20)}:'" if parts.scheme else "is not absolute"
+        # In `user:password@host` what stands before the colon is no scheme, and is not shown.
+        kind = f"begins with '{one_line(parts.scheme, 20)}:'" if parts.scheme and "@" not in url else "is not absolute"
+        if "@" in url and "://" in url:
+            kind = "is of another kind"
         raise BadValue(
-            "list.url", f"The documentURL {quoted(url)} {kind}; only http and https URLs are harvested.", whole
+            "list.url", f"The documentURL {_quoted_url(url)} {kind}; only http and https URLs are harvested.", whole
         )
     if not host or port == 0:
         lack = "names no server" if not host else "names the port 0, which does not exist"
-        raise BadValue("list.url", f"The documentURL {quoted(url)} {lack}.", whole)
+        raise BadValue("list.url", f"The documentURL {_quoted_url(url)} {lack}.", whole)
     return url
+
+
+def without_password(url: str) -> str:
+    """A URL that may be broken, as it may be shown: then anything before an `@` may be a password."""
+    from metaharvest.web_address import shown
+
+    return shown(url)
+
+
+def _quoted_url(url: str) -> str:
+    return f"'{one_line(without_password(url), 80)}'" if "@" in url else quoted(url)
 
 
 def _character(character: str) -> str:

@@ -46,6 +46,13 @@ class Target(Protocol):
         """Whether the target holds exactly these bytes under this docid. Raises TargetError."""
         ...
 
+    def kept(self, site_id: int) -> int:
+        """How many documents of the site's ledger the target holds just as the ledger says, told in one question.
+
+        Asked only where `writes_in_journal` is true, as the ledger is beside it then; 0: ask about each document.
+        """
+        ...
+
     def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
         """Insert these documents or update them; which of the two it was for each.
 

@@ -7,18 +7,20 @@ so that a document and what is said of it are there together or not at all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, exists, func, insert, select, update
 from sqlalchemy.orm import Session, aliased, defer
 
 from metaharvest.database.dialects import largest_packet, room_in
 from metaharvest.database.engine import Sessions
-from metaharvest.database.models import DocumentRevision, HarvestSiteSchedule
+from metaharvest.database.models import Base, DocumentRevision, HarvestDocument, HarvestSiteSchedule
 from metaharvest.errors import TargetError
-from metaharvest.records import Action, Finding, Holding
+from metaharvest.records import Action, Finding, Holding, OutcomeKind
 from metaharvest.targets import Upload
+from metaharvest.text import shown_url
+
+# Rows by the thousand: the table itself takes them, without the ORM's work for each.
+_REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 
 
 class EmbeddedTarget:
@@ -46,6 +48,11 @@ class EmbeddedTarget:
         with self._sessions() as session:
             return session.scalar(statement) == sha256
 
+    def kept(self, site_id: int) -> int:
+        """How many entries of the site's ledger say what is here: that document, of that site, and no higher one."""
+        with self._sessions() as session:
+            return session.connection().execute(_KEPT, {"site": site_id}).scalar_one()
+
     def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
         """Store the revisions through `session`.
 
@@ -64,7 +71,7 @@ class EmbeddedTarget:
             _refuse_too_large(upload, packet)
             actions.append(Action.INSERT if before is None else Action.UPDATE)
             held[document.document_id] = Holding(document.document_id, document.revision, None, upload.site_id)
-        session.execute(insert(DocumentRevision), [_row(upload) for upload in uploads])
+        session.connection().execute(insert(_REVISIONS), [_row(upload) for upload in uploads])
         return actions
 
     def documents(self) -> Iterator[DocumentRevision]:
@@ -159,7 +166,7 @@ def _row(upload: Upload) -> dict[str, object]:
         "content": fetched.content,
         "size": len(fetched.content),
         "sha256": fetched.sha256,
-        "source_url": document.url,
+        "source_url": shown_url(document.url),
         "site_schedule_id": upload.site_id,
         "inserted_at": upload.at,
     }
@@ -167,17 +174,34 @@ def _row(upload: Upload) -> dict[str, object]:
 
 def _highest(session: Session, document_ids: Sequence[str]) -> Iterator[Holding]:
     """The highest revision of each; it belongs to the site that it came from, as long as that is registered."""
-    statement = (
-        select(
-            DocumentRevision.document_id,
-            DocumentRevision.revision,
-            DocumentRevision.sha256,
-            HarvestSiteSchedule.site_schedule_id,
-        )
-        .outerjoin(HarvestSiteSchedule, HarvestSiteSchedule.site_schedule_id == DocumentRevision.site_schedule_id)
-        .where(DocumentRevision.document_id.in_(document_ids))
-        .order_by(DocumentRevision.document_id, DocumentRevision.revision)
+    rows = session.connection().execute(_HELD, {"documents": document_ids}).all()
+    # In ascending order: the last of a document is its highest.
+    return (Holding(*row) for row in {row[0]: row for row in rows}.values())
+
+
+_SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
+_HELD = (
+    select(_REVISIONS.c.document_id, _REVISIONS.c.revision, _REVISIONS.c.sha256, _SITES.c.site_schedule_id)
+    .outerjoin(_SITES, _SITES.c.site_schedule_id == _REVISIONS.c.site_schedule_id)
+    .where(_REVISIONS.c.document_id.in_(bindparam("documents", expanding=True)))
+    .order_by(_REVISIONS.c.document_id, _REVISIONS.c.revision)
+)
+
+_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
+_HIGHER = _REVISIONS.alias()
+_KEPT = (
+    select(func.count())
+    .select_from(_LEDGER)
+    .join(
+        _REVISIONS,
+        (_REVISIONS.c.document_id == _LEDGER.c.document_id)
+        & (_REVISIONS.c.revision == _LEDGER.c.target_revision)
+        & (_REVISIONS.c.site_schedule_id == _LEDGER.c.site_schedule_id),
     )
-    for _, revisions in groupby(session.execute(statement), key=itemgetter(0)):
-        *_, highest = revisions
-        yield Holding(*highest)
+    .where(
+        _LEDGER.c.site_schedule_id == bindparam("site"),
+        _LEDGER.c.outcome == OutcomeKind.UNCHANGED.value,
+        _LEDGER.c.pending_sha256.is_(None),
+        ~exists().where(_HIGHER.c.document_id == _LEDGER.c.document_id, _HIGHER.c.revision > _LEDGER.c.target_revision),
+    )
+)

@@ -8,7 +8,9 @@ document was fetched whole, and is no HTML page, is the fetching's business.
 
 from __future__ import annotations
 
-import threading
+import os
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 
 from lxml import etree
 
@@ -19,21 +21,42 @@ from metaharvest.validation.catalogue import VERSIONS, EmlVersion
 
 __all__ = ["VERSIONS", "Validator"]
 
+_SMALL = 50_000
+"""Bytes up to which a document is checked in the thread that asks. libxml2 keeps every name that it reads until the
+thread ends, hundreds of megabytes of a few hostile documents: larger ones get a thread of their own, and take their
+names with them."""
+
 
 class Validator:
-    """Checks documents. May be shared among threads: each gets a parser and compiled schemas of its own."""
+    """Checks documents. May be shared among threads: as many of them check at once as there are cores; others wait."""
 
     def __init__(self, settings: ValidationSettings) -> None:
         self._other_types = frozenset(kind.strip() for kind in settings.other_document_types)
         self._explainers = catalogue.Explainers()
-        self._own = _PerThread()
+        self._idle: SimpleQueue[_Tools] = SimpleQueue()
+        for _ in range(os.cpu_count() or 1):
+            self._idle.put(_Tools(wellformed.new_parser(), {}))
 
     def check(self, content: bytes, document: ListedDocument, package_id_mismatch: Level) -> Verdict:
         """The verdict on `content`, listed as `document`. `package_id_mismatch`: how grave a packageId that is not the
         docid is."""
+        tools = self._idle.get()
+        try:
+            if len(content) <= _SMALL:
+                return self._verdict_of(content, document, package_id_mismatch, tools)
+            # A parser that was used in another thread would bring the names of that thread along.
+            alone = _Tools(wellformed.new_parser(), tools.schemas)
+            with ThreadPoolExecutor(1) as apart:
+                return apart.submit(self._verdict_of, content, document, package_id_mismatch, alone).result()
+        finally:
+            self._idle.put(tools)
+
+    def _verdict_of(
+        self, content: bytes, document: ListedDocument, package_id_mismatch: Level, tools: _Tools
+    ) -> Verdict:
         try:
             with turns.parsing():
-                root = wellformed.parse(content, self._own.parser)
+                root = wellformed.parse(content, tools.parser)
         except wellformed.NotReadable as error:
             return Verdict(limited(error.findings))
         version = identity.version_of(root)
@@ -42,7 +65,7 @@ class Validator:
                 return Verdict()
             return self._verdict([identity.not_eml(root, document.document_type)], content, root)
         warnings = identity.listed_type(root, version, document.document_type)
-        schema = self._own.schema(version)
+        schema = tools.schema(version)
         with turns.parsing():
             problems = against_schema.problems(root, content, schema, version, self._explainers)
         if version.is_ambiguous:
@@ -59,15 +82,15 @@ class Validator:
         return Verdict(found)
 
 
-class _PerThread(threading.local):
-    """One thread's parser and compiled schemas; libxml2's error log of a shared schema would mix the threads."""
+class _Tools:
+    """A parser and compiled schemas, for one thread at a time: the error log of a shared schema would mix threads."""
 
-    def __init__(self) -> None:
-        self.parser = wellformed.new_parser()
-        self._schemas: dict[str, etree.XMLSchema] = {}
+    def __init__(self, parser: etree.XMLParser, schemas: dict[str, etree.XMLSchema]) -> None:
+        self.parser = parser
+        self.schemas = schemas
 
     def schema(self, version: EmlVersion) -> etree.XMLSchema:
         """The schema of `version`, compiled the first time."""
-        if version.namespace not in self._schemas:
-            self._schemas[version.namespace] = catalogue.compile_schema(version)
-        return self._schemas[version.namespace]
+        if version.namespace not in self.schemas:
+            self.schemas[version.namespace] = catalogue.compile_schema(version)
+        return self.schemas[version.namespace]

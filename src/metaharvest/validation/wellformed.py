@@ -3,15 +3,18 @@
 No entity beyond XML's own five is expanded, no DTD and no other file is read, nothing is fetched. A document with
 declarations of its own in a DOCTYPE is refused, since they may change its content (entities are expanded in attribute
 values whatever a parser is told); a DOCTYPE that only names an external DTD is passed over. libxml2's limits, 10 MB of
-text in one place and 256 levels, are findings of their own.
+text in one place and 256 levels, are findings of their own, and so is ours, MAX_NODES: a tree takes up to fifty times
+the bytes of its document.
 """
 
 from __future__ import annotations
 
 import codecs
+import io
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, cast
 
 from lxml import etree
 
@@ -34,6 +37,17 @@ _MARKS = (
 _WINDOW = 120
 """Characters of the offending line on either side of the place."""
 
+MAX_NODES = 1_000_000
+"""Elements, attributes, namespaces, comments, processing instructions of a document: a tree of up to 250 MB."""
+
+_LARGE = 4_000_000
+"""Bytes up to which a document has no room for a tree that is larger than that."""
+
+_CHUNK = 65_536
+
+_MAX_LINES = 200_000
+"""Lines of a document that excerpts are shown of."""
+
 
 class NotReadable(Exception):
     """The document is not well-formed, or beyond the limits; `findings` say why."""
@@ -55,6 +69,14 @@ def parse(content: bytes, parser: etree.XMLParser) -> etree._Element:
             Finding("xml.empty", "The document is empty.", "Put the whole document where its URL points to.")
         )
     source = _without_doctype(content) if b"<!DOCTYPE" in content else content
+    if len(source) > _LARGE and _has_too_many_nodes(source):
+        raise NotReadable(
+            Finding(
+                "xml.too-many-elements",
+                f"The document has more than {MAX_NODES:,} elements and attributes.",
+                "Divide it into several documents, or put data into a file of its own and name its URL.",
+            )
+        )
     try:
         root = etree.fromstring(source, parser)
     except etree.XMLSyntaxError as error:
@@ -64,6 +86,45 @@ def parse(content: bytes, parser: etree.XMLParser) -> etree._Element:
     if root.getroottree().docinfo.internalDTD is not None:
         raise NotReadable(_dtd(1, ""))
     return root
+
+
+class _Count:
+    """A parser's target that counts what would become nodes of a tree, and the source that ends when there are enough.
+
+    Pulled and not fed: a parser that is fed takes tags of any length.
+    """
+
+    def __init__(self, source: bytes) -> None:
+        self._source = io.BytesIO(source)
+        self.nodes = 0
+
+    def read(self, _size: int = -1) -> bytes:
+        """The next piece of the source, for the parser."""
+        return b"" if self.nodes > MAX_NODES else self._source.read(_CHUNK)
+
+    def start(self, _tag: str, attributes: Mapping[str, str], namespaces: Mapping[str | None, str]) -> None:
+        """An element."""
+        self.nodes += 1 + len(attributes) + len(namespaces)
+
+    def comment(self, _text: str) -> None:
+        """A comment."""
+        self.nodes += 1
+
+    def pi(self, _target: str, _data: str | None = None) -> None:
+        """A processing instruction."""
+        self.nodes += 1
+
+    def close(self) -> None:
+        """The end of the document."""
+
+
+def _has_too_many_nodes(source: bytes) -> bool:
+    """Counted without a tree, and only as far as the document is well-formed: a tree would go no further either."""
+    count = _Count(source)
+    target = etree.XMLParser(target=cast(Any, count), resolve_entities=False, no_network=True, load_dtd=False)
+    with suppress(etree.XMLSyntaxError, LookupError, ValueError):
+        etree.parse(cast(Any, count), target)
+    return count.nodes > MAX_NODES
 
 
 def _without_doctype(content: bytes) -> bytes:
@@ -177,15 +238,17 @@ def _better_encoding(content: bytes, stated: str) -> str:
 
 
 def _lines(content: bytes) -> list[str]:
-    """The lines as a person would see them, whatever is wrong with the encoding."""
+    """The lines as a person would see them, whatever is wrong with the encoding; those after _MAX_LINES are one."""
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), None)
     if encoding is None:
         encoding = "utf-8" if _first_bad_byte(content, "utf-8") is None else "windows-1252"
-    return content.decode(encoding, "replace").removeprefix("\ufeff").split("\n")
+    return content.decode(encoding, "replace").removeprefix("\ufeff").split("\n", _MAX_LINES)
 
 
 def _clamped(line: int, column: int, lines: list[str]) -> tuple[int, int, str]:
     """Line and column within the document, and that line, or the part of it around the place."""
+    if line > _MAX_LINES:
+        return line, max(column, 1), ""
     line = min(max(line, 1), len(lines))
     text = lines[line - 1]
     column = min(max(column, 1), len(text) + 1)

@@ -1,0 +1,54 @@
+"""Certificate authorities: those of the operating system, and those that a PEM file names beside them."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import certifi
+
+from metaharvest.errors import SettingsError
+
+_SYSTEM_STORES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+
+
+class BadAuthorities(ValueError):
+    """A file of certificate authorities cannot be used; the message is the second half of a sentence."""
+
+
+def system_trust() -> Path:
+    """The operating system's certificate authorities; Mozilla's, from certifi, on a machine that has none.
+
+    libcurl has one path built in, that of the system where it was compiled.
+    """
+    default = ssl.get_default_verify_paths()
+    for candidate in (*_SYSTEM_STORES, default.openssl_cafile):
+        if Path(candidate).is_file():
+            return Path(candidate)
+    return Path(certifi.where())
+
+
+def read_authorities(file: Path) -> bytes:
+    """The certificates in a PEM file. Raises BadAuthorities where there are none to be had."""
+    try:
+        content = file.read_bytes()
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=content.decode("ascii", "ignore"))
+    except (OSError, ValueError) as error:
+        unreadable = isinstance(error, OSError) and not isinstance(error, ssl.SSLError)
+        problem = getattr(error, "strerror", None) if unreadable else "it holds no certificates in PEM form"
+        raise BadAuthorities(problem or "it cannot be read") from error
+    return content
+
+
+def configured_authorities(file: Path) -> bytes:
+    """The certificates in the file that [http] ca_file names. Raises SettingsError."""
+    try:
+        return read_authorities(file)
+    except BadAuthorities as error:
+        problem = f"The certificate authorities in {file} ([http] ca_file) cannot be used: {error}."
+        raise SettingsError(problem) from error

@@ -1,0 +1,453 @@
+"""The database away, lost, full, read-only or of another version: a sentence, and the next run ends as ever."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import resource
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event, make_url, text
+
+from metaharvest.database import dialects
+from support.databases import KINDS, TestDatabase
+from support.harvester import Harvester, eml, harvest_list, publish
+from support.http_server import Asking, HttpServer
+from support.smtp_sink import SmtpSink
+from support.tcp_proxy import TcpProxy
+
+_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
+
+DAY = "2026-11-20"
+DOCIDS = [f"a.{number}.1" for number in range(1, 41)]
+
+on_servers = pytest.mark.parametrize("database", KINDS[1:], indirect=True)
+on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+cursors_cut_off = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True)
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Groups of a few documents, so that trouble comes between two commits; cursors that were cut off end here."""
+    monkeypatch.setattr("metaharvest.journal.GROUP_DOCUMENTS", 5)
+    yield
+    gc.collect()
+
+
+@pytest.fixture
+def proxy(harvester: Harvester, database: TestDatabase) -> Iterator[TcpProxy]:
+    """A proxy between the commands and their database; the test itself asks the database directly."""
+    url = make_url(database.url)
+    with TcpProxy(url.host or "127.0.0.1", url.port or (5432 if database.kind == "postgresql" else 3306)) as proxy:
+        there = url.set(host="127.0.0.1", port=proxy.port).render_as_string(hide_password=False)
+        harvester.config.write_text(harvester.config.read_text().replace(database.url, there))
+        yield proxy
+
+
+def two_sites(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("large", publish(server, *DOCIDS))
+    harvester.add_site("small", publish(server, "b.1.1", path="/small.xml"))
+
+
+def patient(harvester: Harvester) -> None:
+    """Let a server that the test holds back have all the time it takes."""
+    text = harvester.config.read_text()
+    for limit in ("read_timeout = 2", "document_deadline = 3", "list_deadline = 8"):
+        text = text.replace(limit, f"{limit.partition(' ')[0]} = 100")
+    harvester.config.write_text(text)
+
+
+def failed_with_a_sentence(harvester: Harvester, *words: str, code: int = 1) -> None:
+    said = harvester("run", "--date", DAY)
+    assert said.code == code, said.err
+    for word in words:
+        assert word in said.err
+    assert "Traceback" not in said.err
+
+
+def ends_as_if_nothing_had_happened(harvester: Harvester, dead: int = 1) -> None:
+    """Run again: everything is there once, and only the dead runs tell that there was trouble."""
+    run = harvester.run(DAY)
+    assert (run["exit_code"], run["status"]) == (0, "succeeded")
+    all_is_there_once(harvester, dead)
+
+
+def all_is_there_once(harvester: Harvester, dead: int) -> None:
+    assert harvester.held() == {docid: eml(docid) for docid in (*DOCIDS, "b.1.1")}
+    outcomes = harvester.rows("SELECT document_id, revision, outcome FROM harvest_log WHERE outcome IS NOT NULL")
+    assert Counter(outcomes) == Counter((docid.rpartition(".")[0], 1, "inserted") for docid in (*DOCIDS, "b.1.1"))
+    site_runs = harvester.rows("SELECT site_name, status, listed, inserted FROM harvest_site_run ORDER BY site_name")
+    assert site_runs == [("large", "succeeded", 40, 40), ("small", "succeeded", 1, 1)]
+    assert harvester.rows("SELECT count(*), count(outcome) FROM harvest_document") == [(41, 41)]
+    statuses = [status for (status,) in harvester.rows("SELECT status FROM harvest_run ORDER BY run_id")]
+    assert statuses == ["interrupted"] * dead + ["succeeded"]
+    reports = Counter(harvester.rows("SELECT kind, site_run_id, run_id FROM report_outbox WHERE kind = 'site'"))
+    assert len({site_run for _, site_run, _ in reports}) == len(reports) == 2
+    assert harvester.rows("SELECT count(*) FROM report_delivery WHERE status <> 'sent'") == [(0,)]
+    dates = dict(harvester.rows("SELECT name, datenextharvest FROM harvest_site_schedule"))
+    assert dates == {"large": "2026-11-21", "small": "2026-11-21"}
+    startups = harvester.rows("SELECT count(*) FROM harvest_log WHERE harvest_operation_code = 'RunInterrupted'")
+    assert startups == [(dead,)]
+
+
+def once_in_the_maildir(harvester: Harvester) -> None:
+    to_sites = Counter(mail["To"] for mail in harvester.mails())
+    assert (to_sites["large@example.org"], to_sites["small@example.org"]) == (1, 1)
+
+
+@on_servers
+def test_a_server_that_is_away_at_the_start_is_told_and_nothing_is_done(
+    harvester: Harvester, server: HttpServer, proxy: TcpProxy
+) -> None:
+    two_sites(harvester, server)
+    proxy.cut()
+    failed_with_a_sentence(harvester, "The database ", " cannot be used: ")
+    assert server.requests == []
+    assert harvester.rows("SELECT count(*) FROM harvest_run") == [(0,)]
+    said = harvester("doctor", "--json")
+    assert said.code == 1
+    proxy.mend()
+    ends_as_if_nothing_had_happened(harvester, dead=0)
+    once_in_the_maildir(harvester)
+
+
+@on_servers
+@cursors_cut_off
+@pytest.mark.parametrize("moment", ["/list.xml", "/a.23.1.xml"])
+def test_a_server_that_is_lost_in_the_middle_costs_nothing(
+    harvester: Harvester, server: HttpServer, proxy: TcpProxy, moment: str
+) -> None:
+    two_sites(harvester, server)
+    answer = server._routes[moment]
+
+    def lose(asking: Asking) -> None:
+        proxy.cut()
+        answer(asking)
+
+    server.route(moment, lose)
+    failed_with_a_sentence(harvester, "cannot be used: ")
+    server.route(moment, answer)
+    proxy.mend()
+    ends_as_if_nothing_had_happened(harvester)
+    once_in_the_maildir(harvester)
+
+
+@on_servers
+@cursors_cut_off
+def test_a_server_that_is_lost_while_mail_is_sent_repeats_one_message_at_most(
+    harvester: Harvester, server: HttpServer, proxy: TcpProxy
+) -> None:
+    two_sites(harvester, server)
+    with SmtpSink() as sink:
+        smtp = f'backend = "smtp"\nhost = "127.0.0.1"\nport = {sink.port}\n'
+        harvester.config.write_text(harvester.config.read_text().replace("[mail]\n", f"[mail]\n{smtp}"))
+        sink.accepted = proxy.cut
+        failed_with_a_sentence(harvester, "cannot be used: ")
+        assert len(sink.messages) == 1
+        sink.accepted = None
+        proxy.mend()
+        ends_as_if_nothing_had_happened(harvester)
+        ids = Counter((mail.recipients, mail.message["Message-ID"]) for mail in sink.messages)
+        assert sorted(ids.values())[-2:] == [1, 2]
+        assert len(sink.to("large@example.org")) + len(sink.to("small@example.org")) == 3
+
+
+# -- full, read-only, of another version
+
+
+@contextmanager
+def no_more_room(harvester: Harvester, pages: int) -> Iterator[None]:
+    """As a disk with room for so many more pages of the SQLite file: SQLite says that it is full."""
+    [(size,)] = harvester.rows("PRAGMA page_count")
+
+    def limit(connection: Any, _record: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {size + pages}").close()
+
+    harvester.engine.dispose()
+    event.listen(Engine, "connect", limit)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", limit)
+
+
+def dead_runs(harvester: Harvester) -> int:
+    [(number,)] = harvester.rows("SELECT count(*) FROM harvest_run WHERE status = 'running'")
+    return number
+
+
+@on_sqlite
+@pytest.mark.parametrize("pages", [0, 4, 8, 16, 32])
+def test_a_disk_that_fills_up_costs_nothing_once_there_is_room(
+    harvester: Harvester, server: HttpServer, pages: int
+) -> None:
+    two_sites(harvester, server)
+    with no_more_room(harvester, pages):
+        failed_with_a_sentence(harvester, "cannot be used: database or disk is full")
+    ends_as_if_nothing_had_happened(harvester, dead_runs(harvester))
+    once_in_the_maildir(harvester)
+
+
+@on_sqlite
+def test_a_database_file_that_is_gone_or_no_database_is_told(harvester: Harvester, server: HttpServer) -> None:
+    two_sites(harvester, server)
+    harvester.engine.dispose()
+    file = harvester.folder / "metaharvest.db"
+    kept = file.rename(harvester.folder / "kept")
+    failed_with_a_sentence(harvester, "There is no database at", "metaharvest init")
+    file.write_bytes(b"no database at all" * 100)
+    failed_with_a_sentence(harvester, "cannot be used: file is not a database")
+    kept.replace(file)
+    ends_as_if_nothing_had_happened(harvester, dead=0)
+
+
+@contextmanager
+def read_only(harvester: Harvester) -> Iterator[None]:
+    """A PostgreSQL server that is a standby, or a database whose owner has closed it for a while."""
+    with harvester.engine.connect() as connection:
+        name = connection.scalar(text("SELECT current_database()"))
+    harvester.rows(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    try:
+        yield
+    finally:
+        harvester.rows("SET default_transaction_read_only = off")
+        with harvester.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE"))
+            connection.execute(text(f"ALTER DATABASE {name} RESET default_transaction_read_only"))
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_a_server_that_is_read_only_is_told_and_nothing_is_done(harvester: Harvester, server: HttpServer) -> None:
+    two_sites(harvester, server)
+    with read_only(harvester):
+        failed_with_a_sentence(harvester, "cannot be used: ", "read-only transaction")
+        assert harvester("doctor").code == 1
+    assert server.requests == []
+    ends_as_if_nothing_had_happened(harvester, dead=0)
+
+
+@pytest.mark.parametrize(
+    ("version", "words"), [("0001", "older than this program"), ("9999", "newer than this program")]
+)
+def test_a_database_of_another_version_is_told_and_nothing_is_done(
+    harvester: Harvester, server: HttpServer, version: str, words: str
+) -> None:
+    two_sites(harvester, server)
+    [(current,)] = harvester.rows("SELECT version_num FROM alembic_version")
+    harvester.rows("UPDATE alembic_version SET version_num = ?", version)
+    failed_with_a_sentence(harvester, words, code=2)
+    assert harvester("doctor").code == 1
+    assert server.requests == []
+    assert harvester.rows("SELECT count(*) FROM harvest_run") == [(0,)]
+    harvester.rows("UPDATE alembic_version SET version_num = ?", current)
+    ends_as_if_nothing_had_happened(harvester, dead=0)
+
+
+@contextmanager
+def files_no_longer_than(size: int) -> Iterator[None]:
+    """As a disk that is nearly full: whoever writes more into a file is told by the system that this cannot be."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@on_servers
+def test_no_room_for_temporary_files_is_told_without_a_traceback_and_stops_no_other_site(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    two_sites(harvester, server)
+    entries = [(f"gone.{number}.1", server.url("/gone.xml")) for number in range(2000)]
+    answer = server._routes["/list.xml"]
+    server.serve("/list.xml", harvest_list(entries))
+    with files_no_longer_than(100_000):
+        said = harvester("run", "--date", DAY)
+    assert (said.code, said.err) == (1, "")
+    statuses = dict(harvester.rows("SELECT site_name, status FROM harvest_site_run"))
+    assert statuses == {"large": "failed", "small": "succeeded"}
+    assert harvester.findings(1) == [(None, "error", "harvest.no-room")]
+    [mail] = [mail for mail in harvester.mails() if mail["To"] == "large@example.org"]
+    told = " ".join(mail.get_body(("plain",)).get_content().split())
+    assert "no room for its temporary files" in told
+    server.route("/list.xml", answer)
+    run = harvester.run(DAY)
+    assert [(site["site_name"], site["status"], site["inserted"]) for site in run["sites"]] == [
+        ("large", "succeeded", 40)
+    ]
+
+
+@on_servers
+def test_a_mail_folder_on_a_full_disk_keeps_the_reports_for_the_next_run(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    two_sites(harvester, server)
+    with files_no_longer_than(2000):
+        said = harvester("run", "--date", DAY)
+    assert said.code == 1
+    assert "Reports could not be handed over in 3 cases: " in said.out
+    assert harvester.mails() == []
+    [(error,)] = harvester.rows("SELECT DISTINCT last_error FROM report_delivery")
+    assert "cannot be written: File too large" in error
+    assert harvester("doctor").code == 1
+    assert harvester.run("2026-11-21")["exit_code"] == 0
+    assert Counter(mail["To"] for mail in harvester.mails()) == {
+        "large@example.org": 2,
+        "small@example.org": 2,
+        "steward@example.org": 2,
+    }
+    assert len(set(harvester.subjects())) == 6
+    assert list((harvester.folder / "mail" / "tmp").iterdir()) == []
+
+
+def as_others(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command for which the folder's permissions hold, also where the tests are run by the superuser."""
+
+    def obey_permissions() -> None:
+        prctl = ctypes.CDLL(None).prctl
+        for capability in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
+            prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+    command = [sys.executable, "-m", "metaharvest", "--config", str(folder / "metaharvest.toml"), *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, preexec_fn=obey_permissions if os.geteuid() == 0 else None
+    )
+
+
+@on_sqlite
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
+def test_a_folder_that_may_not_be_written_is_told_and_nothing_is_done(harvester: Harvester, server: HttpServer) -> None:
+    two_sites(harvester, server)
+    harvester.engine.dispose()
+    harvester.folder.chmod(0o555)
+    try:
+        done = as_others(harvester.folder, "run", "--date", DAY)
+        looked = as_others(harvester.folder, "doctor")
+    finally:
+        harvester.folder.chmod(0o755)
+    assert done.returncode == 1, done.stderr
+    assert str(harvester.folder) in done.stderr
+    assert "write" in done.stderr
+    assert "Traceback" not in done.stderr + looked.stderr
+    assert (looked.returncode, "PROBLEM" in looked.stdout) == (1, True)
+    assert server.requests == []
+    ends_as_if_nothing_had_happened(harvester, dead=0)
+
+
+@on_sqlite
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
+def test_a_lock_file_that_may_not_be_written_is_a_problem(harvester: Harvester) -> None:
+    lock = harvester.folder / "metaharvest.db.lock"
+    lock.touch()
+    lock.chmod(0)
+    assert as_others(harvester.folder, "run").returncode == 1
+    looked = as_others(harvester.folder, "doctor")
+    assert looked.returncode == 1
+    assert f"PROBLEM  run lock: The file {lock} cannot be written, so no run can take its lock" in looked.stdout
+
+
+# -- one run at a time
+
+
+def lose_the_lock(harvester: Harvester) -> None:
+    """End what holds the run lock: the server's connection, or the name of the lock file."""
+    if harvester.engine.dialect.name == "sqlite":
+        (harvester.folder / "metaharvest.db.lock").unlink()
+    elif harvester.engine.dialect.name == "postgresql":
+        here = "(SELECT oid FROM pg_database WHERE datname = current_database())"
+        locks = f"pg_locks WHERE locktype = 'advisory' AND database = {here}"
+        harvester.rows(f"SELECT pg_terminate_backend(pid) FROM {locks}")
+    else:
+        with harvester.engine.connect() as connection:
+            name = {"name": dialects.server_wide_name(connection, "run")}
+            holder = connection.scalar(text("SELECT IS_USED_LOCK(:name)"), name)
+            connection.execute(text(f"KILL {holder}"))
+
+
+def test_a_run_that_lost_its_lock_to_another_commits_nothing_more(harvester: Harvester, server: HttpServer) -> None:
+    patient(harvester)
+    two_sites(harvester, server)
+    answer = server._routes["/a.23.1.xml"]
+    other: list[int] = []
+    over = threading.Event()
+
+    def lose(asking: Asking) -> None:
+        server.route("/a.23.1.xml", answer)
+        lose_the_lock(harvester)
+        process = harvester.start("run", "--date", DAY)
+        process.communicate(timeout=60)
+        other.append(process.returncode)
+        over.set()
+        answer(asking)
+
+    server.route("/a.23.1.xml", lose)
+    failed_with_a_sentence(harvester, "another run has taken over")
+    assert over.wait(60)
+    assert other == [0]
+    all_is_there_once(harvester, dead=1)
+    once_in_the_maildir(harvester)
+
+
+@on_servers
+def test_a_run_whose_lock_is_gone_commits_nothing_more_and_the_next_one_goes_on(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    two_sites(harvester, server)
+    answer = server._routes["/a.23.1.xml"]
+
+    def lose(asking: Asking) -> None:
+        lose_the_lock(harvester)
+        answer(asking)
+
+    server.route("/a.23.1.xml", lose)
+    failed_with_a_sentence(harvester, "has lost its lock")
+    assert len(harvester.held()) < 41
+    server.route("/a.23.1.xml", answer)
+    ends_as_if_nothing_had_happened(harvester)
+    once_in_the_maildir(harvester)
+
+
+def test_a_second_run_is_told_who_runs_since_when_and_a_dead_holder_blocks_nobody(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    patient(harvester)
+    two_sites(harvester, server)
+    answer = server._routes["/a.23.1.xml"]
+    reached, go_on = threading.Event(), threading.Event()
+
+    def hold(asking: Asking) -> None:
+        reached.set()
+        go_on.wait(60)
+        answer(asking)
+
+    server.route("/a.23.1.xml", hold)
+    process = harvester.start("run", "--date", DAY)
+    assert reached.wait(60)
+    [(number, started)] = harvester.rows("SELECT run_id, started_at FROM harvest_run")
+    begins = datetime.fromisoformat(started).strftime("%Y-%m-%d %H:%M UTC")
+    who = f"run {number}, by {socket.gethostname()} (process {process.pid}), since {begins}"
+    before = harvester.rows("SELECT count(*) FROM harvest_log WHERE harvest_operation_code = 'HarvesterStartup'")
+    failed_with_a_sentence(harvester, "Another run is under way", who, code=75)
+    assert harvester("reports", "deliver").code == 75
+    after = harvester.rows("SELECT count(*) FROM harvest_log WHERE harvest_operation_code = 'HarvesterStartup'")
+    assert (before, harvester.rows("SELECT count(*) FROM harvest_run")) == (after, [(1,)])
+    process.kill()
+    process.communicate()
+    server.route("/a.23.1.xml", answer)
+    ends_as_if_nothing_had_happened(harvester)
+    go_on.set()
+    once_in_the_maildir(harvester)
+    told = [mail for mail in harvester.mails() if mail["To"] == "steward@example.org"]
+    assert any("never ended" in mail.get_body(("plain",)).get_content() for mail in told)  # type: ignore[union-attr]

@@ -1,0 +1,171 @@
+"""Where the database gives up the journal's transaction for the sake of another, the journal makes it once more."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+
+import pytest
+from sqlalchemy import Connection, text
+
+from metaharvest.database import dialects
+from metaharvest.database.engine import open_database, readers, run_lock
+from metaharvest.errors import RunLost
+from metaharvest.journal import Journal
+from metaharvest.settings import load
+from metaharvest.targets.embedded import EmbeddedTarget
+from support.databases import TestDatabase
+from support.harvester import Harvester, eml, harvest_list, publish
+from support.http_server import Asking, HttpServer
+
+WAITING = {
+    "mariadb": "SELECT count(*) FROM information_schema.innodb_trx JOIN information_schema.processlist "
+    "ON id = trx_mysql_thread_id WHERE trx_state = 'LOCK WAIT' AND db = database()",
+    "postgresql": "SELECT count(*) FROM pg_stat_activity "
+    "WHERE wait_event_type = 'Lock' AND datname = current_database()",
+}
+
+
+def somebody_waits(harvester: Harvester, kind: str) -> None:
+    """Comes back when another transaction waits for a lock."""
+    for _ in range(60):
+        with harvester.engine.connect() as connection:
+            if connection.scalar(text(WAITING[kind])):
+                return
+        # InnoDB looks anew only where nobody has asked it for a tenth of a second.
+        time.sleep(0.15)
+    raise AssertionError("nobody waits")
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
+def test_a_deadlock_costs_a_second_try_and_nothing_else(
+    harvester: Harvester, server: HttpServer, database: TestDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = publish(server, "a.1.1", "a.2.1")
+    server.serve("/a.1.1.xml", b"gone", status=404)
+    harvester.add_site("site", url)
+    harvester.run("2026-11-20")
+    harvester.rows("CREATE TABLE scratch (number INTEGER)")
+    if database.kind == "postgresql":
+        # Whoever first looks whether it waits in a deadlock, and finds one, gives up: let that be the journal.
+        name = harvester.rows("SELECT current_database()")[0][0]
+        harvester.rows(f'ALTER DATABASE "{name}" SET deadlock_timeout = 3000')
+
+    somebody: list[threading.Thread] = []
+    locked = threading.Event()
+
+    def in_the_way(connection: Connection) -> None:
+        """Holds the row of the ledger that the journal needs, then wants the row of the run that the journal holds."""
+        if database.kind == "postgresql":
+            connection.execute(text("SET LOCAL deadlock_timeout = 100000"))
+        for number in range(500):
+            connection.execute(text("INSERT INTO scratch VALUES (:number)"), {"number": number})
+        connection.execute(text("SELECT * FROM harvest_document WHERE document_id = 'a.1' FOR UPDATE"))
+        locked.set()
+        somebody_waits(harvester, database.kind)
+        connection.execute(text("UPDATE harvest_run SET pid = pid WHERE run_id = 2"))
+
+    def transaction() -> None:
+        with harvester.engine.begin() as connection:
+            in_the_way(connection)
+
+    def route(asking: Asking) -> None:
+        somebody.append(threading.Thread(target=transaction))
+        somebody[0].start()
+        assert locked.wait(20)
+        asking.answer(eml("a.1.1"))
+
+    server.route("/a.1.1.xml", route)
+    run = harvester.run("2026-11-21")
+    somebody[0].join()
+    assert harvester.rows("SELECT count(*) FROM scratch") == [(500,)]
+    assert "writes again what the database gave up" in caplog.text
+    assert (run["status"], run["exit_code"]) == ("succeeded", 0)
+    assert harvester.outcomes(2) == {"a.1.1": "inserted"}
+    assert harvester.held() == {"a.1.1": eml("a.1.1"), "a.2.1": eml("a.2.1")}
+
+
+@pytest.fixture
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for a lock gives up after a second."""
+    for name in ("_POSTGRESQL_SETTINGS", "_MYSQL_SETTINGS"):
+        settings = getattr(dialects, name)
+        monkeypatch.setattr(dialects, name, settings.replace(f"= {WAIT}", "= 1").replace(f"'{WAIT}s'", "'1s'"))
+
+
+WAIT = dialects._WAIT_SECONDS
+WRITES_AGAIN = "writes again what the database gave up"
+
+
+@contextmanager
+def row_of_run_locked(harvester: Harvester, run: int):
+    """Every transaction of the journal begins with this row."""
+    with harvester.engine.begin() as connection:
+        connection.execute(text(f"SELECT * FROM harvest_run WHERE run_id = {run} FOR UPDATE"))
+        yield
+
+
+def comes_true(condition: Callable[[], bool]) -> None:
+    """Comes back when it does."""
+    for _ in range(500):
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it never did")
+
+
+@pytest.mark.usefixtures("short_waits")
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
+def test_a_lock_that_the_journal_waits_for_in_vain_costs_a_second_try_and_nothing_else(
+    harvester: Harvester, server: HttpServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    harvester.run("2026-11-20")
+    publish(server, "a.1.1", "a.2.1")
+    changed = harvest_list((docid, server.url(f"/{docid}.xml")) for docid in ("a.1.1", "a.2.1"))
+    somebody: list[threading.Thread] = []
+    locked = threading.Event()
+
+    def in_the_way() -> None:
+        with row_of_run_locked(harvester, 2):
+            locked.set()
+            comes_true(lambda: WRITES_AGAIN in caplog.text)
+
+    def route(asking: Asking) -> None:
+        somebody.append(threading.Thread(target=in_the_way))
+        somebody[0].start()
+        assert locked.wait(20)
+        asking.answer(changed)
+
+    # What comes after the list is that the ledger is told of a.1.1, which is unchanged.
+    server.route("/list.xml", route)
+    run = harvester.run("2026-11-21")
+    somebody[0].join()
+    assert (run["status"], run["exit_code"]) == ("succeeded", 0)
+    assert (run["sites"][0]["unchanged"], run["sites"][0]["inserted"]) == (1, 1)
+
+
+@pytest.mark.usefixtures("short_waits")
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
+def test_a_run_that_is_given_up_during_a_second_try_writes_nothing_more(
+    harvester: Harvester, database: TestDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = load(harvester.config)
+    engine = open_database(settings)
+    target, today = EmbeddedTarget(readers(engine)), date(2026, 11, 20)
+    try:
+        with run_lock(engine) as lock, ThreadPoolExecutor(1) as thread:
+            journal = Journal(engine, settings, target, lambda: datetime.now(UTC), today, lock)
+            journal.open_run()
+            with row_of_run_locked(harvester, 1):
+                written = thread.submit(journal.report_run)
+                somebody_waits(harvester, database.kind)
+                journal.abandon()
+                comes_true(lambda: WRITES_AGAIN in caplog.text)
+            with pytest.raises(RunLost):
+                written.result()
+    finally:
+        engine.dispose()
+    assert harvester.rows("SELECT * FROM report_outbox") == []

@@ -1,0 +1,201 @@
+"""The watch that the harvester keeps on itself: what the administrator reads, and what the doctor tells monitoring."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event
+
+from metaharvest.database.engine import readers
+from metaharvest.reports import admin_report
+from metaharvest.settings import load
+from support.harvester import Harvester, publish
+from support.http_server import HttpServer
+from support.smtp_sink import SmtpSink
+
+TODAY = datetime.now(UTC).date()
+
+
+def night(before: int) -> str:
+    """The day so many nights ago."""
+    return str(TODAY - timedelta(days=before))
+
+
+def doctor(harvester: Harvester) -> tuple[int, dict[str, tuple[str, str]]]:
+    """The doctor's exit code, and the state and message of each check."""
+    said = harvester("doctor", "--json")
+    told = json.loads(said.out)
+    checks = {check["check"]: (check["state"], check["message"]) for check in told["checks"]}
+    assert (told["state"] == "PROBLEM") == (said.code == 1)
+    return said.code, checks
+
+
+def last_report(harvester: Harvester) -> str:
+    """The words of the newest report to the administrator."""
+    [(number,)] = harvester.rows("SELECT max(report_id) FROM report_outbox WHERE kind = 'admin'")
+    return " ".join(harvester("reports", "show", str(number)).out.split())
+
+
+def days_pass(harvester: Harvester, days: int) -> None:
+    """Make every report and attempt so many days older."""
+    for table, key, column in (
+        ("report_outbox", "report_id", "created_at"),
+        ("report_delivery", "delivery_id", "last_attempt_at"),
+    ):
+        rows = harvester.rows(f"SELECT {key}, {column} FROM {table} WHERE {column} IS NOT NULL")
+        for number, moment in rows:
+            then = datetime.fromisoformat(moment).replace(tzinfo=None) - timedelta(days=days)
+            harvester.rows(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", then.isoformat(" "), number)
+
+
+def test_a_list_that_fails_every_night_is_told_as_overdue_from_the_third_night_on(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("good", publish(server, "b.1.1", path="/good.xml"))
+    url = publish(server, "a.1.1")
+    harvester.add_site("bad", url, datenextharvest=TODAY - timedelta(days=3))
+    server.serve("/list.xml", b"gone", status=404)
+    for before in (3, 2):
+        harvester.run(night(before))
+        assert "overdue" not in last_report(harvester)
+    harvester.run(night(1))
+    harvester.run(night(0))
+    told = last_report(harvester)
+    assert "1 site is overdue" in told
+    assert f"bad has been due since {night(3)}; the last 4 runs that tried could not harvest it." in told
+    assert "good has been due" not in told
+    code, checks = doctor(harvester)
+    assert code == 1
+    assert checks["sites"][0] == "PROBLEM"
+    assert f"bad has been due since {night(3)}; the last 4 runs" in checks["sites"][1]
+    publish(server, "a.1.1")
+    harvester.run(night(0))
+    assert "overdue" not in last_report(harvester)
+    assert doctor(harvester)[1]["sites"][0] == "OK"
+
+
+def test_a_site_that_was_never_harvested_is_overdue_too(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("new", server.url("/no-list.xml"))
+    for before in (2, 1):
+        harvester.run(night(before))
+        assert "overdue" not in last_report(harvester)
+    harvester.run(night(0))
+    assert f"new has been due since {night(2)}; the last 3 runs that tried" in last_report(harvester)
+    assert doctor(harvester)[0] == 1
+    harvester("sites", "disable", "new")
+    assert doctor(harvester)[1]["sites"][0] == "OK"
+
+
+def test_a_site_that_no_run_takes_up_is_overdue(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("named", publish(server, "a.1.1"))
+    harvester.add_site("left", server.url("/other.xml"), datenextharvest=TODAY - timedelta(days=9))
+    harvester.run(night(0), "--site", "named")
+    assert f"left has been due since {night(9)}, and no run has harvested it." in last_report(harvester)
+    code, checks = doctor(harvester)
+    assert (code, checks["sites"][0]) == (1, "PROBLEM")
+
+
+def test_a_run_that_never_ended_is_a_problem_until_the_next_one_tells_the_administrator(harvester: Harvester) -> None:
+    harvester.run(night(1))
+    harvester.rows("UPDATE harvest_run SET status = 'running', ended_at = NULL")
+    code, checks = doctor(harvester)
+    assert (code, checks["run lock"][0]) == (1, "PROBLEM")
+    assert "never ended" in checks["run lock"][1]
+    harvester.run(night(0))
+    told = last_report(harvester)
+    assert "Trouble of the run itself" in told
+    assert "never ended" in told
+    assert doctor(harvester)[0] == 0
+
+
+def test_a_schedule_that_nobody_keeps_is_a_problem(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    harvester.run(night(2))
+    code, checks = doctor(harvester)
+    assert (code, checks["schedule"][0]) == (1, "PROBLEM")
+    harvester.run(night(1))
+    assert "schedule" not in doctor(harvester)[1]
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_an_outbox_that_does_not_empty_is_told_in_the_report_and_by_the_doctor(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    with SmtpSink() as sink:
+        smtp = f'backend = "smtp"\nhost = "127.0.0.1"\nport = {sink.port}\n'
+        harvester.config.write_text(harvester.config.read_text().replace("[mail]\n", f"[mail]\n{smtp}"))
+        sink.answers["site@example.org"] = "450 4.2.1 mailbox busy"
+        harvester.run(night(3))
+        days_pass(harvester, 3)
+        run = harvester.run(night(0))
+        assert run["exit_code"] == 1
+        told = " ".join(sink.to("steward@example.org")[-1].get_body(("plain",)).get_content().split())
+        assert "The outbox does not empty: 1 delivery has waited for more than two days" in told
+        assert f"since {night(3)}" in told
+        assert "site@example.org (waiting, written" in told
+        code, checks = doctor(harvester)
+        assert (code, checks["reports"][0]) == (1, "PROBLEM")
+        assert night(3) in checks["reports"][1]
+        sink.answers.clear()
+        assert harvester("reports", "deliver").code == 0
+        assert doctor(harvester)[1]["reports"][0] == "OK"
+        assert len(sink.to("site@example.org")) == 2
+
+
+def test_reports_that_no_run_has_tried_to_deliver_are_a_problem_after_two_days(harvester: Harvester) -> None:
+    harvester.run(night(0))
+    harvester.rows("UPDATE report_delivery SET status = 'queued', attempts = 0, last_attempt_at = NULL")
+    code, checks = doctor(harvester)
+    assert (code, checks["reports"][0]) == (0, "WARNING")
+    days_pass(harvester, 3)
+    code, checks = doctor(harvester)
+    assert (code, checks["reports"][0]) == (1, "PROBLEM")
+    assert "does not empty" in checks["reports"][1]
+
+
+@pytest.fixture
+def few_parameters() -> Iterator[None]:
+    """As in SQLite's own build, where a statement takes no more than 32,766 parameters; only fewer."""
+
+    def limit(connection: Any, _record: object) -> None:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 2000)
+
+    event.listen(Engine, "connect", limit)
+    yield
+    event.remove(Engine, "connect", limit)
+
+
+@pytest.mark.usefixtures("few_parameters")
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("next_day", [None, "2026-11-09"])
+def test_more_sites_than_a_statement_takes_parameters_are_told_of(
+    harvester: Harvester, server: HttpServer, next_day: str | None
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    harvester.run("2026-11-10")
+    harvester.run("2026-11-20")
+    names = "name, documentlisturl, contact_email, updatefrequency, unit, source_kind, notify, enabled"
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) "
+    harvester.rows(
+        f"INSERT INTO harvest_site_schedule ({names}, datenextharvest) {many}"
+        f"SELECT {names.replace('name,', 'name || i,')}, ? FROM harvest_site_schedule, n",
+        next_day,
+    )
+    columns = [row[1] for row in harvester.rows("PRAGMA table_info(harvest_site_run)")]
+    others = ", ".join(column for column in columns if column not in ("site_run_id", "site_schedule_id"))
+    harvester.rows(
+        f"INSERT INTO harvest_site_run (site_schedule_id, {others}) {many}"
+        f"SELECT i + 1, {others} FROM harvest_site_run, n"
+    )
+    harvester.rows("UPDATE harvest_site_run SET status = 'failed' WHERE site_schedule_id > 1 AND run_id = 1")
+    with readers(harvester.engine)() as session:
+        report = admin_report(session, 2, load(harvester.config, {}), "target", datetime.now(UTC))
+    text = " ".join(report.text.split())
+    assert "2,501 sites name" in text
+    assert "2,500 sites are overdue" in text

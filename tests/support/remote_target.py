@@ -1,0 +1,179 @@
+"""A repository that is reached by HTTP alone, and a run that harvests into it as a process of its own.
+
+    with Repository() as repository:
+        ... python -m support.remote_target SETTINGS-FILE repository.url 2026-11-20 ...
+
+The repository takes its time before it stores a document and before it says so: who sends one may be gone by then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import logging
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from sqlalchemy.orm import Session
+
+from metaharvest.cli.progress import shown_progress
+from metaharvest.controller import Request, run_once
+from metaharvest.database.engine import open_database
+from metaharvest.errors import LockHeld, TargetError
+from metaharvest.records import Action, Finding, Holding
+from metaharvest.settings import load
+from metaharvest.targets import Upload
+
+_SLOWEST = 0.03
+
+
+class Repository:
+    """Keeps documents by docid; `received` has the docid of every document that arrived whole, in order."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, bytes] = {}
+        self.received: list[str] = []
+        self._lock = threading.Lock()
+        self._server = _Server(self)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+
+    def __enter__(self) -> Repository:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def highest(self) -> dict[str, int]:
+        with self._lock:
+            found: dict[str, int] = {}
+            for docid in self.documents:
+                document_id, _, revision = docid.rpartition(".")
+                found[document_id] = max(int(revision), found.get(document_id, 0))
+            return found
+
+    def receive(self, docid: str, content: bytes) -> None:
+        with self._lock:
+            self.received.append(docid)
+        time.sleep(random.uniform(0, _SLOWEST))
+        with self._lock:
+            self.documents[docid] = content
+        time.sleep(random.uniform(0, _SLOWEST))
+
+
+class _Asking(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_PUT(self) -> None:
+        length = int(self.headers["Content-Length"])
+        content = self.rfile.read(length)
+        if len(content) == length:
+            self.server.repository.receive(unquote(self.path[1:]), content)
+            self._answer(b"")
+
+    def do_GET(self) -> None:
+        content = self.server.repository.documents.get(unquote(self.path[1:]))
+        self._answer(b"" if content is None else content, 404 if content is None else 200)
+
+    def do_POST(self) -> None:
+        wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        highest = self.server.repository.highest()
+        self._answer(json.dumps({each: highest[each] for each in wanted if each in highest}).encode())
+
+    def _answer(self, body: bytes, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing on stderr."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = True
+    request_queue_size = 128
+
+    def __init__(self, repository: Repository) -> None:
+        self.repository = repository
+        super().__init__(("127.0.0.1", 0), _Asking)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that were killed are nothing to print."""
+
+
+class RemoteTarget:
+    """The repository as a target: documents travel to it one by one, outside of the journal's transactions."""
+
+    writes_in_journal = False
+
+    def __init__(self, url: str) -> None:
+        self._host = urlsplit(url).netloc
+
+    def describe(self) -> str:
+        return "a remote repository"
+
+    def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
+        with self._asked("POST", "/", json.dumps(list(document_ids)).encode()) as (_, body):
+            return {each: Holding(each, revision) for each, revision in json.loads(body).items()}
+
+    def holds(self, document_id: str, revision: int, sha256: str) -> bool:
+        with self._asked("GET", f"/{quote(f'{document_id}.{revision}')}") as (status, body):
+            return status == 200 and hashlib.sha256(body).hexdigest() == sha256
+
+    def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
+        assert session is None
+        [upload] = uploads
+        document = upload.fetched.document
+        known = self.holdings([document.document_id])
+        with self._asked("PUT", f"/{quote(document.docid)}", upload.fetched.content) as (status, _):
+            assert status == 200
+        return [Action.UPDATE if known else Action.INSERT]
+
+    @contextmanager
+    def _asked(self, method: str, path: str, body: bytes | None = None) -> Iterator[tuple[int, bytes]]:
+        connection = http.client.HTTPConnection(self._host, timeout=30)
+        try:
+            connection.request(method, path, body)
+            answer = connection.getresponse()
+            yield answer.status, answer.read()
+        except OSError as error:
+            finding = Finding("target.away", f"The repository does not answer: {error}.", "Wait.")
+            raise TargetError(finding, passing=True) from error
+        finally:
+            connection.close()
+
+
+def main(config: str, url: str, day: str) -> None:
+    """One run into the repository at `url`."""
+    logging.basicConfig()
+    settings = load(Path(config))
+    engine = open_database(settings)
+    request = Request(date.fromisoformat(day))
+    try:
+        with shown_progress() as progress:
+            run_once(settings, engine, RemoteTarget(url), request, lambda: datetime.now(UTC), progress)
+    except LockHeld as error:
+        print(error, file=sys.stderr)
+        sys.exit(75)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

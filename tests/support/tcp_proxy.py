@@ -1,0 +1,84 @@
+"""A TCP proxy on loopback that can be cut: what a database server's restart, or a cable pulled out, is to a run."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+
+class TcpProxy:
+    """Passes on everything to `host`:`port`; `cut()` breaks what is connected and refuses more, until `mend()`."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._there = (host, port)
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        self._is_cut = False
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = int(self._listener.getsockname()[1])
+        self._threads: list[threading.Thread] = []
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
+
+    def cut(self) -> None:
+        with self._lock:
+            self._is_cut = True
+            for each in self._open:
+                _shut(each)
+
+    def mend(self) -> None:
+        with self._lock:
+            self._is_cut = False
+
+    def close(self) -> None:
+        _shut(self._listener)
+        self._accepting.join()
+        self._listener.close()
+        self.cut()
+        for thread in self._threads:
+            thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                here, _ = self._listener.accept()
+                thread = threading.Thread(target=self._serve, args=(here,), daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _serve(self, here: socket.socket) -> None:
+        with here, socket.create_connection(self._there) as there:
+            with self._lock:
+                if self._is_cut:
+                    return
+                self._open |= {here, there}
+            back = threading.Thread(target=_pass_on, args=(there, here), daemon=True)
+            back.start()
+            _pass_on(here, there)
+            back.join()
+            with self._lock:
+                self._open -= {here, there}
+
+
+def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65_536):
+            sink.sendall(data)
+    _shut(source)
+    _shut(sink)
+
+
+def _shut(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
