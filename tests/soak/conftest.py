@@ -1,0 +1,28 @@
+"""What the soak tests need: how often to kill, chance that can be repeated, and time."""
+
+import random
+import secrets
+from pathlib import Path
+
+import pytest
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Two minutes for each test, and twenty seconds more a kill."""
+    seconds = 120 + 20 * config.getoption("--soak-kills")
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(seconds))
+
+
+@pytest.fixture
+def kills(request: pytest.FixtureRequest) -> int:
+    return int(request.config.getoption("--soak-kills"))
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Chance, the same again for the same --soak-seed; the seed is printed with a test that fails."""
+    seed = request.config.getoption("--soak-seed") or secrets.randbelow(10**9)
+    print(f"--soak-seed {seed}")
+    return random.Random(seed)

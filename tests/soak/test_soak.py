@@ -1,0 +1,179 @@
+"""Runs over some 500 documents, killed with SIGKILL again and again, end as those of a world where nothing happened.
+
+Two worlds harvest the same network, night after night. In one, each night is one run. In the other, the nightly run is
+killed at moments of chance, and started again, until one comes to its end; where it was closed already, the delivery of
+its reports is. After every night both are compared, row for row and byte for byte: the target's documents, the ledger,
+the schedule, the site runs with their totals, the log and the detail log of every site, the reports to sites with their
+deliveries, and the messages in the Maildir, each of which must be there exactly once.
+
+What is left out of the comparison, because it tells that there were more runs than one, or when:
+- the numbers that tables give out (and what points to them), times and durations, in sentences too;
+- rows of the log that belong to a run and not to a site (HarvesterStartup, HarvesterShutdown, RunInterrupted,
+  LogPurged, ReportQueued for the administrators): a killed run has its own;
+- that a site run which was taken up again read its list again: these rows of the log count once a site run;
+- the reports to the administrators, one a run: each run must have exactly one, delivered as it was queued, that names
+  the run's sites, and every killed run is told of as interrupted, once.
+"""
+
+import contextlib
+import random
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.databases import KINDS, Servers
+from support.http_server import HttpServer
+from support.remote_target import Repository
+from support.soak_killer import Killer
+from support.soak_network import ON_CHANGE, Network, day
+from support.soak_world import Rows, World, problems_of, state_of
+
+KILLS_A_NIGHT = (4, 25)
+
+
+@pytest.fixture(params=KINDS)
+def worlds(request: pytest.FixtureRequest, tmp_path: Path, servers: Servers) -> Iterator[tuple[World, World]]:
+    """An undisturbed world and one to be disturbed, each with a database without tables."""
+    with servers.another(request.param) as first, servers.another(request.param) as second:
+        made = World(tmp_path / "undisturbed", first), World(tmp_path / "disturbed", second)
+        yield made
+        for world in made:
+            world.close()
+
+
+def test_killed_runs_end_as_if_nothing_had_happened(
+    worlds: tuple[World, World], server: HttpServer, kills: int, chance: random.Random
+) -> None:
+    undisturbed, disturbed = worlds
+    network = prepared(worlds, server)
+    calm, killer = Killer(undisturbed, server, chance), Killer(disturbed, server, chance)
+    for night in nights(killer, kills):
+        network.night(night)
+        calm.run(day(night))
+        killer.seconds = calm.seconds
+        killer.night(day(night), min(kills, killer.kills + chance.randint(*KILLS_A_NIGHT)))
+        found = [*problems_of(undisturbed, day(night)), *problems_of(disturbed, day(night))]
+        found += differences(state_of(undisturbed, day(night)), state_of(disturbed, day(night)))
+        compared(night, killer, found)
+
+
+@pytest.mark.parametrize("worlds", ["sqlite", "postgresql"], indirect=True)
+def test_a_remote_target_receives_every_document_exactly_once_however_often_runs_are_killed(
+    worlds: tuple[World, World], server: HttpServer, kills: int, chance: random.Random
+) -> None:
+    """The target is reached by HTTP and keeps documents by itself; only what it received, and when, differs from above.
+
+    A document that arrived while its run was killed is looked up, and not fetched again: the rows that say that it was
+    fetched and checked are missing, with the warnings of the check, and one more warning tells of it. Therefore of the
+    log only the outcomes are compared, of the detail log what is not about such documents, and no mails' text; nor how
+    many reports a site gets that asks for them where its warnings change.
+    """
+    undisturbed, disturbed = worlds
+    network = prepared(worlds, server, sites_own_documents=False)
+    with Repository() as one, Repository() as other:
+        calm = Killer(undisturbed, server, chance, starter(undisturbed, one), one.received)
+        killer = Killer(disturbed, server, chance, starter(disturbed, other), other.received)
+        for night in nights(killer, kills):
+            network.night(night)
+            calm.run(day(night))
+            killer.seconds = calm.seconds
+            killer.night(day(night), min(kills, killer.kills + chance.randint(*KILLS_A_NIGHT)))
+            found = [*problems_of(undisturbed, day(night)), *problems_of(disturbed, day(night))]
+            found += differences(remote_state_of(worlds, undisturbed), remote_state_of(worlds, disturbed))
+            if other.documents != one.documents:
+                found.append("the two repositories do not hold the same")
+            found += [f"{docid} arrived {n} times" for docid, n in Counter(other.received).items() if n > 1]
+            compared(night, killer, found)
+        print(f"{len(other.received)} documents, {len(looked_up(disturbed))} of them looked up")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_init_can_be_killed_and_done_again(
+    kind: str, tmp_path: Path, servers: Servers, kills: int, chance: random.Random
+) -> None:
+    seconds, killed = 0.0, 0
+    for number in range(1 + kills // 4):
+        with servers.another(kind) as database:
+            world = World(tmp_path / str(number), database)
+            began = time.monotonic()
+            process = world.start("init")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(chance.uniform(0.2 * seconds, seconds) if number else None)
+            process.kill()
+            killed += process.wait() != 0
+            seconds = seconds or time.monotonic() - began
+            assert world.start("init").wait() == 0, world.said()
+            world.close()
+    print(f"{killed} times init was killed")
+
+
+def prepared(worlds: tuple[World, World], server: HttpServer, sites_own_documents: bool = True) -> Network:
+    network = Network(server, sites_own_documents)
+    for world in worlds:
+        assert world.start("init").wait() == 0, world.said()
+        world.register(network)
+    return network
+
+
+def nights(killer: Killer, kills: int) -> Iterator[int]:
+    """Nights without end, until there were so many kills."""
+    night = 0
+    while killer.kills < kills:
+        night += 1
+        yield night
+
+
+def compared(night: int, killer: Killer, found: list[str]) -> None:
+    if found:
+        pytest.fail("\n".join([f"Night {night}; {killer.summary()}:", *found]), pytrace=False)
+    print(f"{night} nights; {killer.summary()}", flush=True)
+
+
+def starter(world: World, repository: Repository) -> Callable[[str], subprocess.Popen[bytes]]:
+    """How a run into the repository is started."""
+    return lambda day: world.start_python("-m", "support.remote_target", str(world.config), repository.url, day)
+
+
+def looked_up(world: World) -> set[tuple[Any, ...]]:
+    """The documents that had arrived when their run was killed."""
+    return set(world.rows("SELECT document_id, revision FROM harvest_detail_log WHERE rule = 'target.unconfirmed'"))
+
+
+def remote_state_of(worlds: tuple[World, World], world: World) -> dict[str, Rows]:
+    # Their site runs are compared below, of all days: on this one there was none.
+    state, odd = state_of(world, "1970-01-01"), looked_up(worlds[1])
+    log = Counter({row[:-1]: number for row, number in state["log"].items() if row[-3] is not None})
+    details = Counter({row: n for row, n in state["detail log"].items() if (row[7], row[6]) not in odd})
+    site_runs = world.rows(
+        "SELECT r.harvest_date, site_name, kind, listed, inserted, updated, unchanged, stale, duplicate, deferred, "
+        "access_error, invalid, upload_error, x.next_harvest FROM harvest_site_run x "
+        "JOIN harvest_run r ON r.run_id = x.run_id"
+    )
+    deliveries = Counter({row: n for row, n in state["deliveries of site reports"].items() if row[0] != ON_CHANGE})
+    return {
+        "log": log,
+        "detail log": details,
+        "site runs": Counter(site_runs),
+        "ledger": state["ledger"],
+        "schedule": state["schedule"],
+        "deliveries of site reports": deliveries,
+    }
+
+
+def differences(expected: dict[str, Rows], found: dict[str, Rows]) -> list[str]:
+    """The first rows of each table that are missing, or too many; of mails, the lines."""
+    told = []
+    for table, rows in expected.items():
+        missing, odd = rows - found[table], found[table] - rows
+        for what, some in (("missing", missing), ("too many", odd)):
+            told += [f"{table}, {number} {what}: {str(row)[:400]}" for row, number in list(some.items())[:5]]
+        if table == "mails to sites":
+            before, after = ([line for (text,) in sorted(some) for line in text.split("\n")] for some in (missing, odd))
+            told += unified_diff(before, after, n=0, lineterm="")
+    return told
