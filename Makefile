@@ -1,7 +1,9 @@
 # make demo    harvest the sample sites: needs nothing but Python 3.11 or later
-# make test    run the tests; what needs a service that is not there is skipped, unless REQUIRE_SERVICES=1
+# make test    run the tests, two at a time, as most of them wait for something (ARGS="-n 0 -k word": one at a time, some);
+#              what needs a service that is not there is skipped, unless REQUIRE_SERVICES=1
 # make check   lint and type-check
 # make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; needs nginx-light, curl, libxml2-utils
+# make fuzz    fuzz for as long as one likes: ARGS="lists", "documents" or "answers", and libFuzzer's options
 # make docs    write the files that are made from the code: docs/rules.md, sql/ddl/*.sql
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -10,13 +12,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 FOLDER ?=
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test check bench fuzz docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/metaharvest demo $(if $(FOLDER),--folder $(FOLDER))
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=2 $(ARGS)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -25,6 +27,10 @@ check: $(VENV)/installed-dev
 
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks $(ARGS)
+
+fuzz: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --group fuzz
+	cd tests && $(abspath $(BIN))/python -m fuzz $(ARGS)
 
 docs: $(VENV)/installed
 	$(BIN)/python -m metaharvest.rules > docs/rules.md
@@ -41,6 +47,7 @@ $(BIN)/python:
 
 $(VENV)/installed: pyproject.toml $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed

@@ -1,0 +1,192 @@
+"""What must hold for whatever a server sends: only our own outcomes come out, soon, and safe to keep and to show.
+
+Used by the property tests and by the longer targets alike. Each `check_…` raises AssertionError, or whatever stray
+exception came out, where the property does not hold.
+"""
+
+# ruff: noqa: PT017 - what an exception carries is part of the property
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from ipaddress import ip_network
+
+from metaharvest.errors import FetchError, ListError, NotAsked
+from metaharvest.fetch import Fetcher
+from metaharvest.html_page import html_title
+from metaharvest.log_rows import LogRow, outcome_rows
+from metaharvest.records import MAX_EXCERPT, MAX_FINDINGS, Finding, Level, ListedDocument, Outcome, OutcomeKind
+from metaharvest.rules import RULES
+from metaharvest.settings import HttpSettings, ValidationSettings
+from metaharvest.sources.harvest_list import read_list
+from metaharvest.validation import VERSIONS, Validator
+from support.http_server import HttpServer, Raw
+
+SECONDS = 3.0
+"""Processor time that one list, document or answer may take: a second or so, on a slow machine."""
+
+LONGEST = 5_000
+"""Characters that one message or remedy may have."""
+
+_KEPT = "\u00ad\u200c\u200d"
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+
+
+@contextmanager
+def soon() -> Iterator[None]:
+    began = time.process_time()
+    yield
+    took = time.process_time() - began
+    assert took < SECONDS, f"took {took:.1f} s"
+
+
+def assert_plain(text: str, *, lines: bool = False) -> None:
+    """No character that a terminal, a mail program or a browser would obey, and nothing that UTF-8 has not."""
+    kept = _KEPT + ("\n\t" if lines else "")
+    bad = {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in kept}
+    assert not bad, f"{sorted(bad)!a} in {text[:500]!a}"
+
+
+def assert_findings(findings: Iterable[Finding], document: ListedDocument | None = None) -> None:
+    """Known rules, bounded numbers and lengths, and rows that can be stored and shown."""
+    found = list(findings)
+    assert len(found) <= MAX_FINDINGS + 1
+    for finding in found:
+        assert finding.rule in RULES, finding.rule
+        assert finding.message, finding
+        assert len(finding.message) <= LONGEST, finding.rule
+        assert len(finding.remedy) <= LONGEST, finding.rule
+        assert len(finding.xpath) <= 100_000
+        assert len(finding.excerpt) <= MAX_EXCERPT
+        assert finding.line is None or 1 <= finding.line < 2**31
+        assert finding.column is None or 1 <= finding.column < 2**31
+    for detail in LogRow("ValidateDocError", "x", tuple(found), document).details(1):
+        _assert_row(detail.values())
+
+
+def assert_listed(document: ListedDocument) -> None:
+    """An entry that may go into the ledger, a mail, a table."""
+    assert 0 < len(document.document_id) <= 800
+    assert document.document_id.isascii()
+    assert document.document_id.isprintable()
+    assert " " not in document.document_id
+    assert 0 <= document.revision < 2**63
+    assert document.url.startswith(("http://", "https://")) or document.url.lower().startswith("http")
+    assert_plain(document.url)
+    document.document_type.encode("utf-8")
+    assert "\0" not in document.document_type
+    assert len(document.document_type) <= 8_000
+    for row in outcome_rows(Outcome(document, OutcomeKind.INVALID)):
+        _assert_row(row.columns().values())
+
+
+def _assert_row(values: Iterable[object]) -> None:
+    for value in values:
+        if isinstance(value, str):
+            assert_plain(value, lines=True)
+        elif isinstance(value, int):
+            assert value < 2**63
+
+
+def check_list(content: bytes) -> None:
+    """A harvest list is read, or refused with findings."""
+    with soon():
+        try:
+            listed = list(read_list(io.BytesIO(content)))
+        except ListError as error:
+            assert error.findings
+            assert_findings(error.findings)
+            return
+    assert listed
+    for document in listed:
+        assert_listed(document)
+
+
+_LISTED = ListedDocument("alder.1", 1, list(VERSIONS)[-1], "http://example.org/1")
+_validator = Validator(ValidationSettings(other_document_types=["other"]))
+
+
+def check_document(content: bytes) -> None:
+    """A document is acceptable, or refused with findings."""
+    with soon():
+        title = html_title(content)
+        verdict = _validator.check(content, _LISTED, Level.WARNING)
+    if title is not None:
+        assert_plain(title)
+    assert_findings(verdict.findings, _LISTED)
+
+
+class Answers:
+    """A web server that answers each request with given bytes, and a client."""
+
+    def __init__(self) -> None:
+        self.server = HttpServer()
+        self._http = HttpSettings(
+            allow_networks=(ip_network("127.0.0.1/32"),),
+            connect_timeout=2, read_timeout=2, document_deadline=3, list_deadline=3,
+            max_document_bytes=100_000, max_list_bytes=100_000,
+            max_redirects=0,  # what a redirect leads to is read; but nobody is asked for it, for it may be anywhere
+        )  # fmt: skip
+
+    def check(self, answer: bytes) -> None:
+        """Something whole comes, or a finding."""
+        # A client of its own each time: one that a server told to wait would not ask any more.
+        with soon(), Fetcher(self._http, name="fuzz", administrator=None) as fetcher:
+            try:
+                response, content = fetcher.fetch(self.server.route("/x", Raw((answer,))))
+            except FetchError as error:
+                assert not isinstance(error, NotAsked)
+                assert len(error.findings) == 1
+                assert error.findings[0].rule.startswith("http.")
+                assert_findings(error.findings)
+                assert_plain(error.findings[0].message)
+                assert "://user:secret@" not in error.findings[0].message
+                assert error.retry_after is None or 0 <= error.retry_after <= 86_400
+                return
+        assert response.size == len(content) > 0
+        assert len(content) <= 100_000
+        for header in (response.etag, response.last_modified):
+            assert header is None or "\n" not in header
+
+    def close(self) -> None:
+        self.server.close()
+
+
+# -- what is rendered
+
+_TAGS = frozenset(
+    "html head meta title style body table tr td th thead tbody div span p h1 h2 h3 a b i br pre code ul li".split()  # noqa: SIM905
+)
+
+
+class _Page(HTMLParser):
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        assert tag in _TAGS, tag
+        for name, value in attributes:
+            assert not name.startswith("on"), (tag, name)
+            assert name not in ("src", "srcset", "action", "formaction"), (tag, name)
+            if name == "href":
+                assert (value or "").startswith(("http://", "https://", "mailto:")), value
+
+
+def assert_html(page: str) -> None:
+    """Nothing but what our own templates write: no script, no image, no other link."""
+    _Page().feed(page)
+    assert_plain(page.replace("\r\n", "\n"), lines=True)
+
+
+def assert_csv(table: str) -> None:
+    """RFC 4180, one row a line, no cell that a spreadsheet would take for a formula."""
+    rows = list(csv.reader(io.StringIO(table.removeprefix("\ufeff"), newline="")))
+    assert len(rows) == table.count("\r\n")
+    for row in rows:
+        assert len(row) == len(rows[0])
+        for cell in row:
+            assert_plain(cell)
+            assert not cell.startswith(_FORMULAS) or cell.lstrip("-").isdigit(), cell
