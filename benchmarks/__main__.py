@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import platform
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import metaharvest
 from benchmarks import nights, startup
 from benchmarks.servers import MissingTool
 from benchmarks.table import Line, markdown, show
@@ -39,6 +41,8 @@ def main() -> int:
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in BENCHMARKS]:
         parser.error(f"there is no benchmark {unknown[0]}; there are: {', '.join(BENCHMARKS)}")
+    # As pip does for what it installs: a checkout may be one where Python keeps no compiled modules.
+    compileall.compile_dir(Path(metaharvest.__file__).parent, quiet=1)
     lines: list[Line] = []
     try:
         for name in arguments.names or BENCHMARKS:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 
 from benchmarks.corpus import SiteFolder
 from metaharvest.database.engine import open_database, readers, upgrade, writers
@@ -22,6 +22,9 @@ from metaharvest.settings import load
 
 NIGHT = date(2030, 1, 1)
 """The day that the first run of each benchmark takes for today."""
+
+PASSWORD = "METAHARVEST_BENCHMARK_PASSWORD"
+"""The variable that the password of a database server is put into."""
 
 LONGEST = 3600
 """Seconds after which a run is stopped, whatever it does."""
@@ -33,6 +36,7 @@ administrators = ["steward@example.org"]
 workers = {workers}
 [database]
 url = "{url}"
+password = "env:{password}"
 [mail]
 sender = "harvester@example.org"
 [http]
@@ -56,7 +60,11 @@ class Installation:
     def __init__(self, folder: Path, url: str = "sqlite:///metaharvest.db", workers: int = 8) -> None:
         folder.mkdir()
         self.config = folder / "metaharvest.toml"
-        self.config.write_text(SETTINGS.format(url=url, workers=workers), encoding="utf-8")
+        # A settings file holds no password.
+        parts = make_url(url)
+        os.environ[PASSWORD] = str(parts.password or "")
+        bare = parts._replace(password=None).render_as_string()
+        self.config.write_text(SETTINGS.format(url=bare, password=PASSWORD, workers=workers), encoding="utf-8")
         self.engine = open_database(load(self.config, {}))
         upgrade(self.engine)
 
