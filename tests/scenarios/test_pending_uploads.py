@@ -58,7 +58,7 @@ class FolderTarget:
 
 
 def run(harvester: Harvester, target: FolderTarget, day: date) -> Ended:
-    settings = load(harvester.config, {})
+    settings = load(harvester.config)
     with shown_progress() as progress:
         return run_once(settings, harvester.engine, target, Request(day), lambda: datetime.now(UTC), progress)
 
