@@ -7,13 +7,15 @@ No cell can start a formula.
 from __future__ import annotations
 
 import csv
-import gzip
 import io
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import and_, or_, select
+from sqlalchemy import DateTime, and_, or_, select, type_coerce
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import (
@@ -67,6 +69,15 @@ _FINDING = (
 """Columns alone, in this order: an object for each of a great many rows would take most of the time."""
 
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")
+_NOT_PLAIN = ("  ", "| ", " |", "|=", "|+", "|-", "|@")
+"""What no text of a column has, nor the `|` around each, where all are ASCII and may stand in the table as they are."""
+
+_WHOLE = {int, type(None)}
+_SECONDS = {float, type(None)}
+_TEXTS = {str, type(None)}
+_GZIP = 31
+"""What zlib calls the largest window, with the head of a gzip file."""
+
 _ROWS_AT_ONCE = 500
 _MAX_CELL = 32_000
 
@@ -77,15 +88,14 @@ def documents_csv(session: Session, site_run_id: int, *, unchanged: bool = False
     Every document that is not merely unchanged, and the findings about the list itself; with `unchanged` also those
     that the ledger knows as unchanged today.
     """
-    rows = _document_rows(session, site_run_id)
-    yield from _chunks(DOCUMENT_COLUMNS, rows)
+    yield from _chunks(DOCUMENT_COLUMNS, _by_column(_document_rows(session, site_run_id)))
     if unchanged:
-        yield from _chunks((), _unchanged_rows(session, site_run_id))
+        yield from _chunks((), _by_column(_unchanged_rows(session, site_run_id)))
 
 
 def log_csv(session: Session, run_id: int) -> Iterator[str]:
     """The whole log of a run as chunks of text, header first, in the order in which it was written."""
-    yield from _chunks(LOG_COLUMNS, _log_rows(session, run_id))
+    yield from _chunks(LOG_COLUMNS, _log_parts(session, run_id))
 
 
 def attachment_of(chunks: Iterable[str], file_name: str, settings: ReportsSettings) -> tuple[Attachment | None, int]:
@@ -93,16 +103,24 @@ def attachment_of(chunks: Iterable[str], file_name: str, settings: ReportsSettin
 
     A table that is too long is not read to its end: its number of rows is then one of those that were read.
     """
-    content = bytearray()
-    lines = 0
-    for chunk in chunks:
-        content += chunk.encode("utf-8", "replace")
-        lines += chunk.count("\r\n")
-        if len(content) > settings.drop_csv_over:
-            return None, lines - 1
-    if len(content) <= settings.gzip_csv_over:
-        return Attachment(file_name, bytes(content)), lines - 1
-    return Attachment(f"{file_name}.gz", gzip.compress(content, mtime=0), gzipped=True), lines - 1
+    parts: list[bytes] = []
+    size = lines = 0
+    compressor, compressed = zlib.compressobj(9, wbits=_GZIP), list[Future[bytes]]()
+    # A long table is compressed while its next rows are read: the compressor needs no interpreter.
+    with ThreadPoolExecutor(1, thread_name_prefix="table") as beside:
+        for chunk in chunks:
+            parts.append(chunk.encode("utf-8", "replace"))
+            size += len(parts[-1])
+            lines += chunk.count("\r\n")
+            if size > settings.drop_csv_over:
+                return None, lines - 1
+            if size > settings.gzip_csv_over:
+                compressed += [beside.submit(compressor.compress, part) for part in parts]
+                parts.clear()
+    if not compressed:
+        return Attachment(file_name, b"".join(parts)), lines - 1
+    content = b"".join(part.result() for part in compressed) + compressor.flush()
+    return Attachment(f"{file_name}.gz", content, gzipped=True), lines - 1
 
 
 def docid_of(document_id: str | None, revision: int | None) -> str:
@@ -112,19 +130,47 @@ def docid_of(document_id: str | None, revision: int | None) -> str:
     return document_id if revision is None else f"{document_id}.{revision}"
 
 
-def _chunks(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+def _chunks(columns: Sequence[str], parts: Iterable[Sequence[Sequence[object]]]) -> Iterator[str]:
+    """The table as text, a chunk for each part of it; a part is given column by column."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
     if columns:
         buffer.write("\ufeff")
         writer.writerow(columns)
-    for number, row in enumerate(rows, start=1):
-        writer.writerow(map(_cell, row))
-        if number % _ROWS_AT_ONCE == 0:
-            yield buffer.getvalue()
-            buffer.seek(0)
-            buffer.truncate()
+    for part in parts:
+        writer.writerows(zip(*map(_cells, part), strict=True))
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
     yield buffer.getvalue()
+
+
+def _by_column(rows: Iterator[Sequence[object]]) -> Iterator[Sequence[Sequence[object]]]:
+    """The rows as parts of a table, so many at a time."""
+    while some := list(islice(rows, _ROWS_AT_ONCE)):
+        yield list(zip(*some, strict=True))
+
+
+def _cells(column: Sequence[object]) -> Sequence[object]:
+    """Part of a column as it may stand in the table. Most are numbers or plain texts, not looked at one by one."""
+    kinds = set(map(type, column))
+    if kinds <= _WHOLE or (kinds <= _TEXTS and _are_plain(cast("Sequence[str | None]", column))):
+        return column
+    if kinds <= _SECONDS:
+        return [None if value is None else f"{value:.3f}" for value in column]
+    return [*map(_cell, column)]
+
+
+def _are_plain(column: Sequence[str | None]) -> bool:
+    """Whether these texts are cells already; where in doubt, they are not."""
+    texts = set(filter(None, column))
+    together = f"|{'|'.join(texts)}|"
+    return (
+        together.isascii()
+        and together.isprintable()
+        and not any(sign in together for sign in _NOT_PLAIN)
+        and max(map(len, texts), default=0) <= _MAX_CELL
+    )
 
 
 def _cell(value: object) -> object:
@@ -153,8 +199,14 @@ def _document_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obje
         .order_by(log.document_id, log.revision, log.harvest_log_id, detail.detail_log_id)
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
-    for _, rows in groupby(session.execute(query), key=lambda row: (row[1], row[2])):
-        yield from _rows_of_document([_Joined.of(row) for row in rows])
+    session.flush()
+    for _, rows in groupby(session.connection().execute(query), key=itemgetter(1, 2)):
+        first, *more = rows
+        if more:
+            yield from _rows_of_document([_Joined.of(row) for row in (first, *more)])
+        else:
+            failing = first[20:] if first[20] else (None, None)
+            yield (*_document_cells(first[:8], first[8:12]), *failing, *first[12:20])
 
 
 class _Joined(NamedTuple):
@@ -225,14 +277,14 @@ def _unchanged_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obj
         )
 
 
-def _log_rows(session: Session, run_id: int) -> Iterator[Sequence[object]]:
+def _log_parts(session: Session, run_id: int) -> Iterator[Sequence[Sequence[object]]]:
     log, detail = HarvestLog, HarvestDetailLog
     query = (
         select(
             *_LOG,
             *_DETAIL,
             *_FINDING,
-            log.logged_at,
+            type_coerce(log.logged_at, DateTime()),
             log.harvest_date,
             HarvestSiteRun.site_name,
             log.site_run_id,
@@ -249,9 +301,12 @@ def _log_rows(session: Session, run_id: int) -> Iterator[Sequence[object]]:
         .order_by(log.harvest_log_id, detail.detail_log_id)
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
-    rows: Iterable[Any] = session.execute(query)
-    for row in rows:
-        at, *site_and_operation, message = row[20:]
-        cells = _document_cells(row[:8], row[8:12])
-        written = at.replace(tzinfo=None).isoformat(sep=" ", timespec="seconds")
-        yield (row[0], written, *site_and_operation, cells[0], *cells[3:], message, *row[12:20])
+    session.flush()
+    for rows in session.connection().execute(query).partitions():
+        columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
+        numbers, times, days, *site_and_operation, messages = columns[0], *columns[20:]
+        logs, details = zip(*columns[:8], strict=True), zip(*columns[8:12], strict=True)
+        docids, _, _, *documents = zip(*map(_document_cells, logs, details), strict=True)
+        written = [at.isoformat(sep=" ", timespec="seconds") for at in times]
+        dates = [*map(str, days)]
+        yield (numbers, written, dates, *site_and_operation, docids, *documents, messages, *columns[12:20])
