@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import exc, insert, update
+from sqlalchemy import exc, update
 from sqlalchemy.orm import Session
 
 from metaharvest import ledger
 from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog
+from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
 from metaharvest.log_rows import LogRow, outcome_rows
 from metaharvest.records import Action, FetchedDocument, Finding, ListedDocument, Outcome, OutcomeKind
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Rows by the thousand: the tables themselves take them, without the ORM's work for each.
 _LOG = Base.metadata.tables[HarvestLog.__tablename__]
 _DETAILS = Base.metadata.tables[HarvestDetailLog.__tablename__]
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
@@ -91,13 +91,11 @@ def write_log(session: Session, rows: Sequence[tuple[LogRow, Columns]], page: Pa
         return
     when: Columns = {"run_id": page.run_id, "harvest_date": page.today, "logged_at": page.now}
     ids = next_numbers(session, HarvestLog.harvest_log_id, len(rows))
-    values = [
-        {"harvest_log_id": key, **when, **whose, **row.columns()} for key, (row, whose) in zip(ids, rows, strict=True)
-    ]
-    session.connection().execute(insert(_LOG), values)
+    values = [{"harvest_log_id": key, **whose, **row.columns()} for key, (row, whose) in zip(ids, rows, strict=True)]
+    insert_rows(session.connection(), _LOG, values, when)
     details = [detail for key, (row, _) in zip(ids, rows, strict=True) for detail in row.details(key)]
     if details:
-        session.connection().execute(insert(_DETAILS), details)
+        insert_rows(session.connection(), _DETAILS, details)
 
 
 def site_columns(site_run: SiteRun) -> Columns:
@@ -189,7 +187,7 @@ def _write_ledger(session: Session, entries: Sequence[Entry], outcomes: Sequence
 def write_ledger(session: Session, new: Sequence[Columns], changed: Sequence[Columns]) -> None:
     """Insert and update ledger rows, those with the same columns in one statement."""
     for rows in _alike(new):
-        session.connection().execute(insert(_LEDGER), rows)
+        insert_rows(session.connection(), _LEDGER, rows)
     for rows in _alike(changed):
         session.execute(update(HarvestDocument), rows)
 

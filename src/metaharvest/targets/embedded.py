@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from sqlalchemy import bindparam, exists, func, insert, select, update
+from sqlalchemy import bindparam, exists, func, select, update
 from sqlalchemy.orm import Session, aliased, defer
 
 from metaharvest.database.dialects import largest_packet, room_in
 from metaharvest.database.engine import Sessions
 from metaharvest.database.models import Base, DocumentRevision, HarvestDocument, HarvestSiteSchedule
+from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
 from metaharvest.records import Action, Finding, Holding, OutcomeKind
 from metaharvest.targets import Upload
 from metaharvest.text import shown_url
 
-# Rows by the thousand: the table itself takes them, without the ORM's work for each.
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 
 
@@ -71,7 +71,7 @@ class EmbeddedTarget:
             _refuse_too_large(upload, packet)
             actions.append(Action.INSERT if before is None else Action.UPDATE)
             held[document.document_id] = Holding(document.document_id, document.revision, None, upload.site_id)
-        session.connection().execute(insert(_REVISIONS), [_row(upload) for upload in uploads])
+        insert_rows(session.connection(), _REVISIONS, [_row(upload) for upload in uploads])
         return actions
 
     def documents(self) -> Iterator[DocumentRevision]:
