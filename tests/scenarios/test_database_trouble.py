@@ -167,12 +167,13 @@ def test_a_server_that_is_lost_while_mail_is_sent_repeats_one_message_at_most(
 
 
 @contextmanager
-def no_more_room(harvester: Harvester, pages: int) -> Iterator[None]:
-    """As a disk with room for so many more pages of the SQLite file: SQLite says that it is full."""
+def no_more_room(harvester: Harvester, kilobytes: int) -> Iterator[None]:
+    """As a disk with room for so much more of the SQLite file: SQLite says that it is full."""
     [(size,)] = harvester.rows("PRAGMA page_count")
+    [(page,)] = harvester.rows("PRAGMA page_size")
 
     def limit(connection: Any, _record: object) -> None:
-        connection.execute(f"PRAGMA max_page_count = {size + pages}").close()
+        connection.execute(f"PRAGMA max_page_count = {size + kilobytes * 1024 // page}").close()
 
     harvester.engine.dispose()
     event.listen(Engine, "connect", limit)
@@ -188,12 +189,12 @@ def dead_runs(harvester: Harvester) -> int:
 
 
 @on_sqlite
-@pytest.mark.parametrize("pages", [0, 4, 8, 16, 32])
+@pytest.mark.parametrize("kilobytes", [0, 16, 32, 64, 128])
 def test_a_disk_that_fills_up_costs_nothing_once_there_is_room(
-    harvester: Harvester, server: HttpServer, pages: int
+    harvester: Harvester, server: HttpServer, kilobytes: int
 ) -> None:
     two_sites(harvester, server)
-    with no_more_room(harvester, pages):
+    with no_more_room(harvester, kilobytes):
         failed_with_a_sentence(harvester, "cannot be used: database or disk is full")
     ends_as_if_nothing_had_happened(harvester, dead_runs(harvester))
     once_in_the_maildir(harvester)

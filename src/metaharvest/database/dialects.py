@@ -44,7 +44,16 @@ _PRAGMA_TRIES = 50
 _PAUSE_SECONDS = 0.2
 """A server takes a moment to notice that a process has died."""
 
-_SQLITE_PRAGMAS = (f"busy_timeout={_WAIT_SECONDS * 1000}", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
+_SQLITE_PAGE = 16_384
+"""Of a new file: documents of 20 KB take fewer calls of the system than with pages of 4 KB. Older files keep theirs."""
+
+_SQLITE_PRAGMAS = (
+    f"busy_timeout={_WAIT_SECONDS * 1000}",
+    f"page_size={_SQLITE_PAGE}",
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "foreign_keys=ON",
+)
 _POSTGRESQL_SETTINGS = f"SET TIME ZONE 'UTC'; SET lock_timeout = '{_WAIT_SECONDS}s'"
 _MYSQL_SETTINGS = (
     "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
