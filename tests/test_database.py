@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, event, insert, inspect, make_url, select, text
+from sqlalchemy import Engine, delete, event, insert, inspect, make_url, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from metaharvest.database import ddl, dialects
@@ -31,7 +31,8 @@ from metaharvest.database.engine import (
     upgrade,
     writers,
 )
-from metaharvest.database.models import OPERATIONS, Base, DocumentRevision, HarvestSiteSchedule
+from metaharvest.database.models import OPERATIONS, Base, DocumentRevision, HarvestDocument, HarvestSiteSchedule
+from metaharvest.database.rows import insert_rows
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, SchemaMismatch, SettingsError
 from metaharvest.resources import data_folder
 from metaharvest.settings import DatabaseSettings, Settings
@@ -232,6 +233,28 @@ def test_nothing_is_cut_off_in_silence_on_a_server(harvester: Harvester) -> None
         pytest.skip("SQLite does not limit the length of text")
     with pytest.raises(DBAPIError):
         named(harvester.engine, "x" * 101)
+
+
+def test_rows_by_the_hundred_are_stored_as_one_alone_is(harvester: Harvester) -> None:
+    at = datetime(2026, 11, 20, 3, tzinfo=timezone(timedelta(hours=-7)))
+    documents = [revision(f"ä.{number}", number, bytes([0, 255, number]), "ü") for number in range(3)]
+    entry = {"site_schedule_id": 1, "document_id": "a.1", "document_url": "u", "document_type": "t", "attempts": 1}
+    entries = [{**entry, "revision": n, "next_attempt": day} for n, day in enumerate((None, date(2026, 11, 21), None))]
+    for table, rows in ((DocumentRevision.__table__, documents), (HarvestDocument.__table__, entries)):
+        stored = []
+        for by_the_hundred in (False, True):
+            same = {"inserted_at": at} if rows is documents else {"failing_since": date(2026, 11, 20)}
+            with writers(harvester.engine).begin() as session:
+                session.execute(delete(table))
+                if by_the_hundred:
+                    insert_rows(session.connection(), table, rows, same)
+                else:
+                    for row in rows:
+                        session.execute(insert(table), {**row, **same})
+            columns = ", ".join(column.name for column in table.columns if not column.primary_key)
+            stored.append(harvester.rows(f"SELECT {columns} FROM {table.name} ORDER BY revision"))
+        assert len(stored[0]) == 3
+        assert stored[0] == stored[1]
 
 
 def revision(document_id: str, number: int, content: bytes, url: str) -> dict[str, object]:
