@@ -323,7 +323,12 @@ def _workshop(settings: Settings, http: HttpSettings) -> Iterator[tuple[Fetcher,
 
     administrator = next(iter(settings.harvester.administrators), None)
     with (
-        Fetcher(http, name=settings.harvester.name, administrator=administrator) as fetcher,
+        Fetcher(
+            http,
+            name=settings.harvester.name,
+            administrator=administrator,
+            other_document_types=settings.validation.other_document_types,
+        ) as fetcher,
         ThreadPoolExecutor(settings.harvester.workers, thread_name_prefix="document") as workers,
     ):
         yield fetcher, Validator(settings.validation), workers

@@ -38,7 +38,7 @@ from metaharvest.room import Room, Share
 from metaharvest.servers import Servers
 from metaharvest.settings import Settings
 from metaharvest.side_by_side import Again, InLine, side_by_side
-from metaharvest.sources import Source
+from metaharvest.sources import Fetch, Source
 from metaharvest.staging import BATCH, Staging
 from metaharvest.targets import Target, Upload
 
@@ -46,6 +46,11 @@ if TYPE_CHECKING:
     from metaharvest.validation import Validator
 
 log = logging.getLogger(__name__)
+
+MOST_TOGETHER = 16
+TOGETHER_SECONDS = 0.05
+TOGETHER_BYTES = 1_000_000
+"""So many documents are done one after the other by one thread, if they take no longer and are not larger than that."""
 
 Known = Mapping[ledger.Key, ledger.LedgerEntry]
 LoggedBefore = dict[ledger.Key, list[Logged]]
@@ -173,7 +178,9 @@ def harvest_documents(site_run: SiteRun, batches: Iterable[Batch], source: Sourc
     at_once, flush = tools.settings.http.connections_per_host, tools.journal.flush_if_old
     with Share(tools.room) as share:
         work = _Work(site_run, source, tools, servers, share)
-        for todo, result in side_by_side(chains, work, _following, tools.workers, at_once, tools.ending, flush):
+        for todo, result in side_by_side(
+            chains, work, work.together, _following, tools.workers, at_once, tools.ending, flush
+        ):
             tools.journal.record(site_run, result.outcome, result.fetched, todo.known)
             if result.fetched:
                 share.give_back(len(result.fetched.content))
@@ -195,13 +202,13 @@ class _Failed:
 class _Todo:
     """One document that is to have an outcome of its own; what the ledger, and this run, know of it.
 
-    `in_line`: since when (time.monotonic) it has waited for a connection, and why.
+    `in_line`: since when (time.monotonic) it has waited for a connection, why, and to which host.
     """
 
     intent: Intent
     known: ledger.LedgerEntry | None
     failed: _Failed | None = None
-    in_line: tuple[float, NoConnectionFree] | None = None
+    in_line: tuple[float, Finding, str] | None = None
 
     @property
     def is_pending(self) -> bool:
@@ -326,6 +333,8 @@ def _key(intent: Intent) -> ledger.Key:
 
 _WENT_IN = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
 
+_GO_ON = (*_WENT_IN, OutcomeKind.STALE, OutcomeKind.DUPLICATE)
+
 _SETTLED = {
     Action.UNCHANGED: OutcomeKind.UNCHANGED,
     Action.STALE: OutcomeKind.STALE,
@@ -346,8 +355,28 @@ def _following(result: Result, todo: _Todo) -> _Todo:
     return replace(todo, intent=replace(todo.intent, target_revision=held))
 
 
+class _Pace:
+    """How many documents of a site one thread should get at a time: so many as take a few hundredths of a second.
+
+    To hand over many small things costs more than to do them; but what takes long has to be done side by side, and may
+    have to be broken off.
+    """
+
+    def __init__(self) -> None:
+        self.together = 1
+
+    def fetched(self, fetched: FetchedDocument) -> None:
+        """Another document was fetched. They become more slowly, and fewer at once."""
+        most = min(
+            MOST_TOGETHER,
+            int(TOGETHER_SECONDS / (fetched.seconds or 0.001)),
+            TOGETHER_BYTES // (len(fetched.content) or 1),
+        )
+        self.together = max(1, min(most, self.together * 2))
+
+
 class _Work:
-    """What is done with one document, in a thread: fetch, check, and send to a target that is not the journal's own."""
+    """What is done with documents, in threads: fetch, check, and send to a target that is not the journal's own."""
 
     def __init__(self, site_run: SiteRun, source: Source, tools: Tools, servers: Servers, share: Share) -> None:
         self._share = share
@@ -355,11 +384,33 @@ class _Work:
         self._source = source
         self._tools = tools
         self._servers = servers
+        self._pace = _Pace()
 
-    def __call__(self, todo: _Todo) -> Result | Again[_Todo] | InLine[_Todo]:
+    def together(self) -> int:
+        """How many documents one thread should get: more than one where that takes next to no time."""
+        return self._pace.together
+
+    def __call__(self, todos: Sequence[_Todo]) -> Sequence[Result | Again[_Todo] | InLine[_Todo]]:
+        """The results of the first documents, up to one that was asked for and did not go in.
+
+        They may be fetched together.
+        """
+        if len(todos) == 1:
+            return [self._guarded(todos[0], self._source.fetch)]
+        results: list[Result | Again[_Todo] | InLine[_Todo]] = []
+        wanted = [todo.intent.document for todo in todos if todo.intent.wants_fetch and not todo.is_pending]
+        fetch = self._source.ahead(wanted)
+        for todo in todos:
+            result = self._guarded(todo, fetch)
+            results.append(result)
+            if not isinstance(result, Result) or result.outcome.kind not in _GO_ON:
+                break
+        return results
+
+    def _guarded(self, todo: _Todo, fetch: Fetch) -> Result | Again[_Todo] | InLine[_Todo]:
         """The document's result. A surprise costs this document alone, or its site would never get past it."""
         try:
-            return self._done(todo)
+            return self._done(todo, fetch)
         except (DatabaseError, RunLost):
             raise
         except Exception as error:
@@ -370,7 +421,7 @@ class _Work:
             outcome = Outcome(document, OutcomeKind.UPLOAD_ERROR, todo.intent.target_revision, (finding,))
             return Result(replace(outcome, unconfirmed=unconfirmed))
 
-    def _done(self, todo: _Todo) -> Result | Again[_Todo] | InLine[_Todo]:
+    def _done(self, todo: _Todo, fetch: Fetch) -> Result | Again[_Todo] | InLine[_Todo]:
         intent, url = todo.intent, todo.intent.document.url
         if not intent.wants_fetch and not todo.is_pending:
             return Result(_settled(intent))
@@ -383,8 +434,7 @@ class _Work:
         if pause := self._servers.pause(url):
             return Again(time.monotonic() + pause, todo)
         if todo.in_line and time.monotonic() - todo.in_line[0] > self._tools.settings.http.list_deadline:
-            busy = todo.in_line[1]
-            return self._deferred(todo, busy.findings[0], busy.host)
+            return self._deferred(todo, *todo.in_line[1:])
         try:
             if todo.is_pending and (looked_up := self._looked_up(todo)):
                 return Result(looked_up)
@@ -395,15 +445,16 @@ class _Work:
             return InLine(self._tools.room, todo)
         tries = todo.failed.tries if todo.failed else Tries()
         try:
-            fetched = self._source.fetch(intent.document)
+            fetched = fetch(intent.document)
         except NoConnectionFree as error:
             since = todo.in_line[0] if todo.in_line else time.monotonic()
-            return InLine(error.line, replace(todo, in_line=(since, error)))
+            return InLine(error.line, replace(todo, in_line=(since, error.findings[0], error.host)))
         except NotAsked as error:
             return self._not_asked(todo, error)
         except FetchError as error:
             return self._failed(todo, tries.and_one(error), error)
         self._servers.failed(url, passing=False)
+        self._pace.fetched(fetched)
         return self._checked(intent, fetched)
 
     def _failed(self, todo: _Todo, tries: Tries, error: FetchError) -> Result | Again[_Todo]:
@@ -445,7 +496,7 @@ class _Work:
     def _checked(self, intent: Intent, fetched: FetchedDocument) -> Result:
         options, settings = self._site_run.site.options, self._tools.settings.validation
         mismatch = options.package_id_mismatch or settings.package_id_mismatch
-        verdict = self._tools.validator.check(fetched.content, fetched.document, mismatch)
+        verdict = fetched.verdict or self._tools.validator.check(fetched.content, fetched.document, mismatch)
         outcome = Outcome(
             intent.document,
             _wanted(intent) if verdict.acceptable else OutcomeKind.INVALID,

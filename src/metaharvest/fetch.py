@@ -10,39 +10,35 @@ Cookies, `~/.netrc` and the environment's proxy settings are not used. With a pr
 resolves names and connects, so only addresses that are written in a URL can be judged here; the rest is for the proxy
 to refuse.
 
-`web_address` reads URLs, `http_exchange` speaks to libcurl, `fetch_findings` puts failures into words; only this module
-uses them. FetchError is all that comes out of what a server can do.
+`web_address` reads URLs, `connections` keeps count of the connections, `http_exchange` speaks to libcurl,
+`fetch_findings` puts failures into words. FetchError is all that comes out of what a server can do.
 """
 
 from __future__ import annotations
 
 import io
-import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, cast
 from urllib.parse import quote
 
 from metaharvest import __version__, fetch_findings, local_files
-from metaharvest.certificates import BadAuthorities, configured_authorities, read_authorities, system_trust
-from metaharvest.errors import FetchError, NoConnectionFree, NotAsked
+from metaharvest.connections import Connections
+from metaharvest.errors import FetchError
 from metaharvest.fetch_findings import Circumstances
 from metaharvest.hosts import Hosts
-from metaharvest.http_exchange import Exchange, Handle, Limits
-from metaharvest.records import Finding, ListVersion, Network
+from metaharvest.http_exchange import Exchange, Expected, Limits, Policy
+from metaharvest.records import Finding, ListVersion, Network, Verdict
 from metaharvest.settings import HttpSettings
-from metaharvest.slots import Line, Slots
 from metaharvest.text import shown_url
 from metaharvest.web_address import BadUrl, UnsupportedScheme, WebAddress, is_allowed, literal_address, parse_url, shown
-
-IDLE_HANDLES = 128
-"""How many connections are kept open for the next request, over all hosts."""
 
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
 
@@ -62,6 +58,26 @@ class Response:
     seconds: float
     etag: str | None
     last_modified: str | None
+    verdict: Verdict | None = None
+
+
+class Ahead:
+    """Exchanges that are done together, one after the other, once the first of their answers is asked for."""
+
+    def __init__(self, run: Callable[[], Sequence[Exchange]]) -> None:
+        self._run: Callable[[], Sequence[Exchange]] | None = run
+        self._done: deque[Exchange] = deque()
+
+    def exchange(self, address: WebAddress) -> Exchange | None:
+        """The one with this address, if it was done. Raises NotAsked where the first is not to be asked for now."""
+        if self._run:
+            run, self._run = self._run, None
+            self._done.extend(run())
+        while self._done:
+            exchange = self._done.popleft()
+            if exchange.address == address:
+                return exchange
+        return None
 
 
 class Fetcher:
@@ -70,9 +86,19 @@ class Fetcher:
     `name` is the harvester's name and `administrator` an email address, for the servers' logs. The authorities in
     `http.ca_file` (relative to the working directory) are trusted beside the system's. Raises SettingsError where that
     file cannot be used.
+
+    Where `other_document_types` are given (see ValidationSettings) and there is more than one core, documents beyond
+    the first few are fetched by processes of their own, and checked there.
     """
 
-    def __init__(self, http: HttpSettings, *, name: str, administrator: str | None) -> None:
+    def __init__(
+        self,
+        http: HttpSettings,
+        *,
+        name: str,
+        administrator: str | None,
+        other_document_types: Sequence[str] | None = None,
+    ) -> None:
         self._http = http
         self._hosts = Hosts(http)
         self.user_agent = user_agent(name, http.contact_url)
@@ -81,8 +107,8 @@ class Fetcher:
         if administrator and administrator.isascii() and administrator.isprintable():
             self._administrator = administrator
             headers.append(f"From: {administrator}")
-        self._trust = _Trust(http.ca_file)
-        self._pool = _Pool(lambda ca_file: Handle(http, headers, self._trust.of(ca_file)), http)
+        policy = Policy(http.connect_timeout, http.read_timeout, http.proxy, tuple(headers))
+        self._connections = Connections(http, policy, other_document_types)
 
     def fetch(
         self,
@@ -92,19 +118,25 @@ class Fetcher:
         ca_file: Path | None = None,
         file_folder: Path | None = None,
         wait: bool = True,
+        expected: Expected | None = None,
+        ahead: Ahead | None = None,
     ) -> tuple[Response, bytes]:
         """The document at `url`, held in memory. `allow_networks`: also these, beside http.allow_networks.
 
         `wait`: for a free connection, up to http.list_deadline; otherwise NoConnectionFree is raised at once.
         `ca_file`: these authorities are trusted too. `file_folder`: file: URLs may name what is below it.
+        `expected`: the document that it should be, to be checked on the way where that is convenient. It may have been
+        fetched `ahead`.
         Raises FetchError; NotAsked also where its server could not be reached lately.
         """
         buffer = io.BytesIO()
         if local_files.is_file_url(url):
             return _copied(url, file_folder, buffer, self._http.max_document_bytes), buffer.getvalue()
-        limits = Limits(self._http.document_deadline, self._http.max_document_bytes)
+        limits = self._document_limits()
         patience = self._http.list_deadline if wait else None
-        response = self._follow(url, buffer, limits, allow_networks, ca_file, patience, is_list=False)
+        response = self._follow(
+            url, buffer, limits, allow_networks, ca_file, patience, expected=expected, is_list=False
+        )
         return response, buffer.getvalue()
 
     def fetch_to(
@@ -131,9 +163,55 @@ class Fetcher:
         conditions = _conditions(known)
         return self._follow(url, file, limits, allow_networks, ca_file, limits.deadline, conditions, is_list=True)
 
+    def ahead(
+        self,
+        documents: Sequence[Expected],
+        *,
+        allow_networks: Sequence[Network] = (),
+        ca_file: Path | None = None,
+    ) -> Ahead | None:
+        """For fetch(), which is to be called for these documents in turn: so they are fetched together, and checked.
+
+        None where they are better fetched one by one, as not all of them are on one host.
+        """
+        try:
+            addresses = [parse_url(each.document.url) for each in documents]
+        except BadUrl:
+            return None
+        if len({(each.host, each.port) for each in addresses}) != 1 or (
+            self._http.proxy and literal_address(addresses[0].host)
+        ):
+            return None
+        networks, limits = (*self._http.allow_networks, *allow_networks), self._document_limits()
+        exchanges = [
+            Exchange(address, io.BytesIO(), limits, networks, (), each)
+            for address, each in zip(addresses, documents, strict=True)
+        ]
+        return Ahead(partial(self._run_together, exchanges, ca_file))
+
+    def _run_together(self, exchanges: Sequence[Exchange], ca_file: Path | None) -> Sequence[Exchange]:
+        """Those that were done, up to one that is no acceptable document; none without a helper."""
+        address = exchanges[0].address
+        self._require_willing(address, 0.0, is_list=False)
+        with self._connections.lent_for_several(address, ca_file) as run:
+            if run is None:
+                return ()
+            self._require_willing(address, 0.0, is_list=False)
+            began = self._hosts.asked(address)
+            for exchange in exchanges:
+                exchange.began = began
+            try:
+                return run(exchanges)
+            except FetchError:
+                # The helper ended: one by one, the documents show which of them is to blame, if one is.
+                return ()
+
+    def _document_limits(self) -> Limits:
+        return Limits(self._http.document_deadline, self._http.max_document_bytes)
+
     def close(self) -> None:
         """Close all connections; exchanges under way end first."""
-        self._pool.close()
+        self._connections.close()
 
     def __enter__(self) -> Self:
         return self
@@ -152,6 +230,8 @@ class Fetcher:
         ca_file: Path | None,
         patience: float | None,
         conditions: tuple[str, ...] = (),
+        expected: Expected | None = None,
+        ahead: Ahead | None = None,
         *,
         is_list: bool,
     ) -> Response:
@@ -167,8 +247,14 @@ class Fetcher:
             left = Limits(limits.deadline - spent, limits.size)
             if left.deadline <= 0:
                 raise FetchError(fetch_findings.out_of_time(here.url, given), passing=True, seconds=spent)
-            exchange = Exchange(here, file, left, networks, conditions)
-            self._exchange(exchange, ca_file, given, patience, is_list)
+            exchange = ahead.exchange(here) if ahead else None
+            if exchange is None:
+                exchange = Exchange(here, file, left, networks, conditions, expected)
+                self._exchange(exchange, ca_file, given, patience, is_list)
+            else:
+                file.write(cast(io.BytesIO, exchange.file).getvalue())
+            if exchange.connected:
+                self._hosts.reached(here)
             location = exchange.location
             if location is None:
                 return self._response(exchange, given)
@@ -184,12 +270,10 @@ class Fetcher:
         if self._http.proxy and (literal := literal_address(address.host)) and not is_allowed(literal, exchange.allow):
             raise FetchError(fetch_findings.address_not_public(address.url, literal, given), seconds=given.spent)
         self._require_willing(address, given.spent, is_list)
-        with self._pool.handle(address, ca_file, given.spent, patience) as handle:
+        with self._connections.lent(address, ca_file, given.spent, patience, is_list=is_list) as run:
             self._require_willing(address, given.spent, is_list)
             exchange.began = self._hosts.asked(address)
-            handle.run(exchange)
-        if exchange.connected:
-            self._hosts.reached(address)
+            run(exchange)
 
     def _require_willing(self, address: WebAddress, spent: float, is_list: bool) -> None:
         self._hosts.require_awake(address, spent)
@@ -209,10 +293,11 @@ class Fetcher:
             url=exchange.address.url,
             status=exchange.status,
             size=exchange.size,
-            sha256=exchange.digest.hexdigest(),
+            sha256=exchange.sha256,
             seconds=given.spent + exchange.seconds,
             etag=exchange.headers.get("etag") or None,
             last_modified=exchange.headers.get("last-modified") or None,
+            verdict=exchange.verdict,
         )
 
 
@@ -236,107 +321,6 @@ def user_agent(name: str, contact_url: str) -> str:
     contact = quote("".join(contact_url.split()), safe="!#$%&'*+,/:;=?@[]~")
     about = "; ".join(part for part in (plain, f"+{contact}" if contact else "") if part)
     return f"metaharvest/{__version__} ({about})" if about else f"metaharvest/{__version__}"
-
-
-class _Trust:
-    """The authorities that are trusted: the system's, those in the settings' file, and for one site those in its own.
-
-    Raises SettingsError where the settings' file cannot be used.
-    """
-
-    def __init__(self, ca_file: Path | None) -> None:
-        self._trusted: dict[Path | None, Path | bytes] = {None: system_trust()}
-        if ca_file is not None:
-            self._trusted[None] = system_trust().read_bytes() + b"\n" + configured_authorities(ca_file)
-
-    def of(self, ca_file: Path | None) -> Path | bytes:
-        """For a site with this file. Raises NotAsked where it cannot be used: that is no failure of the server."""
-        if ca_file not in self._trusted:
-            all_sites = self._trusted[None]
-            try:
-                own = read_authorities(ca_file) if ca_file else b""
-            except BadAuthorities as error:
-                message = f"The certificate authorities that are set for this site cannot be used: {error}."
-                remedy = "The harvester's administrator has to see to it: `metaharvest doctor` names the file."
-                raise NotAsked(Finding("site.ca-file", message, remedy), "", seconds=0.0) from error
-            known = all_sites.read_bytes() if isinstance(all_sites, Path) else all_sites
-            self._trusted[ca_file] = known + b"\n" + own
-        return self._trusted[ca_file]
-
-
-_Lane = tuple[str, Path | None]
-"""A host, and the file of authorities by which its certificate was judged: a connection serves no other."""
-
-
-class _Pool:
-    """Lends handles: at most so many per host at once, and of those not in use the last few stay connected."""
-
-    def __init__(self, make: Callable[[Path | None], Handle], http: HttpSettings) -> None:
-        self._make = make
-        self._http = http
-        self._slots = Slots(http.connections_per_host)
-        self._lock = threading.Lock()
-        self._idle: list[tuple[_Lane, Handle]] = []
-        self._closed = False
-
-    @contextmanager
-    def handle(
-        self, address: WebAddress, ca_file: Path | None, spent: float, patience: float | None
-    ) -> Iterator[Handle]:
-        """A handle for `address`. Raises NoConnectionFree where the host has all that it may have.
-
-        Where `patience` is given, in seconds, only once that has passed.
-        """
-        host = address.host.rstrip(".")
-        if not (self._slots.take(host) if patience is None else self._slots.wait_and_take(host, patience)):
-            waited = self._http.list_deadline if patience is None else patience
-            raise NoConnectionFree(self._busy(address, waited), Line(self._slots, host), seconds=spent)
-        try:
-            yield from self._lend((host, ca_file))
-        finally:
-            self._slots.release(host)
-
-    def close(self) -> None:
-        """Close the idle connections now, and those in use when they come back."""
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for _, handle in idle:
-            handle.close()
-
-    def _lend(self, lane: _Lane) -> Iterator[Handle]:
-        """A handle that comes back if it is still good: any exception means that it may not be."""
-        handle = self._take(lane)
-        try:
-            yield handle
-        except BaseException:
-            handle.close()
-            raise
-        if surplus := self._put_back(lane, handle):
-            surplus.close()
-
-    def _take(self, lane: _Lane) -> Handle:
-        with self._lock:
-            for index in range(len(self._idle) - 1, -1, -1):
-                if self._idle[index][0] == lane:
-                    return self._idle.pop(index)[1]
-        return self._make(lane[1])
-
-    def _put_back(self, lane: _Lane, handle: Handle) -> Handle | None:
-        with self._lock:
-            if self._closed:
-                return handle
-            self._idle.append((lane, handle))
-            return self._idle.pop(0)[1] if len(self._idle) > IDLE_HANDLES else None
-
-    def _busy(self, address: WebAddress, waited: float) -> Finding:
-        number = self._http.connections_per_host
-        return Finding(
-            "http.busy",
-            f"{shown_url(address.url)} was not fetched: all {number} connections that the harvester allows "
-            f"itself to {address.host} were in use for {waited:g} seconds.",
-            "The server answers very slowly. The harvester tries again by itself.",
-        )
 
 
 def _start(url: str) -> WebAddress:

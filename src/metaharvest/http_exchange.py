@@ -10,7 +10,6 @@ import hashlib
 import socket
 import time
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -18,8 +17,7 @@ from typing import Any, BinaryIO
 
 import pycurl
 
-from metaharvest.records import Network
-from metaharvest.settings import HttpSettings
+from metaharvest.records import Level, ListedDocument, Network, Verdict
 from metaharvest.web_address import WebAddress, is_allowed
 
 ERROR_PAGE_BYTES = 65_536
@@ -39,6 +37,16 @@ class Stop(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Policy:
+    """What holds for every exchange of a run: seconds to wait, the proxy's URL or "", lines of each request's head."""
+
+    connect_timeout: float
+    read_timeout: float
+    proxy: str
+    headers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What one exchange may cost: seconds for the whole of it, bytes before and after decompression."""
 
@@ -46,13 +54,22 @@ class Limits:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The document that an answer should be; `package_id_mismatch`: how grave a packageId that is not its docid is."""
+
+    document: ListedDocument
+    package_id_mismatch: Level
+
+
 @dataclass(slots=True)
 class Exchange:
     """What is asked of one address, and all that was seen of the answer.
 
-    `conditions` are request headers that let the server answer 304, "not modified".
+    `conditions` are request headers that let the server answer 304, "not modified". Where a document is `expected`,
+    whoever fetches it may check it at once: then there is a `verdict`.
     `code` and `words` are libcurl's result (0: none, also where the headers break off: `headed` is False then), `wire`
-    counts the body as sent, `size` as decompressed; `began` is of time.monotonic.
+    counts the body as sent, `size` as decompressed, `sha256` is of that; `began` is of time.monotonic.
     """
 
     address: WebAddress
@@ -60,16 +77,17 @@ class Exchange:
     limits: Limits
     allow: tuple[Network, ...]
     conditions: tuple[str, ...] = ()
+    expected: Expected | None = None
+    began: float = 0.0
     status: int = 0
     reason: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     headed: bool = False
     wire: int = 0
     size: int = 0
-    digest: Any = field(default_factory=hashlib.sha256)
+    sha256: str = ""
     page: bytearray = field(default_factory=bytearray)
     complete: bool = False
-    began: float = 0.0
     seconds: float = 0.0
     code: int = 0
     words: str = ""
@@ -80,6 +98,7 @@ class Exchange:
     opened: bool = False
     refused_address: str = ""
     stop: Stop | None = None
+    verdict: Verdict | None = None
 
     @property
     def is_document(self) -> bool:
@@ -106,15 +125,17 @@ class Exchange:
 class Handle:
     """A libcurl handle with its connection, for one exchange at a time, from any thread.
 
-    Certificates are judged by the authorities in `trust`: a PEM file, or what is in one.
+    Certificates are judged by the authorities in `trust`: a PEM file, or what is in one. Whoever runs an exchange by
+    begin() and end(), rather than run(), may look after the read time-out (`is_silent`) without libcurl's asking.
     """
 
-    def __init__(self, settings: HttpSettings, headers: Sequence[str], trust: Path | bytes) -> None:
-        self._read_timeout = settings.read_timeout
-        self._headers = list(headers)
-        self._proxied = bool(settings.proxy)
-        self._curl = pycurl.Curl()
+    def __init__(self, policy: Policy, trust: Path | bytes) -> None:
+        self.curl = pycurl.Curl()
+        self._read_timeout = policy.read_timeout
+        self._headers = policy.headers
+        self._proxied = bool(policy.proxy)
         self._exchange: Exchange | None = None
+        self._began = 0.0
         self._heard: float | None = None
         self._lines: list[bytes] = []
         self._body: _Body | None = None
@@ -124,34 +145,55 @@ class Handle:
         self._conditions: tuple[str, ...] | None = None
         self._milliseconds = 0
         self._has_credentials = False
-        self._set_policy(settings)
+        self._set_policy(policy)
         if isinstance(trust, bytes):
-            self._curl.setopt(pycurl.CAINFO_BLOB, trust)
+            self.curl.setopt(pycurl.CAINFO_BLOB, trust)
         else:
-            self._curl.setopt(pycurl.CAINFO, str(trust))
+            self.curl.setopt(pycurl.CAINFO, str(trust))
 
     def close(self) -> None:
         """Close the connection."""
-        self._curl.close()
+        self.curl.close()
 
     def run(self, exchange: Exchange) -> None:
         """Do `exchange` and note in it what happened. Raises only what writing to its file raised, or an interrupt."""
+        self.begin(exchange)
+        code, words = 0, ""
+        try:
+            self.curl.perform()
+        except pycurl.error as error:
+            code, words = int(error.args[0]), str(error.args[-1])
+        finally:
+            self.end(code, words)
+
+    def begin(self, exchange: Exchange) -> None:
+        """Have `curl` ready for `exchange`."""
         self._exchange, self._heard, self._body, self._raised = exchange, None, None, None
         self._ask_for(exchange)
-        began = time.monotonic()
-        try:
-            self._curl.perform()
-        except pycurl.error as error:
-            exchange.code, exchange.words = int(error.args[0]), str(error.args[-1])
-        finally:
-            exchange.seconds = time.monotonic() - began
-            self._note(exchange)
-            self._forget()
+        self._began = time.monotonic()
+
+    def end(self, code: int, words: str) -> None:
+        """Note in the exchange how it ended: libcurl's result, 0 for none. Raises what writing to its file raised."""
+        exchange = self._exchange
+        assert exchange is not None
+        exchange.code, exchange.words = code, words
+        exchange.seconds = time.monotonic() - self._began
+        self._note(exchange)
+        self._forget()
         if self._raised is not None:
             raise self._raised
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the server has taken too long to say anything more; noted in the exchange."""
+        if self._heard is None or time.monotonic() - self._heard <= self._read_timeout:
+            return False
+        if self._exchange is not None:
+            self._exchange.stop = Stop.READ_TIMEOUT
+        return True
+
     def _ask_for(self, exchange: Exchange) -> None:
-        curl, address = self._curl, exchange.address
+        curl, address = self.curl, exchange.address
         curl.setopt(pycurl.URL, address.url)
         if exchange.conditions != self._conditions:
             curl.setopt(pycurl.HTTPHEADER, [*self._headers, *exchange.conditions])
@@ -177,22 +219,23 @@ class Handle:
     def _note(self, exchange: Exchange) -> None:
         self._read_head(exchange)
         exchange.complete = exchange.code == 0 and (self._body is None or self._body.is_whole)
-        exchange.resolved = self._curl.getinfo(pycurl.NAMELOOKUP_TIME) > 0
+        exchange.sha256 = self._body.sha256 if self._body else ""
+        exchange.resolved = self.curl.getinfo(pycurl.NAMELOOKUP_TIME) > 0
         exchange.connected = self._heard is not None
-        exchange.os_error = self._curl.getinfo(pycurl.OS_ERRNO)
-        exchange.verify_result = self._curl.getinfo(pycurl.SSL_VERIFYRESULT)
+        exchange.os_error = self.curl.getinfo(pycurl.OS_ERRNO)
+        exchange.verify_result = self.curl.getinfo(pycurl.SSL_VERIFYRESULT)
 
-    def _set_policy(self, settings: HttpSettings) -> None:
-        curl = self._curl
+    def _set_policy(self, policy: Policy) -> None:
+        curl = self.curl
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.BUFFERSIZE, 131_072)
         curl.setopt(pycurl.FOLLOWLOCATION, 0)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
         curl.setopt(pycurl.MAXCONNECTS, 1)
-        curl.setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(settings.connect_timeout))
+        curl.setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(policy.connect_timeout))
         curl.setopt(pycurl.HTTPAUTH, pycurl.HTTPAUTH_BASIC)
         curl.setopt(pycurl.NETRC, pycurl.NETRC_IGNORED)
-        curl.setopt(pycurl.PROXY, settings.proxy.encode())
+        curl.setopt(pycurl.PROXY, policy.proxy.encode())
         curl.setopt(pycurl.NOPROXY, "")
         curl.setopt(pycurl.SSL_VERIFYPEER, 1)
         curl.setopt(pycurl.SSL_VERIFYHOST, 2)
@@ -216,7 +259,7 @@ class Handle:
             return self._sockets[-1]
         except OSError:
             return pycurl.SOCKET_BAD
-        except BaseException as error:  # noqa: BLE001 - raised again by run(), libcurl cannot carry it
+        except BaseException as error:  # noqa: BLE001 - raised again by end(), libcurl cannot carry it
             self._raised = error
             return pycurl.SOCKET_BAD
 
@@ -236,27 +279,24 @@ class Handle:
             self._heard = time.monotonic()
             self._lines.append(line)
             return None if line.strip() else self._head_ended()
-        except BaseException as error:  # noqa: BLE001 - raised again by run()
+        except BaseException as error:  # noqa: BLE001 - raised again by end()
             self._raised = error
             return -1
 
     def _on_body(self, data: bytes) -> int | None:
         try:
             return self._received(data)
-        except BaseException as error:  # noqa: BLE001 - raised again by run()
+        except BaseException as error:  # noqa: BLE001 - raised again by end()
             self._raised = error
             return -1
 
     def _on_progress(self, *_counts: object) -> int:
         """At least once a second, whatever the server does: for the read time-out, and for Ctrl-C to get through."""
         try:
-            if self._heard is None or time.monotonic() - self._heard <= self._read_timeout:
-                return 0
-            if self._exchange is not None:
-                self._exchange.stop = Stop.READ_TIMEOUT
-        except BaseException as error:  # noqa: BLE001 - raised again by run()
+            return int(self.is_silent)
+        except BaseException as error:  # noqa: BLE001 - raised again by end()
             self._raised = error
-        return 1
+            return 1
 
     def _head_ended(self) -> int | None:
         exchange = self._exchange
@@ -306,9 +346,15 @@ class _Body:
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
+        self._digest = hashlib.sha256()
         coding = exchange.headers.get("content-encoding", "").lower()
         self._known = coding in ("", "identity", "gzip", "x-gzip")
         self._inflate = zlib.decompressobj(wbits=31) if coding in ("gzip", "x-gzip") else None
+
+    @property
+    def sha256(self) -> str:
+        """Of what came so far, in hexadecimal."""
+        return self._digest.hexdigest()
 
     @property
     def is_whole(self) -> bool:
@@ -348,7 +394,7 @@ class _Body:
         exchange.size += len(piece)
         if exchange.size > exchange.limits.size:
             return Stop.TOO_LARGE
-        exchange.digest.update(piece)
+        self._digest.update(piece)
         exchange.file.write(piece)
         return None
 

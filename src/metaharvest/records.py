@@ -253,16 +253,6 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchedDocument:
-    """A document's bytes exactly as received. `seconds` is how long its server took."""
-
-    document: ListedDocument
-    content: bytes
-    sha256: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
     """What the checks say of a fetched document: acceptable where no finding is an error."""
 
@@ -272,6 +262,20 @@ class Verdict:
     def acceptable(self) -> bool:
         """True where the document may go into the target."""
         return not any(finding.is_error for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedDocument:
+    """A document's bytes exactly as received. `seconds` is how long its server took.
+
+    `verdict`: where it was checked on the way.
+    """
+
+    document: ListedDocument
+    content: bytes
+    sha256: str
+    seconds: float
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -623,6 +623,13 @@ RULES: dict[str, Rule] = {
         "The administrator should make room there, or have TMPDIR name another folder. The site is harvested again in "
         "the next run.",
     ),
+    "harvest.helper-lost": Rule(
+        "The harvester's own process ended",
+        "Documents are fetched and checked by a process beside the run's own. It ended before it was done with this "
+        "one: the system stopped it, as it does where memory is short, or a document made it fail.",
+        "Nothing is to be done for once: the document is tried again by itself. If it happens every night, the "
+        "administrator should see whether there is enough memory, and report the document to the developers.",
+    ),
     "harvest.surprise": Rule(
         "The harvester itself failed",
         "Something happened that metaharvest did not expect. The site's outcomes so far stand; other sites went on.",

@@ -312,9 +312,13 @@ class Settings(_Section):
         return self.http.model_copy(update=changes)
 
     def furnished(self, site: Site) -> Site:
-        """`site` with what these settings say of it: its folder for file: URLs, and absolute paths."""
-        ca_file = site.options.ca_file
-        options = replace(site.options, ca_file=self.path(ca_file)) if ca_file else site.options
+        """`site` with what these settings say of it: its folder for file: URLs, absolute paths, its options."""
+        own = site.options
+        options = replace(
+            own,
+            ca_file=self.path(own.ca_file) if own.ca_file else None,
+            package_id_mismatch=own.package_id_mismatch or self.validation.package_id_mismatch,
+        )
         return replace(site, options=options, file_folder=self.file_folder(site.name))
 
 

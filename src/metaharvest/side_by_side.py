@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -58,80 +58,111 @@ class _Waiting(Generic[Todo]):
 
     at: float
     number: int
-    todo: Todo = field(compare=False)
-    rest: deque[Todo] = field(compare=False)
+    turn: _Turn[Todo] = field(compare=False)
+
+
+@dataclass(slots=True)
+class _Turn(Generic[Todo]):
+    """What is next to be done of a chain, and what comes after it."""
+
+    todo: Todo
+    rest: deque[Todo]
 
 
 def side_by_side(
     chains: Iterator[deque[Todo]],
-    work: Callable[[Todo], Done | Again[Todo] | InLine[Todo]],
+    work: Callable[[Sequence[Todo]], Sequence[Done | Again[Todo] | InLine[Todo]]],
+    together: Callable[[], int],
     following: Callable[[Done, Todo], Todo],
     workers: Executor,
     at_once: int,
     ending: Ending,
     idle: Callable[[], None],
 ) -> Iterator[tuple[Todo, Done]]:
-    """The results of `work` as they come, `at_once` under way at a time; what is in one chain is done in its order.
+    """The results of `work` as they come, `at_once` threads under way; what is in one chain is done in its order.
 
-    `following` gives the next of a chain once the result of the one before is known. `idle` is called now and then
-    while there is nothing to give. Once it is to end, what waits is handed out at once.
+    `work` gets as many to do, one after the other, as `together` says, and gives what became of the first, and of as
+    many more as it did. `following` gives the next of a chain once the result of the one before is known. `idle` is
+    called now and then while there is nothing to give. Once it is to end, what waits is handed out at once.
     """
-    under_way: dict[Future[Done | Again[Todo]], tuple[Todo, deque[Todo]]] = {}
-    ended: SimpleQueue[Future[Done | Again[Todo]]] = SimpleQueue()
+    under_way: dict[Future[Sequence[Done | Again[Todo]]], list[_Turn[Todo]]] = {}
+    ended: SimpleQueue[Future[Sequence[Done | Again[Todo]]]] = SimpleQueue()
+    ready: deque[_Turn[Todo]] = deque()
     waiting: list[_Waiting[Todo]] = []
     numbers = count()
 
-    def begin(todo: Todo, rest: deque[Todo]) -> None:
-        future: Future[Done | Again[Todo]] = _submitted(todo, work, workers)
-        under_way[future] = (todo, rest)
+    def begin(turns: list[_Turn[Todo]]) -> None:
+        submitted: _Submitted[Todo, Done] = _Submitted([turn.todo for turn in turns], work, workers)
+        future = submitted.future
+        under_way[future] = turns
         future.add_done_callback(ended.put)
 
     def begin_more() -> None:
         while len(under_way) < at_once:
             if waiting and (waiting[0].at <= time.monotonic() or ending.why()):
-                turn = heappop(waiting)
-                begin(turn.todo, turn.rest)
-            elif len(waiting) < MOST_WAITING and (chain := next(chains, None)) is not None:
-                begin(chain.popleft(), chain)
-            else:
+                begin([heappop(waiting).turn])
+                continue
+            wanted = together()
+            while len(ready) < wanted and len(waiting) < MOST_WAITING and (chain := next(chains, None)) is not None:
+                ready.append(_Turn(chain.popleft(), chain))
+            if not ready:
                 return
+            begin([ready.popleft() for _ in range(min(wanted, len(ready)))])
 
     try:
         begin_more()
-        while under_way or waiting:
+        while under_way or waiting or ready:
             try:
                 future = ended.get(timeout=_patience(waiting, len(under_way) < at_once))
             except Empty:
                 idle()
                 begin_more()
                 continue
-            todo, rest = under_way.pop(future)
-            result = future.result()
-            if isinstance(result, Again):
-                heappush(waiting, _Waiting(result.at, next(numbers), result.todo, rest))
-                begin_more()
-                continue
-            if not rest:
-                begin_more()
-            yield todo, result
-            if rest:
-                # Only now, as the one before it is recorded: revisions go in in ascending order.
-                begin(following(result, rest.popleft()), rest)
+            turns, results = under_way.pop(future), future.result()
+            ready.extendleft(reversed(turns[len(results) :]))
+            done: list[tuple[_Turn[Todo], Done]] = []
+            for turn, result in zip(turns, results, strict=False):
+                if isinstance(result, Again):
+                    heappush(waiting, _Waiting(result.at, next(numbers), _Turn(result.todo, turn.rest)))
+                else:
+                    done.append((turn, result))
+            begin_more()
+            for turn, result in done:
+                yield turn.todo, result
+                if turn.rest:
+                    # Only now, as the one before it is recorded: revisions go in in ascending order.
+                    ready.appendleft(_Turn(following(result, turn.rest.popleft()), turn.rest))
+            begin_more()
     finally:
         for future in under_way:
             future.cancel()
         wait(under_way)
 
 
-def _submitted(
-    todo: Todo, work: Callable[[Todo], Done | Again[Todo] | InLine[Todo]], workers: Executor
-) -> Future[Done | Again[Todo]]:
-    """What `work` gives in the end; while it waits in a line it holds no thread."""
-    future: Future[Done | Again[Todo]] = Future()
+class _Submitted(Generic[Todo, Done]):
+    """What `work` gives in the end, as a future; while it waits in a line it holds no thread.
 
-    def attempt(todo: Todo, line: Line | None) -> None:
+    No function that refers to itself, as results, with documents in them, would live until the garbage collector comes.
+    """
+
+    def __init__(
+        self,
+        todos: Sequence[Todo],
+        work: Callable[[Sequence[Todo]], Sequence[Done | Again[Todo] | InLine[Todo]]],
+        workers: Executor,
+    ) -> None:
+        self.future: Future[Sequence[Done | Again[Todo]]] = Future()
+        self._work = work
+        self._workers = workers
+        self._submit(todos, None)
+
+    def _submit(self, todos: Sequence[Todo], line: Line | None) -> None:
+        self._workers.submit(self._attempt, todos, line)
+
+    def _attempt(self, todos: Sequence[Todo], line: Line | None) -> None:
+        future = self.future
         try:
-            result = None if future.cancelled() else work(todo)
+            results = [] if future.cancelled() else self._work(todos)
         except BaseException as error:  # noqa: BLE001 - raised again by whoever asks for the result
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
@@ -139,17 +170,11 @@ def _submitted(
         finally:
             if line is not None:
                 line.call_next()
-        if isinstance(result, InLine):
-            result.line.join(partial(submit, result.todo, result.line))
+        if results and isinstance(first := results[0], InLine):
+            first.line.join(partial(self._submit, [first.todo, *todos[1:]], first.line))
         elif future.set_running_or_notify_cancel():
-            assert result is not None
-            future.set_result(result)
-
-    def submit(todo: Todo, line: Line | None) -> None:
-        workers.submit(attempt, todo, line)
-
-    submit(todo, None)
-    return future
+            # One that has to wait for its turn after others were done is simply not done yet.
+            future.set_result([result for result in results if not isinstance(result, InLine)])
 
 
 def _patience(waiting: list[_Waiting[Todo]], is_place: bool) -> float:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
+from typing import Protocol
 
 from lxml import etree
 
 from metaharvest.records import Finding, Level, ListedDocument, Verdict, limited
-from metaharvest.settings import ValidationSettings
 from metaharvest.validation import against_schema, catalogue, eml, identity, places, turns, wellformed
 from metaharvest.validation.catalogue import VERSIONS, EmlVersion
 
@@ -27,14 +27,23 @@ thread ends, hundreds of megabytes of a few hostile documents: larger ones get a
 names with them."""
 
 
-class Validator:
-    """Checks documents. May be shared among threads: as many of them check at once as there are cores; others wait."""
+class Types(Protocol):
+    """Settings that say which document types beside EML are taken as they are."""
 
-    def __init__(self, settings: ValidationSettings) -> None:
+    @property
+    def other_document_types(self) -> tuple[str, ...]:
+        """As harvest lists name them."""
+        ...
+
+
+class Validator:
+    """Checks documents. May be shared among threads: `at_once` of them check, one for each core; others wait."""
+
+    def __init__(self, settings: Types, at_once: int = os.cpu_count() or 1) -> None:
         self._other_types = frozenset(kind.strip() for kind in settings.other_document_types)
         self._explainers = catalogue.Explainers()
         self._idle: SimpleQueue[_Tools] = SimpleQueue()
-        for _ in range(os.cpu_count() or 1):
+        for _ in range(at_once):
             self._idle.put(_Tools(wellformed.new_parser(), {}))
 
     def check(self, content: bytes, document: ListedDocument, package_id_mismatch: Level) -> Verdict:
@@ -51,8 +60,26 @@ class Validator:
         finally:
             self._idle.put(tools)
 
+    def check_quickly(self, content: bytes, document: ListedDocument, package_id_mismatch: Level) -> Verdict | None:
+        """The verdict where it takes no more than some milliseconds; None where the document is large or not valid."""
+        if len(content) > _SMALL:
+            return None
+        tools = self._idle.get()
+        try:
+            return self._verdict_of(content, document, package_id_mismatch, tools, explain=False)
+        except _NotExplained:
+            return None
+        finally:
+            self._idle.put(tools)
+
     def _verdict_of(
-        self, content: bytes, document: ListedDocument, package_id_mismatch: Level, tools: _Tools
+        self,
+        content: bytes,
+        document: ListedDocument,
+        package_id_mismatch: Level,
+        tools: _Tools,
+        *,
+        explain: bool = True,
     ) -> Verdict:
         try:
             with turns.parsing():
@@ -67,7 +94,12 @@ class Validator:
         warnings = identity.listed_type(root, version, document.document_type)
         schema = tools.schema(version)
         with turns.parsing():
-            problems = against_schema.problems(root, content, schema, version, self._explainers)
+            if explain:
+                problems = against_schema.problems(root, content, schema, version, self._explainers)
+            elif schema.validate(root.getroottree()):
+                problems = []
+            else:
+                raise _NotExplained
         if version.is_ambiguous:
             problems += eml.additional_metadata(root)
         if not any(problem.level is Level.ERROR for problem in problems):
@@ -80,6 +112,10 @@ class Validator:
             return Verdict()
         found: tuple[Finding, ...] = limited(places.findings(places.in_document_order(problems, root), content, root))
         return Verdict(found)
+
+
+class _NotExplained(Exception):
+    """A document is not valid, and to say why would take long."""
 
 
 class _Tools:

@@ -1,0 +1,340 @@
+"""A process that fetches and checks documents for a run: while it holds its Python interpreter, the run has its own.
+
+It is started by helpers.py and does what it is told over connections, one thing at a time over each. All exchanges
+with web servers are one thread's, which libcurl tells when there is something to read or to write; that thread also
+checks the documents that are quickly checked, as most are, and others check the rest. It decides nothing, and ends when
+whoever started it does. Signals are not its affair: the run tells it when to stop.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import signal
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from functools import lru_cache, partial
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle
+from operator import attrgetter
+from pathlib import Path
+from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import pycurl
+
+from metaharvest.http_exchange import Exchange, Expected, Handle, Limits, Policy
+from metaharvest.records import Level, ListedDocument, Network
+from metaharvest.validation import Validator
+from metaharvest.web_address import WebAddress
+
+CONTROL = 0
+"""The file descriptor of the connection over which the others come."""
+
+SEEN = tuple(
+    each.name
+    for each in fields(Exchange)
+    if each.name not in ("address", "file", "limits", "allow", "conditions", "expected", "began")
+)
+"""What an exchange has noted once it was run."""
+
+IDLE_CONNECTIONS = 128
+"""How many connections to web servers are kept open, over all hosts."""
+
+_LOOK_SECONDS = 0.2
+"""How often one looks which servers are silent."""
+
+_MOST_TOGETHER = 2_000_000
+"""Bytes of documents after which no more of those that were asked for together are fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a helper has to know from the start."""
+
+    policy: Policy
+    other_document_types: tuple[str, ...]
+
+
+class Task(NamedTuple):
+    """An exchange, in plain tuples, which travel several times as fast as the objects.
+
+    `trust` names the authorities by which certificates are judged, and comes with them until they are known.
+    A list is streamed: its body comes in pieces before the answer.
+    """
+
+    trust: tuple[str, Path | bytes | None]
+    address: tuple[Any, ...]
+    limits: tuple[float, int]
+    allow: bytes
+    conditions: tuple[str, ...]
+    expected: tuple[tuple[Any, ...], str] | None
+    is_streamed: bool
+
+    @classmethod
+    def of(cls, exchange: Exchange, trust: tuple[str, Path | bytes | None], *, is_streamed: bool) -> Task:
+        """What is asked of this exchange."""
+        expected = exchange.expected
+        return cls(
+            trust,
+            _ADDRESS(exchange.address),
+            (exchange.limits.deadline, exchange.limits.size),
+            _packed(exchange.allow),
+            exchange.conditions,
+            (_DOCUMENT(expected.document), expected.package_id_mismatch.value) if expected else None,
+            is_streamed,
+        )
+
+    def exchange(self, file: BinaryIO) -> Exchange:
+        """The exchange, to be run."""
+        expected = Expected(ListedDocument(*self.expected[0]), Level(self.expected[1])) if self.expected else None
+        address, limits = WebAddress(*self.address), Limits(*self.limits)
+        return Exchange(address, file, limits, _unpacked(self.allow), self.conditions, expected)
+
+
+class Answer(NamedTuple):
+    """The body, where it was not streamed, and what was seen of the exchange: the values of SEEN, in that order."""
+
+    content: bytes
+    seen: tuple[Any, ...]
+
+
+_ADDRESS = attrgetter(*(each.name for each in fields(WebAddress)))
+_DOCUMENT = attrgetter(*(each.name for each in fields(ListedDocument)))
+
+
+@lru_cache
+def _packed(networks: tuple[Network, ...]) -> bytes:
+    return pickle.dumps(networks)
+
+
+@lru_cache
+def _unpacked(packed: bytes) -> tuple[Network, ...]:
+    return cast("tuple[Network, ...]", pickle.loads(packed))
+
+
+class _Stream(io.RawIOBase):
+    """A body on its way to whoever asked for it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def write(self, piece: Any) -> int:
+        self._connection.send(bytes(piece))
+        return len(piece)
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """Tasks that came together: the exchange that has begun, those to come, the answers so far and their bytes."""
+
+    connection: Connection
+    handle: Handle
+    trust: str
+    tasks: deque[Task]
+    exchange: Exchange
+    body: io.BytesIO | None
+    answers: list[Answer] = field(default_factory=list)
+    size: int = 0
+
+
+class _Bench:
+    """All that the process does, in one thread but for documents whose check may take long."""
+
+    def __init__(self, setup: Setup, control: Connection) -> None:
+        self._policy = setup.policy
+        self._control = control
+        self._quick = Validator(setup, at_once=1)
+        self._thorough = Validator(setup)
+        self._checkers = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="check")
+        self._trusted: dict[str, Path | bytes] = {}
+        self._idle: dict[str, list[Handle]] = {}
+        self._under_way: dict[pycurl.Curl, _UnderWay] = {}
+        self._due: float | None = None
+        self._selector = DefaultSelector()
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_MAXCONNECTS, IDLE_CONNECTIONS)
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
+
+    def serve(self) -> None:
+        """Go on until the process that started this one is gone."""
+        self._selector.register(self._control, EVENT_READ, self._new_connection)
+        look = time.monotonic()
+        while True:
+            now = time.monotonic()
+            if self._due is not None and self._due <= now:
+                self._due = None
+                self._act(pycurl.SOCKET_TIMEOUT, 0)
+            if look <= now:
+                look = now + _LOOK_SECONDS
+                self._look_who_is_silent()
+            next_time = look if self._due is None else min(look, self._due)
+            for key, events in self._selector.select(max(0.0, next_time - time.monotonic())):
+                if key.fd in self._selector.get_map():
+                    key.data(events)
+
+    def _new_connection(self, _events: int) -> None:
+        try:
+            connection = Connection(recv_handle(self._control))
+        except (EOFError, OSError):
+            # Whatever is under way, nobody waits for it any more.
+            os._exit(0)
+        self._selector.register(connection, EVENT_READ, partial(self._receive, connection))
+
+    def _receive(self, connection: Connection, _events: int) -> None:
+        try:
+            tasks = connection.recv()
+        except (EOFError, OSError):
+            self._forget(connection)
+            return
+        try:
+            self._begin(deque(tasks), connection)
+        except Exception as error:  # noqa: BLE001 - raised by whoever waits for the answer
+            _send(connection, _portable(error))
+
+    def _forget(self, connection: Connection) -> None:
+        """Nobody waits at the other end any more."""
+        self._selector.unregister(connection)
+        connection.close()
+        for curl, under_way in list(self._under_way.items()):
+            if under_way.connection is connection:
+                del self._under_way[curl]
+                self._multi.remove_handle(curl)
+                under_way.handle.close()
+
+    def _begin(self, tasks: deque[Task], connection: Connection) -> None:
+        name, trust = tasks[0].trust
+        if trust is not None:
+            self._trusted[name] = trust
+        idle = self._idle.setdefault(name, [])
+        handle = idle.pop() if idle else self._new_handle(self._trusted[name])
+        exchange, body = _next_exchange(tasks, connection)
+        under_way = _UnderWay(connection, handle, name, tasks, exchange, body)
+        self._run(under_way)
+
+    def _run(self, under_way: _UnderWay) -> None:
+        under_way.handle.begin(under_way.exchange)
+        self._under_way[under_way.handle.curl] = under_way
+        self._multi.add_handle(under_way.handle.curl)
+
+    def _new_handle(self, trust: Path | bytes) -> Handle:
+        handle = Handle(self._policy, trust)
+        handle.curl.setopt(pycurl.NOPROGRESS, 1)
+        return handle
+
+    def _on_socket(self, event: int, number: int, _multi: object, _data: object) -> None:
+        """libcurl says what it waits for."""
+        if event == pycurl.POLL_REMOVE:
+            if number in self._selector.get_map():
+                self._selector.unregister(number)
+            return
+        events = (EVENT_READ if event & pycurl.POLL_IN else 0) | (EVENT_WRITE if event & pycurl.POLL_OUT else 0)
+        if number in self._selector.get_map():
+            self._selector.modify(number, events, partial(self._ready, number))
+        else:
+            self._selector.register(number, events, partial(self._ready, number))
+
+    def _on_timer(self, milliseconds: int) -> None:
+        self._due = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
+
+    def _ready(self, number: int, events: int) -> None:
+        reading = pycurl.CSELECT_IN if events & EVENT_READ else 0
+        self._act(number, reading | (pycurl.CSELECT_OUT if events & EVENT_WRITE else 0))
+
+    def _act(self, number: int, events: int) -> None:
+        self._multi.socket_action(number, events)
+        waiting = 1
+        while waiting:
+            waiting, done, failed = self._multi.info_read()
+            for curl in done:
+                self._ended(curl, 0, "")
+            for curl, code, words in failed:
+                self._ended(curl, code, words)
+
+    def _look_who_is_silent(self) -> None:
+        for curl, under_way in list(self._under_way.items()):
+            if under_way.handle.is_silent:
+                self._ended(curl, pycurl.E_ABORTED_BY_CALLBACK, "")
+
+    def _ended(self, curl: pycurl.Curl, code: int, words: str) -> None:
+        under_way = self._under_way.pop(curl)
+        try:
+            self._multi.remove_handle(curl)
+            under_way.handle.end(code, words)
+            self._go_on(under_way)
+        except Exception as error:  # noqa: BLE001 - raised by whoever waits for the answer
+            under_way.handle.close()
+            # With answers to others, this one is asked for again by itself.
+            _send(under_way.connection, under_way.answers or _portable(error))
+
+    def _go_on(self, under_way: _UnderWay) -> None:
+        """Check what came; then the next, as long as nothing is wrong with this one."""
+        exchange, expected = under_way.exchange, under_way.exchange.expected
+        content = under_way.body.getvalue() if under_way.body else b""
+        is_good = False
+        if expected and content and exchange.complete:
+            listed = (content, expected.document, expected.package_id_mismatch)
+            exchange.verdict = self._quick.check_quickly(*listed)
+            if exchange.verdict is None:
+                self._idle[under_way.trust].append(under_way.handle)
+                self._checkers.submit(self._check, under_way, listed)
+                return
+            is_good = exchange.verdict.acceptable
+        under_way.answers.append(_answer(exchange, content))
+        under_way.size += len(content)
+        if not is_good or not under_way.tasks or under_way.size > _MOST_TOGETHER:
+            # All in one: whoever waits for them is there to take it, and need not be woken twice.
+            self._idle[under_way.trust].append(under_way.handle)
+            _send(under_way.connection, under_way.answers)
+            return
+        under_way.exchange, under_way.body = _next_exchange(under_way.tasks, under_way.connection)
+        self._run(under_way)
+
+    def _check(self, under_way: _UnderWay, listed: tuple[bytes, ListedDocument, Level]) -> None:
+        """The documents after one that needs a thorough check are not fetched: that would be ahead of it."""
+        try:
+            under_way.exchange.verdict = self._thorough.check(*listed)
+        except Exception as error:  # noqa: BLE001 - raised by whoever waits for the answer
+            _send(under_way.connection, _portable(error))
+        else:
+            _send(under_way.connection, [*under_way.answers, _answer(under_way.exchange, listed[0])])
+
+
+def _next_exchange(tasks: deque[Task], connection: Connection) -> tuple[Exchange, io.BytesIO | None]:
+    task = tasks.popleft()
+    body = None if task.is_streamed else io.BytesIO()
+    return task.exchange(body if body is not None else cast(BinaryIO, _Stream(connection))), body
+
+
+def _answer(exchange: Exchange, content: bytes) -> Answer:
+    return Answer(content, tuple(getattr(exchange, name) for name in SEEN))
+
+
+def _send(connection: Connection, answers: list[Answer] | Exception) -> None:
+    """Where nobody is there to take it, the reading from there finds that out."""
+    with suppress(OSError):
+        connection.send(answers)
+
+
+def _portable(error: Exception) -> Exception:
+    return RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def main() -> None:
+    """Serve every connection that comes over CONTROL, until that is closed: as it is when the run's process ends."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    control = Connection(CONTROL)
+    try:
+        setup = control.recv()
+    except (EOFError, OSError):
+        return
+    bench = _Bench(setup, control)
+    with suppress(OSError):
+        control.send(None)
+    bench.serve()

@@ -1,0 +1,278 @@
+"""The processes beside the run's own that fetch and check: nobody may notice them but by the time that it takes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metaharvest import connections
+from metaharvest.documents import MOST_TOGETHER
+from support.databases import Servers, TestDatabase
+from support.eml_documents import eml as eml_of
+from support.harvester import Harvester, eml, harvest_list, publish
+from support.http_server import Asking, HttpServer
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to find helpers in")
+
+DAY = "2026-11-20"
+
+
+def helpers(parent: int | None = None) -> list[int]:
+    """The process ids of the helpers of this process, or of another."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            is_child = int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == (parent or os.getpid())
+            if is_child and b"metaharvest.helper" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+        except (OSError, ValueError, IndexError):
+            continue
+    return found
+
+
+@pytest.fixture
+def database(servers: Servers) -> TestDatabase:
+    """What a helper does is the same for all databases."""
+    return servers.test_database("sqlite")
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the second document on, whatever the number of cores."""
+    monkeypatch.setattr(connections, "FEW", 2)
+    monkeypatch.setattr(connections, "_cores", lambda: 2)
+    monkeypatch.setenv("METAHARVEST_HARVESTER__WORKERS", "1")
+
+
+def valid(server: HttpServer, number: int, content: bytes | None = None) -> tuple[str, str]:
+    docid = f"v.{number}.1"
+    return docid, server.serve(f"/{docid}.xml", content or eml(docid))
+
+
+def half_and_silence(asking: Asking) -> None:
+    asking.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n<eml:eml>")
+    asking.pause(10)
+
+
+def broken_off(asking: Asking) -> None:
+    asking.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n<eml:eml>")
+    asking.end()
+
+
+def large(docid: str, element: str) -> bytes:
+    """A document that is not quickly checked."""
+    return eml(docid).replace(b"</dataset>", f"<{element}>{'x' * 60_000}</{element}>".encode() * 2 + b"</dataset>")
+
+
+def of_all_kinds(server: HttpServer) -> list[tuple[str, str]]:
+    """Documents with every sort of ending, valid ones between them."""
+    odd: list[tuple[str, Callable[[str], str]]] = [
+        ("missing", lambda path: server.url(path)),
+        ("refused", lambda path: server.serve(path, b"no", status=403)),
+        ("fails", lambda path: server.serve(path, b"no", status=503)),
+        ("moved", lambda path: server.redirect(path, server.serve(f"/there{path}", eml("moved.1.1")))),
+        ("round", lambda path: server.redirect(path, path)),
+        ("elsewhere", lambda path: server.redirect(path, "http://192.0.2.1/x")),
+        ("page", lambda path: server.serve(path, b"<!DOCTYPE html><html><title>Log in</title></html>")),
+        ("invalid", lambda path: server.serve(path, eml("invalid.1.1").replace(b"title", b"titel"))),
+        ("torn", lambda path: server.serve(path, eml("torn.1.1")[:200])),
+        ("other", lambda path: server.serve(path, eml("not.1.1"))),
+        ("ids", lambda path: server.serve(path, eml_of("2.1.1", '<contact id="creator-1">', package_id="ids.1.1"))),
+        ("large", lambda path: server.serve(path, large("large.1.1", "pubPlace"))),
+        ("wrong", lambda path: server.serve(path, large("wrong.1.1", "nonsense"))),
+        ("huge", lambda path: server.serve(path, eml("huge.1.1") + b" " * 200_000)),
+        (
+            "packed",
+            lambda path: server.serve(path, gzip.compress(eml("packed.1.1")), headers={"Content-Encoding": "gzip"}),
+        ),
+        ("silent", lambda path: server.route(path, half_and_silence)),
+        ("short", lambda path: server.route(path, broken_off)),
+        ("empty", lambda path: server.serve(path, b"")),
+    ]
+    entries = [valid(server, number) for number in range(20)]
+    for number, (name, publish_at) in enumerate(odd):
+        entries.append((f"{name}.1.1", publish_at(f"/{name}.xml")))
+        entries += [valid(server, 100 + 3 * number + more) for more in range(3)]
+    return [*entries, ("v.1.2", server.serve("/v.1.2.xml", eml("v.1.2"))), ("v.1.3", server.url("/v.1.3.xml"))]
+
+
+def test_what_helpers_do_ends_as_what_the_run_does_itself(
+    tmp_path: Path, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row by row, byte by byte, request by request."""
+    monkeypatch.setenv("METAHARVEST_HTTP__MAX_DOCUMENT_BYTES", "150000")
+    monkeypatch.setenv("METAHARVEST_HTTP__READ_TIMEOUT", "1")
+    monkeypatch.setenv("METAHARVEST_HTTP__DOCUMENT_DEADLINE", "20")
+    url = server.serve("/list.xml", harvest_list(of_all_kinds(server)))
+    log = (
+        "SELECT document_id, revision, harvest_operation_code, status, outcome, target_revision, size, document_url "
+        "FROM harvest_log WHERE document_id IS NOT NULL ORDER BY document_id, revision, harvest_operation_code"
+    )
+    details = (
+        "SELECT document_id, revision, level, rule, error_message, line_number, column_number, xpath, excerpt, remedy "
+        "FROM harvest_detail_log ORDER BY document_id, revision, detail_log_id"
+    )
+    ends = []
+    for cores in (1, 2):
+        monkeypatch.setattr(connections, "_cores", lambda cores=cores: cores)
+        (folder := tmp_path / str(cores)).mkdir()
+        harvester = Harvester(folder)
+        harvester.add_site("site", url)
+        del server.requests[:]
+        [site] = harvester.run(DAY)["sites"]
+        numbers = {
+            name: site[name] for name in ("listed", "inserted", "updated", "access_error", "invalid", "warnings")
+        }
+        ledger = harvester.rows("SELECT document_id, revision, outcome, sha256 FROM harvest_document ORDER BY 1, 2")
+        found = [tuple(_without_seconds(value) for value in row) for row in harvester.rows(details)]
+        asked = sorted(request.path for request in server.requests)
+        ends.append((numbers, ledger, harvester.rows(log), found, harvester.held(), asked))
+        harvester.close()
+    alone, helped = ends
+    for one, other in zip(alone, helped, strict=True):
+        assert one == other
+    assert numbers["listed"] == numbers["inserted"] + numbers["updated"] + numbers["access_error"] + numbers["invalid"]
+    assert numbers["access_error"] > 8
+    assert numbers["invalid"] > 3
+
+
+def _without_seconds(value: object) -> object:
+    return re.sub(r"[0-9.]+ seconds", "some seconds", value) if isinstance(value, str) else value
+
+
+def test_a_helper_that_is_killed_is_started_again_and_loses_nothing(harvester: Harvester, server: HttpServer) -> None:
+    docids = [f"a.{number}.1" for number in range(30)]
+    url = publish(server, *docids)
+    killed = []
+
+    def kill(asking: Asking) -> None:
+        if len(killed) < 1:
+            killed.extend(helpers())
+            for process in killed:
+                os.kill(process, signal.SIGKILL)
+        asking.answer(eml("a.17.1"))
+
+    server.route("/a.17.1.xml", kill)
+    harvester.add_site("site", url)
+    done = harvester.run(DAY)
+    assert len(killed) == 1
+    assert (done["exit_code"], done["sites"][0]["inserted"]) == (0, 30)
+    assert len(server.asked("/a.17.1.xml")) == 2
+    assert len(server.requests) <= 1 + 30 + MOST_TOGETHER
+    assert helpers() == []
+
+
+def test_a_document_that_ends_every_helper_costs_itself_alone(harvester: Harvester, server: HttpServer) -> None:
+    docids = [f"a.{number}.1" for number in range(30)]
+    url = publish(server, *docids)
+
+    def kill(asking: Asking) -> None:
+        for process in helpers():
+            os.kill(process, signal.SIGKILL)
+        asking.answer(eml("a.17.1"))
+
+    server.route("/a.17.1.xml", kill)
+    harvester.add_site("site", url)
+    done = harvester.run(DAY)
+    assert (done["sites"][0]["inserted"], done["sites"][0]["access_error"]) == (29, 1)
+    assert harvester.findings(1) == [("a.17", "error", "harvest.helper-lost")]
+    [report] = [mail for mail in harvester.mails() if mail["To"] == "site@example.org"]
+    body = report.get_body(("plain",))
+    assert body is not None
+    assert "ended before it was done" in " ".join(body.get_content().split())
+    # It is tried again in the next run, as anything that may pass.
+    assert harvester.rows("SELECT next_attempt FROM harvest_document WHERE document_id = 'a.17'") != [(None,)]
+    assert helpers() == []
+
+
+def test_without_a_helper_the_run_does_it_itself(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system may allow no more processes."""
+    monkeypatch.setattr("sys.executable", "/nonexistent/python")
+    harvester.add_site("site", publish(server, *(f"a.{number}.1" for number in range(30))))
+    done = harvester.run(DAY)
+    assert (done["exit_code"], done["sites"][0]["inserted"]) == (0, 30)
+
+
+def test_no_more_connections_stay_open_than_a_host_may_have(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run's own are closed once a helper has its; lists go over the helper's then, too."""
+    monkeypatch.setenv("METAHARVEST_HARVESTER__WORKERS", "8")
+    monkeypatch.setenv("METAHARVEST_HTTP__CONNECTIONS_PER_HOST", "2")
+    first = publish(server, *(f"a.{number}.1" for number in range(100)))
+    listed = harvest_list(
+        (f"b.{number}.1", server.serve(f"/b.{number}.xml", eml(f"b.{number}.1"))) for number in range(50)
+    )
+
+    def late(asking: Asking) -> None:
+        """Only once there is a helper, and most of the first list was fetched."""
+        until = time.monotonic() + 5
+        while time.monotonic() < until and not (helpers() and len(server.requests) > 60):
+            asking.pause(0.01)
+        asking.answer(listed)
+
+    harvester.add_site("first", first)
+    harvester.add_site("second", server.route("/late.xml", late))
+    done = harvester.run(DAY)
+    assert [site["inserted"] for site in done["sites"]] == [100, 50]
+    assert server.most_connections <= 2
+
+
+def test_a_run_that_is_killed_leaves_no_helper(harvester: Harvester, server: HttpServer) -> None:
+    url = publish(server, *(f"a.{number}.1" for number in range(400)))
+    server.route("/a.399.1.xml", lambda asking: asking.pause(60))
+    server.route("/a.398.1.xml", lambda asking: asking.pause(60))
+    harvester.add_site("site", url)
+    run = harvester.start("run", "--date", DAY)
+    try:
+        started = _wait_for(lambda: helpers(run.pid))
+        run.kill()
+        run.wait()
+        _wait_for(lambda: not any(Path(f"/proc/{process}").exists() for process in started))
+    finally:
+        run.kill()
+        run.communicate()
+
+
+def test_a_signal_to_all_processes_lets_the_helpers_finish_what_is_under_way(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    """As a service manager sends it, to each of them."""
+    url = publish(server, *(f"a.{number}.1" for number in range(400)))
+    stop: list[int] = []
+
+    def end_all(asking: Asking) -> None:
+        for process in (*helpers(run.pid), run.pid):
+            os.kill(process, signal.SIGTERM)
+        stop.append(1)
+        asking.pause(0.3)
+        asking.answer(eml("a.250.1"))
+
+    server.route("/a.250.1.xml", end_all)
+    harvester.add_site("site", url)
+    run = harvester.start("run", "--date", DAY)
+    out, err = run.communicate(timeout=60)
+    assert stop, out + err
+    assert run.returncode == 1
+    assert "Traceback" not in err
+    assert harvester.outcomes(1)["a.250.1"] == "inserted"
+    assert set(harvester.outcomes(1).values()) == {"inserted", "deferred"}
+    assert harvester.rows("SELECT count(*) FROM harvest_detail_log WHERE rule = 'harvest.helper-lost'") == [(0,)]
+
+
+def _wait_for(what: Callable[[], object]) -> Any:
+    until = time.monotonic() + 20
+    while not (found := what()):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return found
