@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
@@ -129,12 +129,29 @@ def cost_of(command: Sequence[str]) -> Cost:
 
 
 def _peak_memory(pid: int, ended: threading.Event) -> float:
-    """The highest resident memory of the process so far, in MB, read until it has ended."""
-    status, peak = Path(f"/proc/{pid}/status"), 0
+    """The highest resident memory of the process and of those it started, each at its own moment, added up, in MB.
+
+    Read until it has ended; what they share counts for each.
+    """
+    peaks: dict[int, int] = {pid: 0}
+    looks = 0
     while not ended.wait(0.02):
+        if looks % 10 == 0:
+            peaks.update({each: 0 for each in _children(pid) if each not in peaks})
+        looks += 1
+        for each, peak in peaks.items():
+            try:
+                lines = Path(f"/proc/{each}/status").read_text().splitlines()
+            except OSError:
+                continue
+            peaks[each] = max([peak, *(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))])
+    return sum(peaks.values()) / 1024
+
+
+def _children(pid: int) -> Iterator[int]:
+    for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            lines = status.read_text().splitlines()
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
+                yield int(stat.parent.name)
         except OSError:
-            break
-        peak = max([peak, *(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))])
-    return peak / 1024
+            continue
