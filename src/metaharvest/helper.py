@@ -13,6 +13,7 @@ import os
 import pickle
 import signal
 import time
+import traceback
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -322,7 +323,10 @@ def _send(connection: Connection, answers: list[Answer] | Exception) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    return RuntimeError(f"{type(error).__name__}: {error}")
+    """A surprise as any process can read it, with its traceback."""
+    portable = RuntimeError(f"{type(error).__name__}: {error}")
+    portable.add_note("".join(traceback.format_exception(error)))
+    return portable
 
 
 def main() -> None:
