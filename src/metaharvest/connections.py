@@ -152,23 +152,19 @@ class Connections:
 class _Help:
     """Starts helpers once there are more than a few documents; the thread that comes with one of them waits for that.
 
-    `taken_over` is called when they are there.
+    `take_over` is called when they are there, before they are given anything to do.
     """
 
     def __init__(
-        self, policy: Policy, other_document_types: Sequence[str] | None, taken_over: Callable[[], None]
+        self, policy: Policy, other_document_types: Sequence[str] | None, take_over: Callable[[], None]
     ) -> None:
         self._policy = policy
         self._types = other_document_types
-        self._taken_over = taken_over
+        self._take_over = take_over
         self._number = min(MOST_HELPERS, _cores() - 1) if os.name == "posix" and other_document_types is not None else 0
         self._documents = count(1)
         self._helpers: Helpers | None = None
-
-    @property
-    def is_there(self) -> bool:
-        """Whether they have taken over."""
-        return self._helpers is not None
+        self.is_there = False
 
     def helpers(self, *, for_document: bool) -> Helpers | None:
         """The helpers, if they are there; they are started once they were asked for by more than a few documents."""
@@ -186,11 +182,13 @@ class _Help:
         from metaharvest.helpers import Helpers, NoHelper
 
         try:
-            self._helpers = Helpers(Setup(self._policy, tuple(self._types or ())), self._number)
+            helpers = Helpers(Setup(self._policy, tuple(self._types or ())), self._number)
         except NoHelper as error:
             log.warning("The run's own process fetches and checks all, as no other could be started: %s", error)
         else:
-            self._taken_over()
+            self.is_there = True
+            self._take_over()
+            self._helpers = helpers
 
 
 def _cores() -> int:

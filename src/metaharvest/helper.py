@@ -159,6 +159,8 @@ class _Bench:
         self._selector = DefaultSelector()
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, IDLE_CONNECTIONS)
+        # One exchange at a time over each connection, also by HTTP/2, as connections are counted.
+        self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_NOTHING)
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
 

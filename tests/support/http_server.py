@@ -200,6 +200,16 @@ def _serve_file(asking: Asking, folder: Path | None, path: str) -> None:
     asking.answer(file.read_bytes(), 200, {"Content-Type": kind, "Last-Modified": modified})
 
 
+def _was_closed(connection: socket.socket) -> bool:
+    """Whether the other end has closed it, though its thread has not noticed yet."""
+    try:
+        return socket.socket.recv(connection, 1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = True
@@ -216,7 +226,8 @@ class _Server(ThreadingHTTPServer):
         with self.owner._lock:
             self.open.add(request)
             self.owner.connections += 1
-            self.owner.most_connections = max(self.owner.most_connections, len(self.open))
+            still_open = sum(not _was_closed(each) for each in self.open)
+            self.owner.most_connections = max(self.owner.most_connections, still_open)
         try:
             super().process_request_thread(request, client_address)
         finally:
