@@ -387,8 +387,8 @@ class _Work:
         self._pace = _Pace()
 
     def together(self) -> int:
-        """How many documents one thread should get: more than one where that takes next to no time."""
-        return self._pace.together
+        """How many documents one thread should get: several where that takes next to no time, and there is room."""
+        return self._pace.together if self._tools.room.is_ample else 1
 
     def __call__(self, todos: Sequence[_Todo]) -> Sequence[Result | Again[_Todo] | InLine[_Todo]]:
         """The results of the first documents, up to one that was asked for and did not go in.
