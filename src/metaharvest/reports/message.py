@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from email import quoprimime
-from email.headerregistry import Address
+from email.headerregistry import Address, HeaderRegistry
 from email.message import EmailMessage, MIMEPart
 from email.policy import SMTP
 from functools import lru_cache
@@ -22,7 +22,21 @@ from typing import Any
 from metaharvest.settings import Settings
 from metaharvest.text import one_line
 
-_POLICY = SMTP.clone(cte_type="7bit")
+
+class _Headers(HeaderRegistry):
+    """Makes the class of a header once for each name; the library's own makes one for each header."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._classes: dict[str, type[Any]] = {}
+
+    def __getitem__(self, name: str) -> type[Any]:
+        if name not in self._classes:
+            self._classes[name] = super().__getitem__(name)
+        return self._classes[name]
+
+
+_POLICY = SMTP.clone(cte_type="7bit", header_factory=_Headers())
 _HEADERS = _POLICY.clone(max_line_length=300)
 # A subject a little longer than 78 characters would begin on a line of its own, and some programs show that as a blank.
 _ENCODED_HEADERS = _POLICY.clone(max_line_length=76)
