@@ -1,7 +1,7 @@
 """The connections of a run to web servers: so many to a host at once; those not in use stay open for a while.
 
-Once a run has more than a few documents, whatever follows is fetched by helpers, processes which check it as well
-(helpers.py); then the connections are theirs.
+Once a run has more than a few documents, those that follow are fetched by helpers, processes which check them as well
+(helpers.py). Lists, which may be long, and are written to disk as they come, would hold a helper up.
 """
 
 from __future__ import annotations
@@ -68,34 +68,15 @@ class Connections:
 
         Where `patience` is given, in seconds, only once that has passed.
         """
-        with self._slot(address, spent, patience) as host:
-            if helpers := self._help.helpers(for_document=not is_list):
-                yield partial(self._run_there, helpers, ca_file, is_list)
-            else:
-                yield from self._lend((host, ca_file))
-
-    @contextmanager
-    def lent_for_several(
-        self, address: WebAddress, ca_file: Path | None
-    ) -> Iterator[Callable[[Sequence[Exchange]], Sequence[Exchange]] | None]:
-        """What runs exchanges with `address`, one after the other (see Helpers.run); None where there is no helper.
-
-        Raises NoConnectionFree at once where the host has all that it may have.
-        """
-        if helpers := self._help.helpers(for_document=False):
-            with self._slot(address, 0.0, None):
-                yield partial(helpers.run, ca_file=ca_file, trust=self._trust.of(ca_file))
-        else:
-            yield None
-
-    @contextmanager
-    def _slot(self, address: WebAddress, spent: float, patience: float | None) -> Iterator[str]:
         host = address.host.rstrip(".")
         if not (self._slots.take(host) if patience is None else self._slots.wait_and_take(host, patience)):
             waited = self._http.list_deadline if patience is None else patience
             raise NoConnectionFree(self._busy(address, waited), Line(self._slots, host), seconds=spent)
         try:
-            yield host
+            if not is_list and (helpers := self._help.helpers()):
+                yield partial(helpers.run, ca_file=ca_file, trust=self._trust.of(ca_file))
+            else:
+                yield from self._lend((host, ca_file))
         finally:
             self._slots.release(host)
 
@@ -110,9 +91,6 @@ class Connections:
             idle, self._idle = self._idle, []
         for _, handle in idle:
             handle.close()
-
-    def _run_there(self, helpers: Helpers, ca_file: Path | None, is_list: bool, exchange: Exchange) -> None:
-        helpers.run([exchange], ca_file, self._trust.of(ca_file), is_list=is_list)
 
     def _lend(self, lane: _Lane) -> Iterator[Callable[[Exchange], None]]:
         """A handle that comes back if it is still good: any exception means that it may not be."""
@@ -166,9 +144,9 @@ class _Help:
         self._helpers: Helpers | None = None
         self.is_there = False
 
-    def helpers(self, *, for_document: bool) -> Helpers | None:
-        """The helpers, if they are there; they are started once they were asked for by more than a few documents."""
-        if self._helpers is None and for_document and self._number and next(self._documents) == FEW:
+    def helpers(self) -> Helpers | None:
+        """The helpers, if they are there; to be called once for each document."""
+        if self._helpers is None and self._number and next(self._documents) == FEW:
             self._start()
         return None if self._helpers is None or self._helpers.are_gone else self._helpers
 

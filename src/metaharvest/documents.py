@@ -38,7 +38,7 @@ from metaharvest.room import Room, Share
 from metaharvest.servers import Servers
 from metaharvest.settings import Settings
 from metaharvest.side_by_side import Again, InLine, side_by_side
-from metaharvest.sources import Fetch, Source
+from metaharvest.sources import Source
 from metaharvest.staging import BATCH, Staging
 from metaharvest.targets import Target, Upload
 
@@ -387,30 +387,22 @@ class _Work:
         self._pace = _Pace()
 
     def together(self) -> int:
-        """How many documents one thread should get: several where that takes next to no time, and there is room."""
-        return self._pace.together if self._tools.room.is_ample else 1
+        """How many documents one thread should get: several where that takes next to no time."""
+        return self._pace.together
 
     def __call__(self, todos: Sequence[_Todo]) -> Sequence[Result | Again[_Todo] | InLine[_Todo]]:
-        """The results of the first documents, up to one that was asked for and did not go in.
-
-        They may be fetched together.
-        """
-        if len(todos) == 1:
-            return [self._guarded(todos[0], self._source.fetch)]
+        """The results of the first documents, up to one that did not go in."""
         results: list[Result | Again[_Todo] | InLine[_Todo]] = []
-        wanted = [todo.intent.document for todo in todos if todo.intent.wants_fetch and not todo.is_pending]
-        fetch = self._source.ahead(wanted)
         for todo in todos:
-            result = self._guarded(todo, fetch)
-            results.append(result)
+            results.append(result := self._guarded(todo))
             if not isinstance(result, Result) or result.outcome.kind not in _GO_ON:
                 break
         return results
 
-    def _guarded(self, todo: _Todo, fetch: Fetch) -> Result | Again[_Todo] | InLine[_Todo]:
+    def _guarded(self, todo: _Todo) -> Result | Again[_Todo] | InLine[_Todo]:
         """The document's result. A surprise costs this document alone, or its site would never get past it."""
         try:
-            return self._done(todo, fetch)
+            return self._done(todo)
         except (DatabaseError, RunLost):
             raise
         except Exception as error:
@@ -421,7 +413,7 @@ class _Work:
             outcome = Outcome(document, OutcomeKind.UPLOAD_ERROR, todo.intent.target_revision, (finding,))
             return Result(replace(outcome, unconfirmed=unconfirmed))
 
-    def _done(self, todo: _Todo, fetch: Fetch) -> Result | Again[_Todo] | InLine[_Todo]:
+    def _done(self, todo: _Todo) -> Result | Again[_Todo] | InLine[_Todo]:
         intent, url = todo.intent, todo.intent.document.url
         if not intent.wants_fetch and not todo.is_pending:
             return Result(_settled(intent))
@@ -445,7 +437,7 @@ class _Work:
             return InLine(self._tools.room, todo)
         tries = todo.failed.tries if todo.failed else Tries()
         try:
-            fetched = fetch(intent.document)
+            fetched = self._source.fetch(intent.document)
         except NoConnectionFree as error:
             since = todo.in_line[0] if todo.in_line else time.monotonic()
             return InLine(error.line, replace(todo, in_line=(since, error.findings[0], error.host)))

@@ -19,14 +19,12 @@ from __future__ import annotations
 import io
 import time
 import unicodedata
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import inf
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self, cast
+from typing import BinaryIO, Self
 from urllib.parse import quote
 
 from metaharvest import __version__, fetch_findings, local_files
@@ -59,25 +57,6 @@ class Response:
     etag: str | None
     last_modified: str | None
     verdict: Verdict | None = None
-
-
-class Ahead:
-    """Exchanges that are done together, one after the other, once the first of their answers is asked for."""
-
-    def __init__(self, run: Callable[[], Sequence[Exchange]]) -> None:
-        self._run: Callable[[], Sequence[Exchange]] | None = run
-        self._done: deque[Exchange] = deque()
-
-    def exchange(self, address: WebAddress) -> Exchange | None:
-        """The one with this address, if it was done. Raises NotAsked where the first is not to be asked for now."""
-        if self._run:
-            run, self._run = self._run, None
-            self._done.extend(run())
-        while self._done:
-            exchange = self._done.popleft()
-            if exchange.address == address:
-                return exchange
-        return None
 
 
 class Fetcher:
@@ -119,20 +98,18 @@ class Fetcher:
         file_folder: Path | None = None,
         wait: bool = True,
         expected: Expected | None = None,
-        ahead: Ahead | None = None,
     ) -> tuple[Response, bytes]:
         """The document at `url`, held in memory. `allow_networks`: also these, beside http.allow_networks.
 
         `wait`: for a free connection, up to http.list_deadline; otherwise NoConnectionFree is raised at once.
         `ca_file`: these authorities are trusted too. `file_folder`: file: URLs may name what is below it.
-        `expected`: the document that it should be, to be checked on the way where that is convenient. It may have been
-        fetched `ahead`.
+        `expected`: the document that it should be, to be checked on the way where that is convenient.
         Raises FetchError; NotAsked also where its server could not be reached lately.
         """
         buffer = io.BytesIO()
         if local_files.is_file_url(url):
             return _copied(url, file_folder, buffer, self._http.max_document_bytes), buffer.getvalue()
-        limits = self._document_limits()
+        limits = Limits(self._http.document_deadline, self._http.max_document_bytes)
         patience = self._http.list_deadline if wait else None
         response = self._follow(
             url, buffer, limits, allow_networks, ca_file, patience, expected=expected, is_list=False
@@ -163,52 +140,6 @@ class Fetcher:
         conditions = _conditions(known)
         return self._follow(url, file, limits, allow_networks, ca_file, limits.deadline, conditions, is_list=True)
 
-    def ahead(
-        self,
-        documents: Sequence[Expected],
-        *,
-        allow_networks: Sequence[Network] = (),
-        ca_file: Path | None = None,
-    ) -> Ahead | None:
-        """For fetch(), which is to be called for these documents in turn: so they are fetched together, and checked.
-
-        None where they are better fetched one by one, as not all of them are on one host.
-        """
-        try:
-            addresses = [parse_url(each.document.url) for each in documents]
-        except BadUrl:
-            return None
-        if len({(each.host, each.port) for each in addresses}) != 1 or (
-            self._http.proxy and literal_address(addresses[0].host)
-        ):
-            return None
-        networks, limits = (*self._http.allow_networks, *allow_networks), self._document_limits()
-        exchanges = [
-            Exchange(address, io.BytesIO(), limits, networks, (), each)
-            for address, each in zip(addresses, documents, strict=True)
-        ]
-        return Ahead(partial(self._run_together, exchanges, ca_file))
-
-    def _run_together(self, exchanges: Sequence[Exchange], ca_file: Path | None) -> Sequence[Exchange]:
-        """Those that were done, up to one that is no acceptable document; none without a helper."""
-        address = exchanges[0].address
-        self._require_willing(address, 0.0, is_list=False)
-        with self._connections.lent_for_several(address, ca_file) as run:
-            if run is None:
-                return ()
-            self._require_willing(address, 0.0, is_list=False)
-            began = self._hosts.asked(address)
-            for exchange in exchanges:
-                exchange.began = began
-            try:
-                return run(exchanges)
-            except FetchError:
-                # The helper ended: one by one, the documents show which of them is to blame, if one is.
-                return ()
-
-    def _document_limits(self) -> Limits:
-        return Limits(self._http.document_deadline, self._http.max_document_bytes)
-
     def close(self) -> None:
         """Close all connections; exchanges under way end first."""
         self._connections.close()
@@ -231,7 +162,6 @@ class Fetcher:
         patience: float | None,
         conditions: tuple[str, ...] = (),
         expected: Expected | None = None,
-        ahead: Ahead | None = None,
         *,
         is_list: bool,
     ) -> Response:
@@ -247,14 +177,8 @@ class Fetcher:
             left = Limits(limits.deadline - spent, limits.size)
             if left.deadline <= 0:
                 raise FetchError(fetch_findings.out_of_time(here.url, given), passing=True, seconds=spent)
-            exchange = ahead.exchange(here) if ahead else None
-            if exchange is None:
-                exchange = Exchange(here, file, left, networks, conditions, expected)
-                self._exchange(exchange, ca_file, given, patience, is_list)
-            else:
-                file.write(cast(io.BytesIO, exchange.file).getvalue())
-            if exchange.connected:
-                self._hosts.reached(here)
+            exchange = Exchange(here, file, left, networks, conditions, expected)
+            self._exchange(exchange, ca_file, given, patience, is_list)
             location = exchange.location
             if location is None:
                 return self._response(exchange, given)
@@ -274,6 +198,8 @@ class Fetcher:
             self._require_willing(address, given.spent, is_list)
             exchange.began = self._hosts.asked(address)
             run(exchange)
+        if exchange.connected:
+            self._hosts.reached(address)
 
     def _require_willing(self, address: WebAddress, spent: float, is_list: bool) -> None:
         self._hosts.require_awake(address, spent)

@@ -14,22 +14,22 @@ import pickle
 import signal
 import time
 import traceback
-from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
 from operator import attrgetter
 from pathlib import Path
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import pycurl
 
 from metaharvest.http_exchange import Exchange, Expected, Handle, Limits, Policy
-from metaharvest.records import Level, ListedDocument, Network
+from metaharvest.records import Level, ListedDocument, Network, Verdict
 from metaharvest.validation import Validator
 from metaharvest.web_address import WebAddress
 
@@ -49,9 +49,6 @@ IDLE_CONNECTIONS = 128
 _LOOK_SECONDS = 0.2
 """How often one looks which servers are silent."""
 
-_MOST_TOGETHER = 2_000_000
-"""Bytes of documents after which no more of those that were asked for together are fetched."""
-
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -65,19 +62,16 @@ class Task(NamedTuple):
     """An exchange, in plain tuples, which travel several times as fast as the objects.
 
     `trust` names the authorities by which certificates are judged, and comes with them until they are known.
-    A list is streamed: its body comes in pieces before the answer.
     """
 
     trust: tuple[str, Path | bytes | None]
     address: tuple[Any, ...]
     limits: tuple[float, int]
     allow: bytes
-    conditions: tuple[str, ...]
     expected: tuple[tuple[Any, ...], str] | None
-    is_streamed: bool
 
     @classmethod
-    def of(cls, exchange: Exchange, trust: tuple[str, Path | bytes | None], *, is_streamed: bool) -> Task:
+    def of(cls, exchange: Exchange, trust: tuple[str, Path | bytes | None]) -> Task:
         """What is asked of this exchange."""
         expected = exchange.expected
         return cls(
@@ -85,20 +79,17 @@ class Task(NamedTuple):
             _ADDRESS(exchange.address),
             (exchange.limits.deadline, exchange.limits.size),
             _packed(exchange.allow),
-            exchange.conditions,
             (_DOCUMENT(expected.document), expected.package_id_mismatch.value) if expected else None,
-            is_streamed,
         )
 
-    def exchange(self, file: BinaryIO) -> Exchange:
+    def exchange(self, body: io.BytesIO) -> Exchange:
         """The exchange, to be run."""
         expected = Expected(ListedDocument(*self.expected[0]), Level(self.expected[1])) if self.expected else None
-        address, limits = WebAddress(*self.address), Limits(*self.limits)
-        return Exchange(address, file, limits, _unpacked(self.allow), self.conditions, expected)
+        return Exchange(WebAddress(*self.address), body, Limits(*self.limits), _unpacked(self.allow), expected=expected)
 
 
 class Answer(NamedTuple):
-    """The body, where it was not streamed, and what was seen of the exchange: the values of SEEN, in that order."""
+    """The body that came, and what was seen of the exchange: the values of SEEN, in that order."""
 
     content: bytes
     seen: tuple[Any, ...]
@@ -118,29 +109,17 @@ def _unpacked(packed: bytes) -> tuple[Network, ...]:
     return cast("tuple[Network, ...]", pickle.loads(packed))
 
 
-class _Stream(io.RawIOBase):
-    """A body on its way to whoever asked for it."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def write(self, piece: Any) -> int:
-        self._connection.send(bytes(piece))
-        return len(piece)
-
-
-@dataclass(slots=True)
-class _UnderWay:
-    """Tasks that came together: the exchange that has begun, those to come, the answers so far and their bytes."""
+class _UnderWay(NamedTuple):
+    """An exchange that has begun, and over which connection it was asked for."""
 
     connection: Connection
     handle: Handle
     trust: str
-    tasks: deque[Task]
     exchange: Exchange
-    body: io.BytesIO | None
-    answers: list[Answer] = field(default_factory=list)
-    size: int = 0
+    body: io.BytesIO
+
+
+Check = Callable[[bytes, ListedDocument, Level], Verdict | None]
 
 
 class _Bench:
@@ -191,12 +170,12 @@ class _Bench:
 
     def _receive(self, connection: Connection, _events: int) -> None:
         try:
-            tasks = connection.recv()
+            task = connection.recv()
         except (EOFError, OSError):
             self._forget(connection)
             return
         try:
-            self._begin(deque(tasks), connection)
+            self._begin(task, connection)
         except Exception as error:  # noqa: BLE001 - raised by whoever waits for the answer
             _send(connection, _portable(error))
 
@@ -210,20 +189,16 @@ class _Bench:
                 self._multi.remove_handle(curl)
                 under_way.handle.close()
 
-    def _begin(self, tasks: deque[Task], connection: Connection) -> None:
-        name, trust = tasks[0].trust
+    def _begin(self, task: Task, connection: Connection) -> None:
+        name, trust = task.trust
         if trust is not None:
             self._trusted[name] = trust
         idle = self._idle.setdefault(name, [])
         handle = idle.pop() if idle else self._new_handle(self._trusted[name])
-        exchange, body = _next_exchange(tasks, connection)
-        under_way = _UnderWay(connection, handle, name, tasks, exchange, body)
-        self._run(under_way)
-
-    def _run(self, under_way: _UnderWay) -> None:
-        under_way.handle.begin(under_way.exchange)
-        self._under_way[under_way.handle.curl] = under_way
-        self._multi.add_handle(under_way.handle.curl)
+        exchange = task.exchange(body := io.BytesIO())
+        handle.begin(exchange)
+        self._under_way[handle.curl] = _UnderWay(connection, handle, name, exchange, body)
+        self._multi.add_handle(handle.curl)
 
     def _new_handle(self, trust: Path | bytes) -> Handle:
         handle = Handle(self._policy, trust)
@@ -269,59 +244,36 @@ class _Bench:
         try:
             self._multi.remove_handle(curl)
             under_way.handle.end(code, words)
-            self._go_on(under_way)
         except Exception as error:  # noqa: BLE001 - raised by whoever waits for the answer
             under_way.handle.close()
-            # With answers to others, this one is asked for again by itself.
-            _send(under_way.connection, under_way.answers or _portable(error))
-
-    def _go_on(self, under_way: _UnderWay) -> None:
-        """Check what came; then the next, as long as nothing is wrong with this one."""
-        exchange, expected = under_way.exchange, under_way.exchange.expected
-        content = under_way.body.getvalue() if under_way.body else b""
-        is_good = False
-        if expected and content and exchange.complete:
-            listed = (content, expected.document, expected.package_id_mismatch)
-            exchange.verdict = self._quick.check_quickly(*listed)
-            if exchange.verdict is None:
-                self._idle[under_way.trust].append(under_way.handle)
-                self._checkers.submit(self._check, under_way, listed)
-                return
-            is_good = exchange.verdict.acceptable
-        under_way.answers.append(_answer(exchange, content))
-        under_way.size += len(content)
-        if not is_good or not under_way.tasks or under_way.size > _MOST_TOGETHER:
-            # All in one: whoever waits for them is there to take it, and need not be woken twice.
-            self._idle[under_way.trust].append(under_way.handle)
-            _send(under_way.connection, under_way.answers)
+            _send(under_way.connection, _portable(error))
             return
-        under_way.exchange, under_way.body = _next_exchange(under_way.tasks, under_way.connection)
-        self._run(under_way)
+        self._idle[under_way.trust].append(under_way.handle)
+        self._check(self._quick.check_quickly, under_way, under_way.body.getvalue())
 
-    def _check(self, under_way: _UnderWay, listed: tuple[bytes, ListedDocument, Level]) -> None:
-        """The documents after one that needs a thorough check are not fetched: that would be ahead of it."""
+    def _check(self, check: Check, under_way: _UnderWay, content: bytes) -> None:
+        """Have what came checked, if it came whole, by `check` or what is more thorough, and send it all."""
+        exchange, expected = under_way.exchange, under_way.exchange.expected
         try:
-            under_way.exchange.verdict = self._thorough.check(*listed)
+            if expected and content and exchange.complete:
+                exchange.verdict = check(content, expected.document, expected.package_id_mismatch)
+                if exchange.verdict is None:
+                    self._checkers.submit(self._check, self._thorough.check, under_way, content)
+                    return
         except Exception as error:  # noqa: BLE001 - raised by whoever waits for the answer
             _send(under_way.connection, _portable(error))
         else:
-            _send(under_way.connection, [*under_way.answers, _answer(under_way.exchange, listed[0])])
-
-
-def _next_exchange(tasks: deque[Task], connection: Connection) -> tuple[Exchange, io.BytesIO | None]:
-    task = tasks.popleft()
-    body = None if task.is_streamed else io.BytesIO()
-    return task.exchange(body if body is not None else cast(BinaryIO, _Stream(connection))), body
+            _send(under_way.connection, _answer(exchange, content))
 
 
 def _answer(exchange: Exchange, content: bytes) -> Answer:
     return Answer(content, tuple(getattr(exchange, name) for name in SEEN))
 
 
-def _send(connection: Connection, answers: list[Answer] | Exception) -> None:
+def _send(connection: Connection, answer: Answer | Exception) -> None:
     """Where nobody is there to take it, the reading from there finds that out."""
     with suppress(OSError):
-        connection.send(answers)
+        connection.send(answer)
 
 
 def _portable(error: Exception) -> Exception:

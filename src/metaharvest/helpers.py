@@ -8,10 +8,13 @@ affair.
 from __future__ import annotations
 
 import logging
+import os
+import socket
+import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -27,9 +30,12 @@ from metaharvest.records import Finding
 
 log = logging.getLogger(__name__)
 
-_PROGRAM = "from metaharvest.helper import main; main()"
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from metaharvest.helper import main; main()"
 _PATIENCE = 60
 """Seconds in which a helper has to be up."""
+
+_CHECK_SECONDS = 600
+"""Seconds for checking a document, and for waiting for that, after which a helper is given up."""
 
 
 class NoHelper(Exception):
@@ -54,17 +60,13 @@ class Helpers:
             self.close()
             raise
 
-    def run(
-        self, exchanges: Sequence[Exchange], ca_file: Path | None, trust: Path | bytes, *, is_list: bool = False
-    ) -> Sequence[Exchange]:
-        """Do `exchanges` with one host, one after the other, and note in each what happened; those that were done.
+    def run(self, exchange: Exchange, ca_file: Path | None, trust: Path | bytes) -> None:
+        """Do `exchange`, check the document that it expects, and note in it what happened.
 
-        The documents that they expect are checked. After one that is no acceptable document there is no other.
         `trust` has the authorities by which certificates are judged, with those of `ca_file`. Raises FetchError, worth
-        another try, where the helper ended meanwhile, and what writing to its file raised.
+        another try, where the helper ended meanwhile.
         """
-        helper = self._helper(exchanges[0].address.host)
-        return helper.run(exchanges, str(ca_file or ""), trust, is_list)
+        self._helper(exchange.address.host.rstrip(".")).run(exchange, str(ca_file or ""), trust)
 
     def close(self) -> None:
         """End them; what they are doing is not finished."""
@@ -96,9 +98,7 @@ class _Helper:
         self._idle: SimpleQueue[Connection] = SimpleQueue()
         self._trusted: set[str] = set()
         self._mutex = threading.Lock()
-        self._control, theirs = Pipe()
-        with theirs:
-            self._process = _started(theirs)
+        self._control, self._process = _started()
         try:
             self._control.send(setup)
             if not self._control.poll(_PATIENCE):
@@ -108,29 +108,25 @@ class _Helper:
             self.close()
             raise NoHelper(str(error) or "it ended at once") from error
 
-    def run(self, exchanges: Sequence[Exchange], name: str, trust: Path | bytes, is_list: bool) -> Sequence[Exchange]:
+    def run(self, exchange: Exchange, name: str, trust: Path | bytes) -> None:
         """See Helpers.run; authorities with a name that the process knows are not sent again."""
-        told = None if name in self._trusted else trust
-        tasks = tuple(Task.of(exchange, (name, told), is_streamed=is_list) for exchange in exchanges)
-        connection = self._connection()
-        try:
-            with self._required():
-                connection.send(tasks)
-            while isinstance(heard := self._heard(connection), bytes):
-                exchanges[0].file.write(heard)
-        except BaseException:
-            # Nobody wants what is under way.
-            connection.close()
-            raise
+        task = Task.of(exchange, (name, None if name in self._trusted else trust))
+        with self._required():
+            connection = self._connection(exchange.limits.deadline)
+            try:
+                connection.send(task)
+                answer = cast("Answer | Exception", connection.recv())
+            except BaseException:
+                # Nobody wants what is under way.
+                connection.close()
+                raise
         self._trusted.add(name)
         self._idle.put(connection)
-        if isinstance(heard, Exception):
-            raise heard
-        for answer, exchange in zip(heard, exchanges, strict=False):
-            for field, value in zip(SEEN, answer.seen, strict=True):
-                setattr(exchange, field, value)
-            exchange.file.write(answer.content)
-        return exchanges[: len(heard)]
+        if isinstance(answer, Exception):
+            raise answer
+        for field, value in zip(SEEN, answer.seen, strict=True):
+            setattr(exchange, field, value)
+        exchange.file.write(answer.content)
 
     def close(self) -> None:
         """End the process, whatever it is doing."""
@@ -142,25 +138,23 @@ class _Helper:
             while True:
                 self._idle.get_nowait().close()
 
-    def _connection(self) -> Connection:
-        try:
+    def _connection(self, deadline: float) -> Connection:
+        """One that nobody uses; reading from it fails where the process does not answer long after the deadline."""
+        with suppress(Empty):
             return self._idle.get_nowait()
-        except Empty:
-            ours, theirs = Pipe()
-            with theirs, self._mutex, self._required():
-                send_handle(self._control, theirs.fileno(), self._process.pid)
-            return ours
-
-    def _heard(self, connection: Connection) -> bytes | list[Answer] | Exception:
-        with self._required():
-            return cast("bytes | list[Answer] | Exception", connection.recv())
+        ours, theirs = Pipe()
+        with theirs, self._mutex:
+            send_handle(self._control, theirs.fileno(), self._process.pid)
+        with socket.socket(fileno=os.dup(ours.fileno())) as end:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", int(deadline) + _CHECK_SECONDS, 0))
+        return ours
 
     @contextmanager
     def _required(self) -> Iterator[None]:
-        """For what fails only where the process has ended. Raises FetchError then, which is worth another try."""
+        """For what fails where the process has ended, or does not answer. Raises FetchError then, worth another try."""
         try:
             yield
-        except (EOFError, OSError) as error:
+        except (EOFError, OSError, RuntimeError) as error:
             self.is_lost = True
             lost = FetchError(_LOST, passing=True, seconds=0.0)
             # Not a failure of the web server.
@@ -168,18 +162,27 @@ class _Helper:
             raise lost from error
 
 
-def _started(control: Connection) -> subprocess.Popen[bytes]:
-    """Nothing is imported from the working directory (-P), and Ctrl-C in a terminal is the run's affair alone."""
-    command = [sys.executable, "-P", "-c", _PROGRAM]
+def _started() -> tuple[Connection, subprocess.Popen[bytes]]:
+    """A process, and the connection to it. It imports what this one would; Ctrl-C in a terminal is not its affair.
+
+    Raises NoHelper.
+    """
+    if not sys.executable:
+        raise NoHelper("it is not known where Python is")
+    command = [sys.executable, "-P", "-c", _PROGRAM, *sys.path]
     try:
-        return subprocess.Popen(command, stdin=control.fileno(), stdout=subprocess.DEVNULL, start_new_session=True)
+        ours, theirs = Pipe()
+        with theirs:
+            return ours, subprocess.Popen(
+                command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True
+            )
     except OSError as error:
         raise NoHelper(str(error)) from error
 
 
 _LOST = Finding(
     "harvest.helper-lost",
-    "The harvester's own process that fetched and checked this document ended before it was done.",
+    "The harvester's own process that fetched and checked this document ended, or hung, before it was done.",
     "It is tried again by itself. If this is told every night, the administrator should see whether the machine has "
     "enough memory, and report the document to the developers of metaharvest.",
 )

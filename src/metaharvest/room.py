@@ -23,11 +23,6 @@ class Room:
         """Whether another document may be fetched; always, where none waits."""
         return self._taken < ROOM_BYTES
 
-    @property
-    def is_ample(self) -> bool:
-        """Whether there will be room for several more as well."""
-        return self._taken < ROOM_BYTES // 2
-
     def take(self, number: int) -> None:
         """So many bytes were fetched."""
         with self._mutex:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Protocol
@@ -11,8 +11,6 @@ from metaharvest.records import FetchedDocument, ListedDocument, ListVersion, Si
 
 if TYPE_CHECKING:
     from metaharvest.fetch import Fetcher
-
-Fetch = Callable[["ListedDocument"], "FetchedDocument"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +40,6 @@ class Source(Protocol):
 
         Called from several threads at once.
         """
-        ...
-
-    def ahead(self, documents: Sequence[ListedDocument]) -> Fetch:
-        """What is called for these documents in turn in place of `fetch`, and may fetch some of them together."""
         ...
 
 

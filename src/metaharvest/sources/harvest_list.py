@@ -7,18 +7,18 @@ decided elsewhere; duplicates and several revisions of a document are no errors 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
 from metaharvest.errors import FetchError, ListError
-from metaharvest.fetch import Ahead, Fetcher
+from metaharvest.fetch import Fetcher
 from metaharvest.html_page import html_title
 from metaharvest.http_exchange import Expected
 from metaharvest.local_files import is_file_url
 from metaharvest.records import FetchedDocument, Finding, ListedDocument, ListVersion, Site
-from metaharvest.sources import Fetch, Listing
+from metaharvest.sources import Listing
 from metaharvest.sources.list_parser import ListParser
 from metaharvest.text import one_line
 
@@ -63,28 +63,14 @@ class HarvestListSource:
 
         NoConnectionFree where it has to wait for its host: who is called here is not to wait.
         """
-        return self._fetched(document, None)
-
-    def ahead(self, documents: Sequence[ListedDocument]) -> Fetch:
-        """What fetches these documents in place of `fetch`; see Source."""
-        options = self._site.options
-        expected = [expected for document in documents if (expected := self._expected(document))]
-        ahead = self._fetcher.ahead(expected, allow_networks=options.allow_networks, ca_file=options.ca_file)
-        return lambda document: self._fetched(document, ahead)
-
-    def _expected(self, document: ListedDocument) -> Expected | None:
         mismatch = self._site.options.package_id_mismatch
-        return Expected(document, mismatch) if mismatch else None
-
-    def _fetched(self, document: ListedDocument, ahead: Ahead | None) -> FetchedDocument:
         response, content = self._fetcher.fetch(
             document.url,
             allow_networks=self._site.options.allow_networks,
             ca_file=self._site.options.ca_file,
             file_folder=self._site.file_folder,
             wait=False,
-            expected=self._expected(document),
-            ahead=ahead,
+            expected=Expected(document, mismatch) if mismatch else None,
         )
         title = html_title(content[:_HEAD])
         if title is not None:
@@ -112,10 +98,6 @@ class FileListSource:
     def fetch(self, document: ListedDocument) -> FetchedDocument:
         """The document's bytes as received. Raises FetchError."""
         return self._documents.fetch(document)
-
-    def ahead(self, documents: Sequence[ListedDocument]) -> Fetch:
-        """See Source."""
-        return self._documents.ahead(documents)
 
 
 def _header(value: str | None) -> str | None:
