@@ -12,6 +12,7 @@ import io
 import os
 import pickle
 import signal
+import socket
 import time
 import traceback
 from collections.abc import Callable
@@ -19,8 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial
-from multiprocessing.connection import Connection
-from multiprocessing.reduction import recv_handle
 from operator import attrgetter
 from pathlib import Path
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
@@ -48,6 +47,51 @@ IDLE_CONNECTIONS = 128
 
 _LOOK_SECONDS = 0.2
 """How often one looks which servers are silent."""
+
+
+class Connection:
+    """An end of a socket over which values go; what is received is trusted.
+
+    Each goes in one piece: to wake who waits for it takes longer than to send it.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        self.end = end
+
+    def fileno(self) -> int:
+        """The file descriptor, for a selector."""
+        return self.end.fileno()
+
+    def send(self, value: object) -> None:
+        """Raises OSError where nobody is there to take it."""
+        pickled = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        self.end.sendall(len(pickled).to_bytes(_LENGTH) + pickled)
+
+    def receive(self) -> Any:
+        """Wait for a value. Raises EOFError where the other end was closed, and OSError."""
+        received = self._some()
+        while len(received) < _LENGTH:
+            received += self._some()
+        length = int.from_bytes(received[:_LENGTH])
+        if len(received) == _LENGTH + length:
+            return pickle.loads(memoryview(received)[_LENGTH:])
+        pieces = bytearray(received)
+        while len(pieces) < _LENGTH + length:
+            pieces += self._some()
+        return pickle.loads(memoryview(pieces)[_LENGTH:])
+
+    def close(self) -> None:
+        """Close this end; the other one notices."""
+        self.end.close()
+
+    def _some(self) -> bytes:
+        if not (received := self.end.recv(_PIECE)):
+            raise EOFError
+        return received
+
+
+_LENGTH = 8
+_PIECE = 131_072
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +206,16 @@ class _Bench:
 
     def _new_connection(self, _events: int) -> None:
         try:
-            connection = Connection(recv_handle(self._control))
-        except (EOFError, OSError):
+            _, [number], *_ = socket.recv_fds(self._control.end, 1, 1)
+        except (ValueError, OSError):
             # Whatever is under way, nobody waits for it any more.
             os._exit(0)
+        connection = Connection(socket.socket(fileno=number))
         self._selector.register(connection, EVENT_READ, partial(self._receive, connection))
 
     def _receive(self, connection: Connection, _events: int) -> None:
         try:
-            task = connection.recv()
+            task = connection.receive()
         except (EOFError, OSError):
             self._forget(connection)
             return
@@ -287,9 +332,9 @@ def main() -> None:
     """Serve every connection that comes over CONTROL, until that is closed: as it is when the run's process ends."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    control = Connection(CONTROL)
+    control = Connection(socket.socket(fileno=CONTROL))
     try:
-        setup = control.recv()
+        setup = control.receive()
     except (EOFError, OSError):
         return
     bench = _Bench(setup, control)

@@ -8,7 +8,6 @@ affair.
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import struct
 import subprocess
@@ -16,15 +15,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
-from multiprocessing.reduction import send_handle
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import cast
 
 from metaharvest.errors import FetchError
-from metaharvest.helper import SEEN, Answer, Setup, Task
+from metaharvest.helper import SEEN, Answer, Connection, Setup, Task
 from metaharvest.http_exchange import Exchange
 from metaharvest.records import Finding
 
@@ -100,10 +96,12 @@ class _Helper:
         self._mutex = threading.Lock()
         self._control, self._process = _started()
         try:
+            _limit(self._control, _PATIENCE)
             self._control.send(setup)
-            if not self._control.poll(_PATIENCE):
-                raise TimeoutError(f"it was not ready after {_PATIENCE} seconds")
-            self._control.recv()
+            self._control.receive()
+        except BlockingIOError as error:
+            self.close()
+            raise NoHelper(f"it was not ready after {_PATIENCE} seconds") from error
         except (EOFError, OSError) as error:
             self.close()
             raise NoHelper(str(error) or "it ended at once") from error
@@ -115,7 +113,7 @@ class _Helper:
             connection = self._connection(exchange.limits.deadline)
             try:
                 connection.send(task)
-                answer = cast("Answer | Exception", connection.recv())
+                answer = cast("Answer | Exception", connection.receive())
             except BaseException:
                 # Nobody wants what is under way.
                 connection.close()
@@ -142,24 +140,29 @@ class _Helper:
         """One that nobody uses; reading from it fails where the process does not answer long after the deadline."""
         with suppress(Empty):
             return self._idle.get_nowait()
-        ours, theirs = Pipe()
+        ours, theirs = socket.socketpair()
         with theirs, self._mutex:
-            send_handle(self._control, theirs.fileno(), self._process.pid)
-        with socket.socket(fileno=os.dup(ours.fileno())) as end:
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", int(deadline) + _CHECK_SECONDS, 0))
-        return ours
+            socket.send_fds(self._control.end, [b"+"], [theirs.fileno()])
+        connection = Connection(ours)
+        _limit(connection, deadline + _CHECK_SECONDS)
+        return connection
 
     @contextmanager
     def _required(self) -> Iterator[None]:
         """For what fails where the process has ended, or does not answer. Raises FetchError then, worth another try."""
         try:
             yield
-        except (EOFError, OSError, RuntimeError) as error:
+        except (EOFError, OSError) as error:
             self.is_lost = True
             lost = FetchError(_LOST, passing=True, seconds=0.0)
             # Not a failure of the web server.
             lost.counted = True
             raise lost from error
+
+
+def _limit(connection: Connection, seconds: float) -> None:
+    """Have reading fail, with BlockingIOError, where nothing comes for so long."""
+    connection.end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", int(seconds), 0))
 
 
 def _started() -> tuple[Connection, subprocess.Popen[bytes]]:
@@ -171,13 +174,18 @@ def _started() -> tuple[Connection, subprocess.Popen[bytes]]:
         raise NoHelper("it is not known where Python is")
     command = [sys.executable, "-P", "-c", _PROGRAM, *sys.path]
     try:
-        ours, theirs = Pipe()
-        with theirs:
-            return ours, subprocess.Popen(
-                command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True
-            )
+        ours, theirs = socket.socketpair()
     except OSError as error:
         raise NoHelper(str(error)) from error
+    with theirs:
+        try:
+            process = subprocess.Popen(
+                command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True
+            )
+        except OSError as error:
+            ours.close()
+            raise NoHelper(str(error)) from error
+    return Connection(ours), process
 
 
 _LOST = Finding(
