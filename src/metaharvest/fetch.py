@@ -46,7 +46,7 @@ class Response:
     """A whole, successful answer. `url` is where it came from in the end, without credentials.
 
     `size` (bytes) and `sha256` (hexadecimal) are those of the document after decompression, `seconds` is the time that
-    the server took for the whole exchange.
+    the server took for the whole exchange. `verdict`: on the expected document, where it was checked on the way.
     """
 
     url: str
