@@ -48,10 +48,13 @@ class Helpers:
         self._setup = setup
         self._mutex = threading.Lock()
         self._helpers: list[_Helper] = []
+        self._places: dict[str, int] = {}
         self.are_gone = False
         try:
             for _ in range(number):
                 self._helpers.append(_Helper(setup))
+            for helper in self._helpers:
+                helper.wait()
         except NoHelper:
             self.close()
             raise
@@ -74,12 +77,13 @@ class Helpers:
         """The one for this host, so that no more connections to it stay open than may be used; one that ended is
         replaced."""
         with self._mutex:
-            place = hash(host) % len(self._helpers)
+            place = self._places.setdefault(host, len(self._places) % len(self._helpers))
             if self._helpers[place].is_lost:
                 log.warning("A process that fetches and checks documents ended, and is started again")
                 self._helpers[place].close()
                 try:
                     self._helpers[place] = _Helper(self._setup)
+                    self._helpers[place].wait()
                 except NoHelper as error:
                     log.warning("It could not be: %s", error)
                     self.are_gone = True
@@ -87,17 +91,21 @@ class Helpers:
 
 
 class _Helper:
-    """One process, and the connections to it that nobody uses. Raises NoHelper where it does not come up."""
+    """One process, and the connections to it that nobody uses. Raises NoHelper where it cannot be started."""
 
     def __init__(self, setup: Setup) -> None:
         self.is_lost = False
         self._idle: SimpleQueue[Connection] = SimpleQueue()
         self._trusted: set[str] = set()
         self._mutex = threading.Lock()
+        self._setup = setup
         self._control, self._process = _started()
+
+    def wait(self) -> None:
+        """Wait until it is ready. Raises NoHelper where it does not come up."""
         try:
             _limit(self._control, _PATIENCE)
-            self._control.send(setup)
+            self._control.send(self._setup)
             self._control.receive()
         except BlockingIOError as error:
             self.close()
