@@ -302,7 +302,7 @@ def test_a_server_that_was_away_for_a_moment_is_not_given_up(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, longest_waits: None
 ) -> None:
     """Twenty refused connections take no time: without pauses the server would be given up at once."""
-    monkeypatch.setenv("METAHARVEST_HTTP__RETRY_WAIT", "0.2")
+    monkeypatch.setenv("METAHARVEST_HTTP__RETRY_WAIT", "0.6")
     docids = [f"a.{number}.1" for number in range(1, 21)]
     down_until = [0.0]
 
