@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from metaharvest.certificates import BadAuthorities, configured_authorities, read_authorities, system_trust
 from metaharvest.errors import NoConnectionFree, NotAsked
-from metaharvest.http_exchange import Exchange, Handle, Policy
+from metaharvest.http_exchange import IDLE_CONNECTIONS, Exchange, Handle, Policy
 from metaharvest.records import Finding
 from metaharvest.settings import HttpSettings
 from metaharvest.slots import Line, Slots
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from metaharvest.helpers import Helpers
 
 log = logging.getLogger(__name__)
-
-IDLE_HANDLES = 128
-"""How many connections are kept open for the next request, over all hosts."""
 
 FEW = 100
 """So many documents are fetched before there are helpers: they are done before a process would be up."""
@@ -115,7 +112,7 @@ class Connections:
             if self._closed or self._help.is_there:
                 return handle
             self._idle.append((lane, handle))
-            return self._idle.pop(0)[1] if len(self._idle) > IDLE_HANDLES else None
+            return self._idle.pop(0)[1] if len(self._idle) > IDLE_CONNECTIONS else None
 
     def _busy(self, address: WebAddress, waited: float) -> Finding:
         number = self._http.connections_per_host

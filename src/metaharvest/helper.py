@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, cast
 
 import pycurl
 
-from metaharvest.http_exchange import Exchange, Expected, Handle, Limits, Policy
+from metaharvest.http_exchange import IDLE_CONNECTIONS, Exchange, Expected, Handle, Limits, Policy
 from metaharvest.records import Level, ListedDocument, Network, Verdict
 from metaharvest.validation import Validator
 from metaharvest.web_address import WebAddress
@@ -41,9 +41,6 @@ SEEN = tuple(
     if each.name not in ("address", "file", "limits", "allow", "conditions", "expected", "began")
 )
 """What an exchange has noted once it was run."""
-
-IDLE_CONNECTIONS = 128
-"""How many connections to web servers are kept open, over all hosts."""
 
 _LOOK_SECONDS = 0.2
 """How often one looks which servers are silent."""

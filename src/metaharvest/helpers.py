@@ -52,9 +52,9 @@ class Helpers:
         self.are_gone = False
         try:
             for _ in range(number):
-                self._helpers.append(_Helper(setup))
+                self._helpers.append(_Helper())
             for helper in self._helpers:
-                helper.wait()
+                helper.begin(setup)
         except NoHelper:
             self.close()
             raise
@@ -82,8 +82,8 @@ class Helpers:
                 log.warning("A process that fetches and checks documents ended, and is started again")
                 self._helpers[place].close()
                 try:
-                    self._helpers[place] = _Helper(self._setup)
-                    self._helpers[place].wait()
+                    self._helpers[place] = _Helper()
+                    self._helpers[place].begin(self._setup)
                 except NoHelper as error:
                     log.warning("It could not be: %s", error)
                     self.are_gone = True
@@ -93,19 +93,18 @@ class Helpers:
 class _Helper:
     """One process, and the connections to it that nobody uses. Raises NoHelper where it cannot be started."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self) -> None:
         self.is_lost = False
         self._idle: SimpleQueue[Connection] = SimpleQueue()
         self._trusted: set[str] = set()
         self._mutex = threading.Lock()
-        self._setup = setup
         self._control, self._process = _started()
 
-    def wait(self) -> None:
-        """Wait until it is ready. Raises NoHelper where it does not come up."""
+    def begin(self, setup: Setup) -> None:
+        """Tell it what it has to know, and wait until it is ready. Raises NoHelper where it does not come up."""
         try:
             _limit(self._control, _PATIENCE)
-            self._control.send(self._setup)
+            self._control.send(setup)
             self._control.receive()
         except BlockingIOError as error:
             self.close()

@@ -23,6 +23,9 @@ from metaharvest.web_address import WebAddress, is_allowed
 ERROR_PAGE_BYTES = 65_536
 """How much is read of an answer that is not a document: enough for the title of an error page."""
 
+IDLE_CONNECTIONS = 128
+"""How many connections a process keeps open for the next request, over all hosts."""
+
 _PIECE = 262_144
 
 
