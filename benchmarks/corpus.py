@@ -14,9 +14,9 @@ from pathlib import Path
 
 from lxml import etree
 
-from metaharvest.records import Level, ListedDocument
-from metaharvest.resources import data_folder
-from metaharvest.settings import ValidationSettings
+from metaharvest.config.paths import data_folder
+from metaharvest.config.settings import ValidationSettings
+from metaharvest.model import Level, ListedDocument
 from metaharvest.validation import Validator
 
 SAMPLES = ("discharge", "invertebrates", "rain", "water-chemistry", "litter-breakdown", "river-birds")

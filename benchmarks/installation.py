@@ -16,9 +16,9 @@ from pathlib import Path
 from sqlalchemy import make_url, text
 
 from benchmarks.corpus import SiteFolder
+from metaharvest.config.settings import load
 from metaharvest.database.engine import open_database, readers, upgrade, writers
-from metaharvest.register import add_site, read_sites
-from metaharvest.settings import load
+from metaharvest.sites.registry import add_site, read_sites
 
 NIGHT = date(2030, 1, 1)
 """The day that the first run of each benchmark takes for today."""

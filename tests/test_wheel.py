@@ -33,5 +33,7 @@ def test_the_built_wheel_runs_the_demo_in_a_clean_environment(tmp_path: Path) ->
     assert "alder-creek" in said
     mails = list((tmp_path / "demo" / "mail" / "new").iterdir())
     assert len(mails) == 16
-    found = call(python, "-c", "from metaharvest.resources import data_folder; print(data_folder('sql'))", cwd=tmp_path)
+    found = call(
+        python, "-c", "from metaharvest.config.paths import data_folder; print(data_folder('sql'))", cwd=tmp_path
+    )
     assert str(CHECKOUT) not in found

@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metaharvest.records import Finding
+from metaharvest.model import Finding
 
 if TYPE_CHECKING:
-    from metaharvest.slots import Line
+    from metaharvest.fetch.slots import Line
 
 
 class MetaharvestError(Exception):
@@ -66,12 +66,12 @@ class RunLost(MetaharvestError):
 
 
 class HarvestError(MetaharvestError):
-    """An expected failure. `passing`: it may be gone the next time, so it is worth another try."""
+    """An expected failure. `transient`: it may be gone the next time, so it is worth another try."""
 
-    def __init__(self, *findings: Finding, passing: bool = False) -> None:
+    def __init__(self, *findings: Finding, transient: bool = False) -> None:
         super().__init__("; ".join(finding.message for finding in findings))
         self.findings = findings
-        self.passing = passing
+        self.transient = transient
 
 
 class FetchError(HarvestError):
@@ -82,9 +82,13 @@ class FetchError(HarvestError):
     """
 
     def __init__(
-        self, *findings: Finding, passing: bool = False, seconds: float | None = None, retry_after: float | None = None
+        self,
+        *findings: Finding,
+        transient: bool = False,
+        seconds: float | None = None,
+        retry_after: float | None = None,
     ) -> None:
-        super().__init__(*findings, passing=passing)
+        super().__init__(*findings, transient=transient)
         self.seconds = seconds
         self.retry_after = retry_after
         self.counted = False
@@ -98,7 +102,7 @@ class NotAsked(FetchError):
     """
 
     def __init__(self, finding: Finding, host: str, *, seconds: float, retry_after: float | None = None) -> None:
-        super().__init__(finding, passing=True, seconds=seconds, retry_after=retry_after)
+        super().__init__(finding, transient=True, seconds=seconds, retry_after=retry_after)
         self.host = host
 
 

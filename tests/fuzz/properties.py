@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from html.parser import HTMLParser
 from ipaddress import ip_network
 
+from metaharvest.config.settings import HttpSettings, ValidationSettings
 from metaharvest.errors import FetchError, ListError, NotAsked
-from metaharvest.fetch import Fetcher
-from metaharvest.html_page import html_title
-from metaharvest.log_rows import LogRow, outcome_rows
-from metaharvest.records import MAX_EXCERPT, MAX_FINDINGS, Finding, Level, ListedDocument, Outcome, OutcomeKind
+from metaharvest.fetch.client import Fetcher
+from metaharvest.fetch.html_page import html_title
+from metaharvest.journal.log_rows import LogRow, outcome_rows
+from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, Finding, Level, ListedDocument, Outcome, OutcomeKind
 from metaharvest.rules import RULES
-from metaharvest.settings import HttpSettings, ValidationSettings
-from metaharvest.sources.harvest_list import read_list
+from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.validation import VERSIONS, Validator
 from support.http_server import HttpServer, Raw
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from metaharvest.resources import data_folder
+from metaharvest.config.paths import data_folder
 from support.eml_documents import NUMBERS, additional, eml
 from support.harvester import eml as small_eml
 from support.harvester import harvest_list

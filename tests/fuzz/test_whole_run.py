@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fuzz import seeds
 from fuzz.mutations import mutated
 from fuzz.properties import assert_csv, assert_html, assert_plain
-from metaharvest.records import OutcomeKind
+from metaharvest.model import OutcomeKind
 from support.harvester import SETTINGS, TYPE, Harvester, harvest_list
 from support.harvester import eml as small_eml
 from support.http_server import HttpServer, raw

@@ -175,7 +175,7 @@ def test_a_surprise_of_the_command_itself_ends_in_a_sentence_without_them(
     url = server.url("/a.xml", host=HOST)
     harvester.add_site("a", url)
     (tmp_path / "sitecustomize.py").write_text(
-        "import metaharvest.register as r\n"
+        "import metaharvest.sites.registry as r\n"
         "def read(*a, **k):\n"
         f"    raise ZeroDivisionError('a mistake of ours: {url}')\n"
         "r.read_sites = read\n",

@@ -40,7 +40,7 @@ cursors_cut_off = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExc
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Groups of a few documents, so that trouble comes between two commits; cursors that were cut off end here."""
-    monkeypatch.setattr("metaharvest.journal.GROUP_DOCUMENTS", 5)
+    monkeypatch.setattr("metaharvest.journal.journal.GROUP_DOCUMENTS", 5)
     yield
     gc.collect()
 

@@ -7,11 +7,11 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from metaharvest import controller
 from metaharvest.cli.progress import shown_progress
-from metaharvest.controller import Ended, Request, run_once
+from metaharvest.config.settings import load
 from metaharvest.database.engine import readers
-from metaharvest.settings import load
+from metaharvest.harvest import run as controller
+from metaharvest.harvest.run import RunRequest, RunResult, run_once
 from metaharvest.targets.embedded import EmbeddedTarget
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer, dripped
@@ -157,14 +157,14 @@ def test_a_list_that_is_read_beyond_a_deadline_is_given_up(
     assert harvester.held() == {}
 
 
-def run_until(harvester: Harvester, day: date, stop: threading.Event) -> Ended:
+def run_until(harvester: Harvester, day: date, stop: threading.Event) -> RunResult:
     """A run in this process that `stop` stops, as the signal does."""
     with shown_progress() as progress:
         return run_once(
             load(harvester.config),
             harvester.engine,
             EmbeddedTarget(readers(harvester.engine)),
-            Request(day),
+            RunRequest(day),
             lambda: datetime.now(UTC),
             progress,
             stop=stop,

@@ -10,11 +10,11 @@ from datetime import UTC, date, datetime
 import pytest
 from sqlalchemy import Connection, text
 
+from metaharvest.config.settings import load
 from metaharvest.database import dialects
 from metaharvest.database.engine import open_database, readers, run_lock
 from metaharvest.errors import RunLost
-from metaharvest.journal import Journal
-from metaharvest.settings import load
+from metaharvest.journal.journal import Journal
 from metaharvest.targets.embedded import EmbeddedTarget
 from support.databases import TestDatabase
 from support.harvester import Harvester, eml, harvest_list, publish

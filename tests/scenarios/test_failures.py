@@ -5,8 +5,8 @@ from datetime import date
 
 import pytest
 
-from metaharvest import due
-from metaharvest.records import Site
+from metaharvest.model import Site
+from metaharvest.sites import due
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer, dripped, endless, reset_after
 
@@ -131,10 +131,10 @@ def test_a_surprise_fails_its_site_alone_and_shows_in_the_administrators_report(
     from datetime import UTC, date, datetime
 
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.controller import Request, run_once
+    from metaharvest.config.settings import load
     from metaharvest.database.engine import readers
-    from metaharvest.settings import load
-    from metaharvest.sources import source_for
+    from metaharvest.harvest.run import RunRequest, run_once
+    from metaharvest.sources.base import source_for
     from metaharvest.targets.embedded import EmbeddedTarget
 
     harvester.add_site("a-bad", publish(server, "a.1.1"))
@@ -153,7 +153,7 @@ def test_a_surprise_fails_its_site_alone_and_shows_in_the_administrators_report(
             load(harvester.config, {}),
             harvester.engine,
             target,
-            Request(date(2026, 11, 20)),
+            RunRequest(date(2026, 11, 20)),
             lambda: datetime.now(UTC),
             progress,
             source,
@@ -176,7 +176,7 @@ def test_a_site_that_cannot_be_closed_does_not_keep_those_from_it_that_end_with_
             raise ZeroDivisionError("a mistake of ours")
         return reckoned(site, today)
 
-    monkeypatch.setattr("metaharvest.due.next_harvest", next_harvest)
+    monkeypatch.setattr("metaharvest.sites.due.next_harvest", next_harvest)
     for number in range(1, 9):
         url = publish(server, f"a.{number}.1", path=f"/list-{number}.xml")
         harvester.add_site(f"site-{number}", url, updatefrequency=99 if number == 4 else 1)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from metaharvest import connections
+from metaharvest.fetch import connections
 from support.databases import Servers, TestDatabase
 from support.eml_documents import eml as eml_of
 from support.harvester import Harvester, eml, harvest_list, publish
@@ -30,7 +30,7 @@ def helpers(parent: int | None = None) -> list[int]:
     for folder in Path("/proc").iterdir():
         try:
             is_child = int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == (parent or os.getpid())
-            if is_child and b"metaharvest.helper" in (folder / "cmdline").read_bytes():
+            if is_child and b"metaharvest.fetch.helper" in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
         except (OSError, ValueError, IndexError):
             continue
@@ -239,7 +239,7 @@ def test_a_list_that_comes_late_shares_the_budget_with_what_helpers_fetch(
 def test_a_helper_that_hangs_is_given_up(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metaharvest.helpers._CHECK_SECONDS", 0)
+    monkeypatch.setattr("metaharvest.fetch.helpers._CHECK_SECONDS", 0)
     url = publish(server, *(f"a.{number}.1" for number in range(30)))
     hung = []
 

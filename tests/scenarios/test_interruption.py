@@ -158,7 +158,7 @@ def test_where_a_server_is_still_away_the_resumed_site_run_says_why_documents_we
 
 
 def killed_after_other_sites(harvester: Harvester, server: HttpServer) -> None:
-    """A run that had finished the sites `gone` (no list) and `busy` (a passing failure), killed in the site `slow`."""
+    """A run that had finished the sites `gone` (no list) and `busy` (one that may pass), killed in the site `slow`."""
     harvester.add_site("gone", server.url("/nowhere.xml"))
     busy = publish(server, "b.1.1", "b.2.1", path="/busy.xml")
     server.serve("/b.2.1.xml", b"busy", status=503)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from metaharvest import journal, room
+from metaharvest.harvest import room
+from metaharvest.journal import journal
 from support.harvester import TYPE, Harvester, eml, harvest_list
 from support.http_server import Asking, HttpServer
 

@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy.orm import Session
 
 from metaharvest.cli.progress import shown_progress
-from metaharvest.controller import Ended, Request, run_once
+from metaharvest.config.settings import load
 from metaharvest.errors import TargetError
-from metaharvest.records import Action, Finding, Holding
-from metaharvest.settings import load
-from metaharvest.targets import Upload
+from metaharvest.harvest.run import RunRequest, RunResult, run_once
+from metaharvest.model import Action, Finding, Holding
+from metaharvest.targets.base import Upload
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
 
@@ -57,10 +57,10 @@ class FolderTarget:
         return [Action.UPDATE if known else Action.INSERT]
 
 
-def run(harvester: Harvester, target: FolderTarget, day: date) -> Ended:
+def run(harvester: Harvester, target: FolderTarget, day: date) -> RunResult:
     settings = load(harvester.config)
     with shown_progress() as progress:
-        return run_once(settings, harvester.engine, target, Request(day), lambda: datetime.now(UTC), progress)
+        return run_once(settings, harvester.engine, target, RunRequest(day), lambda: datetime.now(UTC), progress)
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_target_that_does_not_answer_puts_everything_off_and_the_totals_balanc
     harvester: Harvester, server: HttpServer, target: FolderTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(self: FolderTarget, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-        raise TargetError(Finding("target.away", "The repository does not answer.", "Wait."), passing=True)
+        raise TargetError(Finding("target.away", "The repository does not answer.", "Wait."), transient=True)
 
     harvester.add_site("site", publish(server, "a.1.1", "a.2.1", also=[("a.1.1", server.url("/a.1.1.xml"))]))
     with monkeypatch.context() as patched:
@@ -161,7 +161,7 @@ def test_a_target_that_stops_answering_is_asked_no_more_and_the_rest_is_put_off_
 ) -> None:
     def away(upload: Upload) -> None:
         (target.folder / upload.fetched.document.docid).unlink()
-        raise TargetError(Finding("target.away", "The repository does not answer.", "Wait."), passing=True)
+        raise TargetError(Finding("target.away", "The repository does not answer.", "Wait."), transient=True)
 
     docids = [f"a.{number}.1" for number in range(60)]
     harvester.add_site("site", publish(server, *docids))
@@ -187,12 +187,12 @@ def test_a_target_that_does_what_nobody_expects_costs_the_document_alone(
 ) -> None:
     """What became of the document is not known then: it is looked up by the next run."""
 
-    def surprise(upload: Upload) -> None:
+    def unexpected_error(upload: Upload) -> None:
         if upload.fetched.document.document_id == "a.1":
             raise RuntimeError("what nobody promised")
 
     harvester.add_site("site", publish(server, "a.0.1", "a.1.1", "a.2.1"))
-    target.on_upload = surprise
+    target.on_upload = unexpected_error
     ended = run(harvester, target, date(2026, 11, 20))
     assert harvester.outcomes(ended.run_id) == {"a.0.1": "inserted", "a.1.1": "upload-error", "a.2.1": "inserted"}
     assert ("a.1", "error", "harvest.surprise") in harvester.findings(ended.run_id)
@@ -280,7 +280,7 @@ def test_a_target_that_fails_now_and_then_is_not_given_up(
 
     def sometimes(upload: Upload) -> None:
         if len(target.uploads) % 2:
-            raise TargetError(Finding("target.away", "The repository does not answer.", "Wait."), passing=True)
+            raise TargetError(Finding("target.away", "The repository does not answer.", "Wait."), transient=True)
 
     harvester.add_site("site", publish(server, *docids))
     target.on_upload = sometimes

@@ -1,4 +1,4 @@
-"""What fails in passing is tried again within the run: how often, when, and what is told; servers are left alone."""
+"""What fails transiently is tried again within the run: how often, when, and what is told; servers are left alone."""
 
 import random
 import signal

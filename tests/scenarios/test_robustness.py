@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from metaharvest import journal_sites
-from metaharvest.settings import Settings
+from metaharvest.config.settings import Settings
+from metaharvest.journal import site_runs as journal_sites
 from support.harvester import Harvester, eml, publish
 from support.http_server import Asking, HttpServer, silent
 from support.smtp_sink import SmtpSink

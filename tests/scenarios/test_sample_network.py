@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from metaharvest.records import OutcomeKind
-from metaharvest.samples import SAMPLE_SITES, SampleNetwork
+from metaharvest.demo.samples import SAMPLE_SITES, SampleNetwork
+from metaharvest.model import OutcomeKind
 from support.harvester import SETTINGS, Harvester
 from support.smtp_sink import SmtpSink
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import trustme
 
+from metaharvest.config.settings import HttpSettings, check_network
 from metaharvest.errors import FetchError
-from metaharvest.fetch import Fetcher
-from metaharvest.records import Network
-from metaharvest.settings import HttpSettings, check_network
+from metaharvest.fetch.client import Fetcher
+from metaharvest.model import Network
 from support.harvester import SETTINGS, Harvester, harvest_list, publish
 from support.http_server import HttpServer
 

@@ -77,7 +77,7 @@ def test_documents_to_retry_and_repaired_ones_are_not_hidden_by_an_unchanged_lis
 def test_many_revisions_and_documents_come_back_whole_from_the_ledger(
     harvester: Harvester, server: HttpServer, monkeypatch
 ) -> None:
-    monkeypatch.setattr("metaharvest.documents.BATCH", 4)
+    monkeypatch.setattr("metaharvest.harvest.documents.BATCH", 4)
     docids = [*(f"a.1.{revision}" for revision in range(1, 10)), "a.2.1", "a.3.1", "a.3.2", "a.4.1", "a.5.1"]
     harvester.add_site("site", with_etag(server, *docids))
     assert harvester.run("2026-11-20")["sites"][0]["status"] == "succeeded"
@@ -130,7 +130,7 @@ def test_a_list_that_comes_back_after_a_harvest_that_was_not_closed_is_read_agai
     harvester.run("2026-11-20")
     publish(server, "a.1.2", "a.2.1")
     with monkeypatch.context() as patched:
-        patched.setattr("metaharvest.journal.Journal.close_site_run", fail)
+        patched.setattr("metaharvest.journal.journal.Journal.close_site_run", fail)
         assert harvester.run("2026-11-21")["sites"][0]["status"] == "failed"
     publish(server, "a.1.1", "a.2.1")
     run = harvester.run("2026-11-22")

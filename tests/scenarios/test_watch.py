@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
+from metaharvest.config.settings import load
 from metaharvest.database.engine import readers
 from metaharvest.reports import admin_report
-from metaharvest.settings import load
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
 from support.smtp_sink import SmtpSink

@@ -13,9 +13,9 @@ from typing import Any
 from click.testing import CliRunner
 
 from metaharvest.cli import cli
+from metaharvest.config.settings import load
 from metaharvest.database.engine import open_database
-from metaharvest.samples import SampleNetwork
-from metaharvest.settings import load
+from metaharvest.demo.samples import SampleNetwork
 from support.harvester import rows_of
 
 

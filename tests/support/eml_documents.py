@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metaharvest.records import ListedDocument
+from metaharvest.model import ListedDocument
 from metaharvest.validation import VERSIONS
 
 NAMESPACES = {version.number: version.namespace for version in VERSIONS.values()}

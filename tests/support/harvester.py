@@ -20,9 +20,9 @@ from typing import Any
 from sqlalchemy import Engine, make_url, text
 
 from metaharvest.cli import main
+from metaharvest.config.settings import load
 from metaharvest.database.engine import open_database, upgrade, writers
-from metaharvest.register import add_site
-from metaharvest.settings import load
+from metaharvest.sites.registry import add_site
 
 SETTINGS = """\
 [harvester]

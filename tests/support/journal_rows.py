@@ -18,7 +18,7 @@ from metaharvest.database.models import (
     HarvestSiteRun,
     HarvestSiteSchedule,
 )
-from metaharvest.records import Finding, OutcomeKind
+from metaharvest.model import Finding, OutcomeKind
 
 TODAY = date(2026, 11, 20)
 NOW = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)

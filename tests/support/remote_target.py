@@ -27,12 +27,12 @@ from urllib.parse import quote, unquote, urlsplit
 from sqlalchemy.orm import Session
 
 from metaharvest.cli.progress import shown_progress
-from metaharvest.controller import Request, run_once
+from metaharvest.config.settings import load
 from metaharvest.database.engine import open_database
 from metaharvest.errors import LockHeld, TargetError
-from metaharvest.records import Action, Finding, Holding
-from metaharvest.settings import load
-from metaharvest.targets import Upload
+from metaharvest.harvest.run import RunRequest, run_once
+from metaharvest.model import Action, Finding, Holding
+from metaharvest.targets.base import Upload
 
 _SLOWEST = 0.03
 
@@ -156,7 +156,7 @@ class RemoteTarget:
             yield answer.status, answer.read()
         except OSError as error:
             finding = Finding("target.away", f"The repository does not answer: {error}.", "Wait.")
-            raise TargetError(finding, passing=True) from error
+            raise TargetError(finding, transient=True) from error
         finally:
             connection.close()
 
@@ -166,7 +166,7 @@ def main(config: str, url: str, day: str) -> None:
     logging.basicConfig()
     settings = load(Path(config))
     engine = open_database(settings)
-    request = Request(date.fromisoformat(day))
+    request = RunRequest(date.fromisoformat(day))
     try:
         with shown_progress() as progress:
             run_once(settings, engine, RemoteTarget(url), request, lambda: datetime.now(UTC), progress)

@@ -1,6 +1,6 @@
 """The network of the soak tests: seven sites with some 500 documents, another state of it every night.
 
-Good documents and bad ones, several revisions, duplicates, lists that fail, servers that fail in passing: everything
+Good documents and bad ones, several revisions, duplicates, lists that fail, servers that fail transiently: everything
 that leaves rows of its own. What is served depends on the night alone, so that two worlds can harvest the same.
 """
 
@@ -69,7 +69,7 @@ class Network:
         """Everything that can be wrong with a document."""
         revisions = dict.fromkeys(range(1, 81), 1)
         revisions.update({n: _raised(n, night) for n in range(10, 81, 10)})
-        # One of these two fails in passing on the night on which it is new: never so many that the server is given up.
+        # One of these two fails transiently on the night on which it is new: never so many that the server is given up.
         revisions.update({4: (night + 1) // 2, 24: 1 + night // 2})
         entries = self._entries("cedar", [f"cedar.{n}.{revision}" for n, revision in revisions.items()])
         if night % 2:
@@ -108,14 +108,14 @@ class Network:
         self._server.route("/dune/list.xml", answer)
 
     def _elm(self, night: int) -> None:
-        """Harvested every week; what fails in passing is tried again every night, and succeeds on the third."""
+        """Harvested every week; what fails transiently is tried again every night, and succeeds on the third."""
         revision = 1 + (night - 1) // 7
         self._publish("elm", [f"elm.{n}.{revision}" for n in range(1, 31)])
         if night % 7 in (1, 2):
             self._server.serve(f"/elm/elm.3.{revision}.xml", b"busy", status=503)
 
     def _fir(self, night: int) -> None:
-        """Its list fails every other night; documents that failed in passing the night before are there then."""
+        """Its list fails every other night; documents that failed transiently the night before are there then."""
         revision = (night + 1) // 2
         self._publish("fir", [f"fir.{n}.{revision}" for n in range(1, 31)])
         if night % 2:

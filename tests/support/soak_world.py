@@ -15,9 +15,9 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
+from metaharvest.config.settings import load
 from metaharvest.database.engine import open_database, writers
-from metaharvest.register import add_site
-from metaharvest.settings import load
+from metaharvest.sites.registry import add_site
 from support.harvester import rows_of, settings_for
 from support.soak_network import BROKEN, SITES, Network
 

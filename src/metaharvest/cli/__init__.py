@@ -20,8 +20,8 @@ import click
 
 from metaharvest import __version__
 from metaharvest.cli.app import App
+from metaharvest.config.secret_references import MaskingFormatter, masked
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, RunLost
-from metaharvest.secrecy import MaskingFormatter, masked
 from metaharvest.text import clean, shown_url
 
 EXIT_FAILED = 1

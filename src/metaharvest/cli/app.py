@@ -18,7 +18,7 @@ from metaharvest.text import clean, one_line
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from metaharvest.settings import Settings
+    from metaharvest.config.settings import Settings
     from metaharvest.targets.embedded import EmbeddedTarget
 
 
@@ -38,7 +38,7 @@ class App:
     @cached_property
     def settings(self) -> Settings:
         """The settings, checked. Raises SettingsError."""
-        from metaharvest.settings import load
+        from metaharvest.config.settings import load
 
         return load(self.config)
 

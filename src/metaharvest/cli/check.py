@@ -9,15 +9,15 @@ import click
 
 from metaharvest.cli.app import App, print_json
 from metaharvest.errors import DatabaseError
-from metaharvest.local_files import is_file_url
+from metaharvest.fetch.local_files import is_file_url
 from metaharvest.text import clean, shown_url
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.orm import Session
 
-    from metaharvest.controller import Ended, SourceFor
-    from metaharvest.rehearsal import Stage
+    from metaharvest.harvest.dry_run import Stage
+    from metaharvest.harvest.run import RunResult, SourceFor
 
 
 @click.command("check")
@@ -38,9 +38,9 @@ def command(app: App, harvest_list: str, as_site: str | None, as_json: bool, as_
     """
     from metaharvest.cli.progress import shown_progress
     from metaharvest.cli.summary import failed_as_a_whole, has_document_errors
-    from metaharvest.controller import Request, run_once
     from metaharvest.database.engine import readers
-    from metaharvest.rehearsal import stage
+    from metaharvest.harvest.dry_run import stage
+    from metaharvest.harvest.run import RunRequest, run_once
 
     if not harvest_list:
         raise click.UsageError("Name the URL of a harvest list, or a file.")
@@ -53,7 +53,7 @@ def command(app: App, harvest_list: str, as_site: str | None, as_json: bool, as_
         name = _prepare_site(app, play, harvest_list, as_site)
         source = _source(harvest_list)
         with shown_progress() as progress:
-            request = Request(app.today(), (name,))
+            request = RunRequest(app.today(), (name,))
             ended = run_once(play.settings, play.engine, play.target, request, app.now, progress, source)
         with readers(play.engine)() as session:
             _tell(app, play, session, ended, as_json, as_csv)
@@ -73,8 +73,8 @@ def _database(app: App) -> Engine | None:
 def _prepare_site(app: App, play: Stage, harvest_list: str, as_site: str | None) -> str:
     """Put the site to rehearse on the stage: the registered one of this name or URL, or a new one; its name."""
     from metaharvest.database.engine import writers
-    from metaharvest.records import Site
-    from metaharvest.register import add_site, edit_site, find_site, read_sites
+    from metaharvest.model import Site
+    from metaharvest.sites.registry import add_site, edit_site, find_site, read_sites
 
     url = harvest_list if _is_url(harvest_list) else None
     with writers(play.engine).begin() as session:
@@ -110,7 +110,7 @@ def _is_url(harvest_list: str) -> bool:
 
 
 def _require_list_url(url: str) -> None:
-    from metaharvest.register import check_list_url
+    from metaharvest.sites.registry import check_list_url
 
     try:
         check_list_url(url)
@@ -119,15 +119,15 @@ def _require_list_url(url: str) -> None:
 
 
 def _source(harvest_list: str) -> SourceFor:
-    from metaharvest.sources import source_for
-    from metaharvest.sources.harvest_list import FileListSource
+    from metaharvest.sources.base import source_for
+    from metaharvest.sources.harvest_list.source import FileListSource
 
     if _is_url(harvest_list):
         return source_for
     return lambda site, fetcher: FileListSource(Path(harvest_list), site, fetcher)
 
 
-def _tell(app: App, play: Stage, session: Session, ended: Ended, as_json: bool, as_csv: bool) -> None:
+def _tell(app: App, play: Stage, session: Session, ended: RunResult, as_json: bool, as_csv: bool) -> None:
     from metaharvest import reports
     from metaharvest.cli.summary import findings_as_json, run_as_json, site_runs
 

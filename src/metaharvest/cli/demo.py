@@ -15,8 +15,8 @@ from metaharvest.errors import SettingsError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from metaharvest.samples import SampleNetwork
-    from metaharvest.settings import Settings
+    from metaharvest.config.settings import Settings
+    from metaharvest.demo.samples import SampleNetwork
 
 _SETTINGS = """\
 # The settings of `metaharvest demo`. The sample sites are served only while it runs.
@@ -55,9 +55,9 @@ def command(app: App, nights: int, folder: Path | None) -> int:
     It plays three nights: the first harvest, a night with nothing new, and one in which sites raised revisions and
     repaired errors. Everything is kept in a folder, to be looked at.
     """
+    from metaharvest.config.settings import load
     from metaharvest.database.engine import open_database, upgrade
-    from metaharvest.samples import SampleNetwork
-    from metaharvest.settings import load
+    from metaharvest.demo.samples import SampleNetwork
 
     folder = _scratch(folder)
     (folder / "metaharvest.toml").write_text(_SETTINGS, encoding="utf-8")
@@ -94,8 +94,8 @@ def _scratch(folder: Path | None) -> Path:
 
 def _register(engine: Engine, network: SampleNetwork, today: date) -> None:
     from metaharvest.database.engine import writers
-    from metaharvest.register import add_site
-    from metaharvest.samples import SAMPLE_SITES
+    from metaharvest.demo.samples import SAMPLE_SITES
+    from metaharvest.sites.registry import add_site
 
     with writers(engine).begin() as session:
         for site in SAMPLE_SITES:
@@ -116,13 +116,13 @@ def _register(engine: Engine, network: SampleNetwork, today: date) -> None:
 def _harvest(app: App, settings: Settings, engine: Engine, today: date) -> None:
     from metaharvest.cli.progress import shown_progress
     from metaharvest.cli.summary import print_run
-    from metaharvest.controller import Request, run_once
     from metaharvest.database.engine import readers
+    from metaharvest.harvest.run import RunRequest, run_once
     from metaharvest.targets.embedded import EmbeddedTarget
 
     with shown_progress() as progress:
         target = EmbeddedTarget(readers(engine))
-        ended = run_once(settings, engine, target, Request(today), app.now, progress)
+        ended = run_once(settings, engine, target, RunRequest(today), app.now, progress)
     with readers(engine)() as session:
         print_run(session, ended.run_id)
 

@@ -1,6 +1,6 @@
 """`metaharvest doctor`: tells in plain words what is missing, wrong or overdue; usable by monitoring.
 
-What is looked at is in doctor_settings.py and doctor_database.py; here is how it is told.
+What is looked at is in settings_checks.py and database_checks.py; here is how it is told.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import click
 from metaharvest.cli.app import App, print_json
 
 if TYPE_CHECKING:
-    from metaharvest.cli.doctor_settings import Check
+    from metaharvest.monitoring.settings_checks import Check
 
 
 @click.command("doctor")
@@ -41,18 +41,18 @@ def command(app: App, as_json: bool, send_test_mail: bool) -> int:
 
 
 def _checks(app: App, send_test_mail: bool) -> Iterator[Check]:
-    from metaharvest.cli import doctor_database, doctor_settings
     from metaharvest.errors import SettingsError
+    from metaharvest.monitoring import database_checks, settings_checks
 
     try:
         settings = app.settings
     except SettingsError as error:
-        yield from (doctor_settings.problem("settings", sentence) for sentence in error.problems)
+        yield from (settings_checks.problem("settings", sentence) for sentence in error.problems)
         return
-    yield from doctor_settings.checks(settings)
-    yield from doctor_database.checks(settings, app.now())
+    yield from settings_checks.checks(settings)
+    yield from database_checks.checks(settings, app.now())
     if send_test_mail:
-        yield from doctor_settings.send_test_mail(settings, app.now())
+        yield from settings_checks.send_test_mail(settings, app.now())
 
 
 def _print(check: Check) -> None:

@@ -12,7 +12,7 @@ from metaharvest.cli.app import App
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from metaharvest.settings import Settings
+    from metaharvest.config.settings import Settings
 
 
 @click.command("init")
@@ -22,7 +22,7 @@ def command(app: App) -> None:
 
     The file is the one named by --config, else metaharvest.toml here. What is there already stays as it is.
     """
-    from metaharvest.settings import FILE_NAME, find_file, load
+    from metaharvest.config.settings import FILE_NAME, find_file, load
 
     path = app.config or find_file() or Path(FILE_NAME)
     wrote = _write_settings(path)
@@ -36,8 +36,8 @@ def command(app: App) -> None:
 
 def _write_settings(path: Path) -> bool:
     """Write the file, unless one is there; whether it was written. Raises SettingsError."""
+    from metaharvest.config.paths import data_folder
     from metaharvest.errors import SettingsError
-    from metaharvest.resources import data_folder
 
     template = (data_folder("templates") / "metaharvest.toml").read_bytes()
     try:

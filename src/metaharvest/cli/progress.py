@@ -12,7 +12,7 @@ from metaharvest.text import one_line
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-    from metaharvest.documents import Progress
+    from metaharvest.harvest.documents import Progress
 
 
 _MOST_BARS = 20

@@ -16,7 +16,7 @@ from metaharvest.cli.app import App
 from metaharvest.database.engine import database_errors, readers, writers
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
-from metaharvest.register import read_sites
+from metaharvest.sites.registry import read_sites
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import click
 from metaharvest.cli.app import App, as_date, print_json
 
 if TYPE_CHECKING:
-    from metaharvest.controller import Request
+    from metaharvest.harvest.run import RunRequest
 
 
 def _day(_context: click.Context, _parameter: click.Parameter, value: str | None) -> date | None:
@@ -40,11 +40,11 @@ def command(
     whole, a report could not be handed over, or a signal or the run's deadline cut it short; 2 settings or usage;
     75 another run is under way.
     """
-    from metaharvest.controller import Request
+    from metaharvest.harvest.run import RunRequest
 
     if force and names:
         raise click.UsageError("--force harvests all enabled sites, --site the named ones: use one of the two.")
-    request = Request(day or app.today(), names, force)
+    request = RunRequest(day or app.today(), names, force)
     if dry_run:
         return _rehearse(app, request, as_json, strict)
     with _stop_on_signal() as stop:
@@ -56,10 +56,10 @@ def harvest_now(app: App) -> int:
 
     Raises KeyboardInterrupt where a signal stopped the run, when what was under way is finished.
     """
-    from metaharvest.controller import Request
+    from metaharvest.harvest.run import RunRequest
 
     with _stop_on_signal() as stop:
-        code = _harvest_and_tell(app, Request(app.today()), as_json=False, strict=False, stop=stop)
+        code = _harvest_and_tell(app, RunRequest(app.today()), as_json=False, strict=False, stop=stop)
     if stop.is_set():
         raise KeyboardInterrupt
     return code
@@ -99,7 +99,7 @@ def _end_at_once(_number: int, _frame: object) -> NoReturn:
     os._exit(EXIT_INTERRUPTED)
 
 
-def _harvest_and_tell(app: App, request: Request, as_json: bool, strict: bool, stop: threading.Event) -> int:
+def _harvest_and_tell(app: App, request: RunRequest, as_json: bool, strict: bool, stop: threading.Event) -> int:
     """A run, and then the ping of the monitor, if there is one; the exit code.
 
     Where no run came to an end, a monitor that cannot be told how it ended hears nothing: the silence is the alarm.
@@ -123,7 +123,7 @@ def _ping(app: App, status: str, code: int, *, ended: bool) -> None:
     if "settings" not in vars(app) or not app.settings.monitoring.ping_url:
         return
     from metaharvest.errors import SettingsError
-    from metaharvest.ping import ping, ping_url, tells_how_it_ended
+    from metaharvest.monitoring.ping import ping, ping_url, tells_how_it_ended
 
     try:
         told = ended or tells_how_it_ended(ping_url(app.settings))
@@ -134,12 +134,12 @@ def _ping(app: App, status: str, code: int, *, ended: bool) -> None:
         click.echo(f"{trouble} The run itself is not affected." if ended else trouble, err=True)
 
 
-def _harvest(app: App, request: Request, as_json: bool, strict: bool, stop: threading.Event) -> tuple[str, int]:
+def _harvest(app: App, request: RunRequest, as_json: bool, strict: bool, stop: threading.Event) -> tuple[str, int]:
     """A run, and what is to be said of it on stdout; its status and the exit code."""
     from metaharvest.cli.progress import shown_progress
     from metaharvest.cli.summary import failed_as_a_whole, has_document_errors, print_run, run_as_json
-    from metaharvest.controller import run_once
     from metaharvest.database.engine import database_errors, readers
+    from metaharvest.harvest.run import run_once
     from metaharvest.reports.words import counted
 
     with shown_progress() as progress:
@@ -165,13 +165,13 @@ def _harvest(app: App, request: Request, as_json: bool, strict: bool, stop: thre
     return ended.status.value, code
 
 
-def _rehearse(app: App, request: Request, as_json: bool, strict: bool) -> int:
+def _rehearse(app: App, request: RunRequest, as_json: bool, strict: bool) -> int:
     from metaharvest import reports
     from metaharvest.cli.progress import shown_progress
     from metaharvest.cli.summary import failed_as_a_whole, has_document_errors, run_as_json
-    from metaharvest.controller import run_once
     from metaharvest.database.engine import readers
-    from metaharvest.rehearsal import stage
+    from metaharvest.harvest.dry_run import stage
+    from metaharvest.harvest.run import run_once
     from metaharvest.text import clean
 
     with stage(app.settings, app.target, app.engine) as play:

@@ -85,7 +85,7 @@ def _rows(session: Session, limit: int) -> list[dict[str, Any]]:
 def _totals(session: Session, run_id: int) -> dict[str, int]:
     """How many sites, documents, and documents of each kind a run had, from the rows that the reports read."""
     from metaharvest.cli.summary import site_runs
-    from metaharvest.records import OutcomeKind
+    from metaharvest.model import OutcomeKind
     from metaharvest.reports.words import ATTENTION, ERRORS
 
     rows = site_runs(session, run_id)

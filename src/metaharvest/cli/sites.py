@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.app import App, as_date, print_fields, print_json, print_table
-from metaharvest.records import Level, Notify, Site, Unit
+from metaharvest.model import Level, Notify, Site, Unit
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from metaharvest.records import Network
-    from metaharvest.register import BrokenSite
+    from metaharvest.model import Network
+    from metaharvest.sites.registry import BrokenSite
 
 Options = Mapping[str, Any]
 _AS_SETTINGS = "as-settings"
@@ -40,7 +40,7 @@ def _networks(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[Network, ...] | None:
     """The networks; None where the option was not given, an empty tuple for `none`."""
-    from metaharvest.settings import check_network
+    from metaharvest.config.settings import check_network
 
     parts = [part for value in values for part in value.replace(";", ",").split(",") if part.strip()]
     if [part.strip().lower() for part in parts] == ["none"]:
@@ -122,7 +122,7 @@ def _options(required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any
 def add(app: App, /, name: str, **options: Any) -> None:
     """Register a site. NAME is yours to choose; reports and commands call the site by it."""
     from metaharvest.cli.queries import writing
-    from metaharvest.register import add_site
+    from metaharvest.sites.registry import add_site
 
     values = {"name": name, "datenextharvest": app.today(), **_columns(options, None)}
     with writing(app) as session:
@@ -141,7 +141,7 @@ def add(app: App, /, name: str, **options: Any) -> None:
 def edit(app: App, /, name: str, new_name: str | None, **options: Any) -> None:
     """Change a site; what is not named stays as it is."""
     from metaharvest.cli.queries import writing
-    from metaharvest.register import edit_site, find_site
+    from metaharvest.sites.registry import edit_site, find_site
 
     with writing(app) as session:
         changes = _columns(options, find_site(session, name))
@@ -160,7 +160,7 @@ def edit(app: App, /, name: str, new_name: str | None, **options: Any) -> None:
 def enable(app: App, name: str) -> None:
     """Harvest a site again, from its next date on."""
     from metaharvest.cli.queries import writing
-    from metaharvest.register import switch_site
+    from metaharvest.sites.registry import switch_site
 
     with writing(app) as session:
         switch_site(session, name, True)
@@ -173,7 +173,7 @@ def enable(app: App, name: str) -> None:
 def disable(app: App, name: str) -> None:
     """Leave a site out until it is enabled again; everything stays."""
     from metaharvest.cli.queries import writing
-    from metaharvest.register import switch_site
+    from metaharvest.sites.registry import switch_site
 
     with writing(app) as session:
         switch_site(session, name, False)
@@ -187,7 +187,7 @@ def disable(app: App, name: str) -> None:
 def remove(app: App, name: str, yes: bool) -> None:
     """Take a site off the schedule. Its history stays: runs, log, reports and documents."""
     from metaharvest.cli.queries import reading, writing
-    from metaharvest.register import find_site, remove_site
+    from metaharvest.sites.registry import find_site, remove_site
 
     with reading(app) as session:
         find_site(session, name)
@@ -207,7 +207,7 @@ def remove(app: App, name: str, yes: bool) -> None:
 def list_sites(app: App, as_json: bool) -> None:
     """List the sites: when each is due, who is told."""
     from metaharvest.cli.queries import reading
-    from metaharvest.register import read_sites
+    from metaharvest.sites.registry import read_sites
 
     with reading(app) as session:
         late = _overdue(session, app.today())
@@ -232,7 +232,7 @@ def list_sites(app: App, as_json: bool) -> None:
 def show(app: App, name: str, as_json: bool) -> None:
     """Show everything that is registered of a site."""
     from metaharvest.cli.queries import reading
-    from metaharvest.register import find_site
+    from metaharvest.sites.registry import find_site
 
     with reading(app) as session:
         view = _full_view(session, find_site(session, name), _overdue(session, app.today()), app.today())
@@ -278,8 +278,8 @@ def _columns(options: Options, before: Site | BrokenSite | None) -> dict[str, An
 
 
 def _site_options(options: Options, before: Site | BrokenSite | None) -> str | None:
-    from metaharvest.records import SiteOptions
-    from metaharvest.register import options_text
+    from metaharvest.model import SiteOptions
+    from metaharvest.sites.registry import options_text
 
     own = before.options if isinstance(before, Site) else SiteOptions()
     if options["package_id_mismatch"] is not None:
@@ -294,9 +294,9 @@ def _site_options(options: Options, before: Site | BrokenSite | None) -> str | N
 
 def _require_allowed(app: App, site: Site, changes: Mapping[str, object]) -> None:
     """Raises ScheduleError where the settings do not allow what was changed, or it cannot be used on this machine."""
-    from metaharvest.certificates import BadAuthorities, read_authorities
+    from metaharvest.config.trust_store import BadAuthorities, read_authorities
     from metaharvest.errors import ScheduleError
-    from metaharvest.local_files import is_file_url, refusal
+    from metaharvest.fetch.local_files import is_file_url, refusal
 
     site = app.settings.furnished(site)
     if is_file_url(site.list_url) and {"documentlisturl", "name"} & set(changes):
@@ -324,7 +324,7 @@ def _frequency(site: Site) -> str:
 
 def _overdue(session: Session, today: date) -> dict[str, date]:
     """The sites that are overdue, as the reports and the doctor have it, by name: since when."""
-    from metaharvest.watch import overdue_sites
+    from metaharvest.sites.overdue import overdue_sites
 
     return {site.name: site.since for site in overdue_sites(session, today)}
 
@@ -361,7 +361,7 @@ def _view(site: Site, late: Mapping[str, date], today: date) -> dict[str, Any]:
 
 
 def _state(site: Site, late: Mapping[str, date], today: date) -> str:
-    from metaharvest.due import is_due
+    from metaharvest.sites.due import is_due
 
     if not site.enabled:
         return "off"
@@ -374,7 +374,7 @@ def _broken_view(session: Session, site: BrokenSite) -> dict[str, Any]:
     """A row that cannot be used, as it is in the table."""
     from sqlalchemy import text
 
-    from metaharvest.secrecy import NOT_SHOWN, is_reference
+    from metaharvest.config.secret_references import NOT_SHOWN, is_reference
     from metaharvest.text import shown_url
 
     row = dict(

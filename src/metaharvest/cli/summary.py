@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.cli.app import print_table
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
-from metaharvest.records import OutcomeKind, RunStatus, SiteRunStatus
+from metaharvest.model import OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.text import one_line
 
 _FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)

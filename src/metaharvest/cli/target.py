@@ -101,7 +101,7 @@ def get(app: App, docid: str, output: Path | None) -> None:
 def transfer(app: App, document_id: str, site: str) -> None:
     """Let a document belong to another site from now on."""
     from metaharvest.cli.queries import writing
-    from metaharvest.register import find_site
+    from metaharvest.sites.registry import find_site
 
     found, _ = _find(app, document_id)
     with writing(app) as session:

@@ -18,8 +18,8 @@ from sqlalchemy import URL, Connection, Engine, TextClause, event, func, select,
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from metaharvest.config.secret_references import masked
 from metaharvest.errors import DatabaseUnavailable
-from metaharvest.secrecy import masked
 from metaharvest.text import one_line
 
 EXTRAS = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}

@@ -13,12 +13,12 @@ from sqlalchemy import URL, Connection, Engine, create_engine, insert, inspect, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, TimeoutError
 from sqlalchemy.orm import Session, sessionmaker
 
+from metaharvest.config.paths import data_folder
+from metaharvest.config.secret_references import resolve_secret
+from metaharvest.config.settings import Settings
 from metaharvest.database import dialects
 from metaharvest.database.models import OPERATIONS, Base, HarvestOperation, HarvestRun
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, SchemaMismatch, SettingsError
-from metaharvest.resources import data_folder
-from metaharvest.secrecy import resolve_secret
-from metaharvest.settings import Settings
 from metaharvest.text import shown_url
 
 SCHEMA_VERSION = "0002"

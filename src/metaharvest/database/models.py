@@ -1,8 +1,8 @@
 """The tables. Names are those of the original Harvester where it had them, in lower case, so that unquoted SQL works.
 
 Dates are dates in the configured time zone; timestamps are UTC. Identifiers compare exactly (binary collation). Other
-people's SQL may have left anything in harvest_site_schedule, which is therefore read through `metaharvest.register`
-alone.
+people's SQL may have left anything in harvest_site_schedule, which is therefore read through
+`metaharvest.sites.registry` alone.
 """
 
 from __future__ import annotations

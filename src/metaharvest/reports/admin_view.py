@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest import __version__, watch
+from metaharvest import __version__
+from metaharvest.config.settings import Settings
 from metaharvest.database.models import (
     HarvestDetailLog,
     HarvestLog,
@@ -22,11 +23,11 @@ from metaharvest.database.models import (
     ReportDelivery,
     ReportOutbox,
 )
-from metaharvest.records import ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
 from metaharvest.reports import words
 from metaharvest.reports.findings import Group, Line, attention, finding_line, is_attention, is_told, title_of
 from metaharvest.reports.site_view import NO_TABLE, Table, Total, counts_of, totals_of
-from metaharvest.settings import Settings
+from metaharvest.sites import overdue as watch
 from metaharvest.text import one_line
 
 _LOG, _DETAIL = HarvestLog, HarvestDetailLog

@@ -12,9 +12,9 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
-from metaharvest.records import Site
-from metaharvest.register import BrokenSite, read_site
+from metaharvest.model import Site
 from metaharvest.reports import words
 from metaharvest.reports.admin_view import AdminView, admin_view
 from metaharvest.reports.message import Attachment, Report, build, message_id, safe_file_name
@@ -22,7 +22,7 @@ from metaharvest.reports.render import render
 from metaharvest.reports.site_view import Table, is_quiet, site_view
 from metaharvest.reports.tables import attachment_of, documents_csv, log_csv
 from metaharvest.reports.wanted import is_wanted
-from metaharvest.settings import Settings
+from metaharvest.sites.registry import BrokenSite, read_site
 from metaharvest.text import one_line
 
 

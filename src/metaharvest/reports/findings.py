@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog
-from metaharvest.records import ERROR_OUTCOMES, Level, OutcomeKind
+from metaharvest.model import ERROR_OUTCOMES, Level, OutcomeKind
 from metaharvest.reports.tables import docid_of
 from metaharvest.reports.words import ATTENTION, OUTCOME_TITLES, counted
 from metaharvest.rules import RULES

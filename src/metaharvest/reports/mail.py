@@ -1,7 +1,7 @@
 """Hands messages over: to a mail server by SMTP, or into a Maildir folder. Every library error becomes a sentence here.
 
 Which messages, to whom, and what is written down about it, is outbox.py's business. Standards: RFC 5321 (a 4xx answer
-is passing, a 5xx one lasting), RFC 3207 (STARTTLS), RFC 4954 (AUTH), RFC 6531 (SMTPUTF8); Maildir as its inventor
+is transient, a 5xx one lasting), RFC 3207 (STARTTLS), RFC 4954 (AUTH), RFC 6531 (SMTPUTF8); Maildir as its inventor
 described it.
 """
 
@@ -20,11 +20,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from metaharvest.config.paths import at_home
+from metaharvest.config.secret_references import resolve_secret
+from metaharvest.config.settings import MailSettings, Settings
 from metaharvest.errors import SettingsError
 from metaharvest.reports.message import ascii_address, safe_file_name
-from metaharvest.resources import at_home
-from metaharvest.secrecy import resolve_secret
-from metaharvest.settings import MailSettings, Settings
 from metaharvest.text import one_line
 
 _MENDABLE = (530, 534, 535, 538)

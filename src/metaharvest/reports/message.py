@@ -19,7 +19,7 @@ from email.policy import SMTP
 from functools import lru_cache
 from typing import Any
 
-from metaharvest.settings import Settings
+from metaharvest.config.settings import Settings
 from metaharvest.text import one_line
 
 

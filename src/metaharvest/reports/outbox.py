@@ -16,12 +16,12 @@ from sqlalchemy import ColumnElement, and_, bindparam, exists, func, insert, or_
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from metaharvest.config.settings import Settings
 from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import Base, HarvestRun, ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
 from metaharvest.reports.mail import Attempt, Backend, Letter, backend_for
 from metaharvest.reports.message import Report
-from metaharvest.settings import Settings
 
 _FIRST_DELAY = timedelta(hours=1)
 _LONGEST_DELAY = timedelta(hours=12)

@@ -19,12 +19,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
 from markupsafe import Markup
 
+from metaharvest.config.paths import data_folder
+from metaharvest.config.settings import Settings
 from metaharvest.reports.admin_view import AdminView
 from metaharvest.reports.findings import Group, Line
 from metaharvest.reports.message import Body
 from metaharvest.reports.site_view import SiteView
-from metaharvest.resources import data_folder
-from metaharvest.settings import Settings
 from metaharvest.text import one_line
 
 WIDTH = 78

@@ -12,13 +12,13 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, bindparam, case, func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestDocument, HarvestLog, HarvestRun, HarvestSiteRun
-from metaharvest.records import ERROR_OUTCOMES, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.register import BrokenSite
+from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, Site, SiteRunKind, SiteRunStatus
 from metaharvest.reports import words
 from metaharvest.reports.findings import Group, attention, is_told, warnings
 from metaharvest.reports.tables import docid_of
-from metaharvest.settings import Settings
+from metaharvest.sites.registry import BrokenSite
 from metaharvest.text import one_line, shown_url
 
 

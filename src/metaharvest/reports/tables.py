@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, cast
 from sqlalchemy import DateTime, and_, or_, select, type_coerce
 from sqlalchemy.orm import Session
 
+from metaharvest.config.settings import ReportsSettings
 from metaharvest.database.models import (
     HarvestDetailLog,
     HarvestDocument,
@@ -25,9 +26,8 @@ from metaharvest.database.models import (
     HarvestOperation,
     HarvestSiteRun,
 )
-from metaharvest.records import OutcomeKind
+from metaharvest.model import OutcomeKind
 from metaharvest.reports.message import Attachment
-from metaharvest.settings import ReportsSettings
 from metaharvest.text import one_line, shown_url
 
 DOCUMENT_COLUMNS = (

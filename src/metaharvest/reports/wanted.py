@@ -11,10 +11,10 @@ from metaharvest.database.models import (
     HarvestSiteRun,
     ReportOutbox,
 )
-from metaharvest.records import ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.register import BrokenSite
+from metaharvest.model import ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
 from metaharvest.reports.site_view import counts_of, earlier_site_runs
 from metaharvest.reports.words import ATTENTION, total
+from metaharvest.sites.registry import BrokenSite
 
 _NOT_FINE = [kind.value for kind in (*ERROR_OUTCOMES, *ATTENTION)]
 _CHANGES = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)

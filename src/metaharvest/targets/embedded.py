@@ -16,8 +16,8 @@ from metaharvest.database.engine import Sessions
 from metaharvest.database.models import Base, DocumentRevision, HarvestDocument, HarvestSiteSchedule
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
-from metaharvest.records import Action, Finding, Holding, OutcomeKind
-from metaharvest.targets import Upload
+from metaharvest.model import Action, Finding, Holding, OutcomeKind
+from metaharvest.targets.base import Upload
 from metaharvest.text import shown_url
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]

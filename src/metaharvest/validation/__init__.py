@@ -15,7 +15,7 @@ from typing import Protocol
 
 from lxml import etree
 
-from metaharvest.records import Finding, Level, ListedDocument, Verdict, limited
+from metaharvest.model import Finding, Level, ListedDocument, Verdict, limited
 from metaharvest.validation import against_schema, catalogue, eml, identity, places, turns, wellformed
 from metaharvest.validation.catalogue import VERSIONS, EmlVersion
 

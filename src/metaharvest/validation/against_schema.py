@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from lxml import etree
 
-from metaharvest.records import Level
+from metaharvest.model import Level
 from metaharvest.text import one_line, shown_url
 from metaharvest.validation import explain, lenient
 from metaharvest.validation.catalogue import EmlVersion, Explainers

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from lxml import etree
 
-from metaharvest.records import MAX_FINDINGS, Level
+from metaharvest.model import MAX_FINDINGS, Level
 from metaharvest.text import one_line
 from metaharvest.validation.places import Problem, xpath
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from lxml import etree
 
-from metaharvest.records import MAX_FINDINGS
+from metaharvest.model import MAX_FINDINGS
 from metaharvest.rules import RULES
 from metaharvest.text import one_line
 from metaharvest.validation import lenient, schema_errors

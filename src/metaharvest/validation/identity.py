@@ -7,7 +7,7 @@ import re
 
 from lxml import etree
 
-from metaharvest.records import Level, ListedDocument
+from metaharvest.model import Level, ListedDocument
 from metaharvest.text import one_line
 from metaharvest.validation.catalogue import VERSIONS, EmlVersion
 from metaharvest.validation.places import Problem

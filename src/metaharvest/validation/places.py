@@ -14,7 +14,7 @@ from xml.parsers import expat
 
 from lxml import etree
 
-from metaharvest.records import MAX_EXCERPT, MAX_FINDINGS, Finding, Level
+from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, Finding, Level
 from metaharvest.text import one_line
 
 _START_TAG = re.compile(r"""<(?:"[^"]*"|'[^']*'|[^<>"'])*>""")

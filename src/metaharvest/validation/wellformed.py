@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from lxml import etree
 
-from metaharvest.records import Finding, limited
+from metaharvest.model import Finding, limited
 from metaharvest.text import one_line
 from metaharvest.validation.parser_errors import in_plain_words
 

@@ -1,0 +1,1 @@
+"""Settings, secret references, trusted certificate authorities, and where files are."""

@@ -1,0 +1,152 @@
+"""Secrets: read from where a reference says they are, when they are used, and kept out of whatever is shown.
+
+A reference is `env:NAME` (an environment variable), `file:PATH` (a file that only the harvester's user may read) or
+`keyring:SERVICE/USERNAME` (the operating system's keyring, by the library of that name, which is an extra).
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import stat
+from pathlib import Path
+from urllib.parse import quote
+
+from metaharvest.config.paths import at_home
+from metaharvest.errors import SettingsError
+from metaharvest.text import clean, without_credentials
+
+log = logging.getLogger(__name__)
+
+NOT_SHOWN = "(not shown)"
+HOW = "name where it is, as env:NAME, file:PATH or keyring:SERVICE/USERNAME"
+
+_SHORTEST_MASKED = 4
+"""Shorter secrets are not looked for in texts: they would be found in every other word."""
+
+_read: set[str] = set()
+_warned: set[Path] = set()
+
+
+def check_reference(value: str) -> str:
+    """`value`, a reference or nothing; ValueError, which does not show it, where it is something else."""
+    kind, _, where = value.partition(":")
+    if value and (kind not in ("env", "file", "keyring") or not where):
+        raise ValueError(f"a secret is never written here: {HOW}")
+    if kind == "keyring" and not all(where.rpartition("/")[::2]):
+        raise ValueError("a secret in the keyring is named keyring:SERVICE/USERNAME")
+    if kind == "file":
+        at_home(Path(where))
+    return value
+
+
+def is_reference(value: object) -> bool:
+    """Whether a value that somebody wrote is a reference, or nothing, and so may be kept and shown."""
+    try:
+        check_reference(str(value or "").strip())
+    except ValueError:
+        return False
+    return True
+
+
+def resolve_secret(reference: str, folder: Path) -> str:
+    """The secret behind a reference (paths relative to `folder`), to be used; empty for no reference.
+
+    Warns, once, of a file that others may read. Raises SettingsError where the secret is not there.
+    """
+    secret = look_up(reference, folder)
+    exposed = exposed_file(reference, folder)
+    if exposed is not None and exposed not in _warned:
+        _warned.add(exposed)
+        log.warning("Everybody on this machine may read the secret in %s: chmod 600 %s", exposed, exposed)
+    return secret
+
+
+def look_up(reference: str, folder: Path) -> str:
+    """The same without a word about the file. What is read here is masked from then on."""
+    kind, _, where = reference.partition(":")
+    if not reference:
+        return ""
+    if kind == "env":
+        if where not in os.environ:
+            raise SettingsError(f"The secret {reference} is not there: set the environment variable {where}.")
+        secret = os.environ[where]
+    elif kind == "file":
+        secret = _in_file(reference, _path(where, folder))
+    else:
+        secret = _in_keyring(reference, where)
+    if len(secret) >= _SHORTEST_MASKED:
+        encoded = base64.b64encode(secret.encode("utf-8", "surrogateescape")).decode()
+        _read.update((secret, quote(secret, safe="", errors="surrogateescape"), encoded))
+    return secret
+
+
+def exposed_file(reference: str, folder: Path) -> Path | None:
+    """The file behind a reference, where everybody on this machine may read it."""
+    kind, _, where = reference.partition(":")
+    if kind != "file":
+        return None
+    path = _path(where, folder)
+    try:
+        return path if path.stat().st_mode & stat.S_IROTH else None
+    except OSError:
+        return None
+
+
+def masked(text: str) -> str:
+    """`text` without any secret that this process has read, and without credentials in URLs."""
+    text = without_credentials(text)
+    for secret in sorted(_read, key=len, reverse=True):
+        text = text.replace(secret, NOT_SHOWN)
+    return text
+
+
+class MaskingFormatter(logging.Formatter):
+    """Formats log records, tracebacks included, without secrets."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as text."""
+        return clean(masked(super().format(record)))
+
+
+def _path(where: str, folder: Path) -> Path:
+    return folder / at_home(Path(where))
+
+
+def _in_file(reference: str, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"The secret {reference} cannot be read: the file is not UTF-8 text.") from error
+    except OSError as error:
+        raise SettingsError(f"The secret {reference} cannot be read: {error.strerror or error}.") from error
+
+
+def _in_keyring(reference: str, where: str) -> str:
+    service, _, username = where.rpartition("/")
+    try:
+        import keyring
+        from keyring.errors import NoKeyringError
+    except ImportError as error:
+        raise SettingsError(
+            f"The secret {reference} cannot be read: the keyring library is not installed. "
+            "Install it with `pip install 'metaharvest[keyring]'`."
+        ) from error
+    try:
+        secret = keyring.get_password(service, username)
+    except NoKeyringError as error:
+        raise SettingsError(
+            f"The secret {reference} cannot be read: this machine has no keyring that a program can use. "
+            "Set one up for the harvester's user (`keyring diagnose` tells more), or use env:NAME or file:PATH."
+        ) from error
+    except Exception as error:  # backends come from anywhere and raise what they like
+        raise SettingsError(
+            f"The secret {reference} cannot be read from the keyring ({type(error).__name__}): "
+            "see whether it is unlocked for the harvester's user."
+        ) from error
+    if secret is None:
+        raise SettingsError(
+            f"The secret {reference} is not in the keyring: `keyring set '{service}' '{username}'` puts it there."
+        )
+    return secret

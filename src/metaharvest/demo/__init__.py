@@ -1,0 +1,1 @@
+"""The sample network and its nights."""

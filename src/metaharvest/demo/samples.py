@@ -1,0 +1,172 @@
+"""Serves sample_sites/, a small fictional network, over real HTTP on loopback, for `metaharvest demo` and the tests.
+
+Says which sites there are and how each would be registered; sample_sites/README.md says what is in them. Harvesting
+them is the controller's business; what a server can do wrong beside a 404 is the tests'.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path, PurePosixPath
+from socketserver import TCPServer, ThreadingMixIn
+from threading import Thread
+from types import TracebackType
+from urllib.parse import unquote, urlsplit
+
+from metaharvest.config.paths import data_folder
+from metaharvest.model import Unit
+
+LIST_NAME = "harvest-list.xml"
+CONTENT_TYPES = {".xml": "application/xml", ".html": "text/html"}
+WRITTEN_BASE_URL = "http://localhost:8000"
+"""The base URL that stands in the harvest lists; while serving, the server's own takes its place."""
+
+
+@dataclass(frozen=True)
+class SampleSite:
+    """One sample site, as it would be registered.
+
+    `next_offset_days` is its next harvest date, in days from the first night; None: no date is given.
+    """
+
+    name: str
+    contact: str
+    frequency: int
+    unit: Unit
+    next_offset_days: int | None
+    purpose: str
+
+
+SAMPLE_SITES = (
+    SampleSite(
+        "alder-creek",
+        "data@alder-creek.example.org; ines.valdemar@example.org",
+        1,
+        Unit.DAYS,
+        0,
+        "all well: rich documents in three EML versions, several languages and encodings",
+    ),
+    SampleSite(
+        "basalt-flats",
+        "data@basalt-flats.example.org",
+        1,
+        Unit.DAYS,
+        None,
+        "every kind of bad document, one of each, among a few good ones",
+    ),
+    SampleSite(
+        "cedar-marsh",
+        "data@cedar-marsh.example.org",
+        1,
+        Unit.DAYS,
+        0,
+        "a harvest list that is not valid, repaired for the third night",
+    ),
+    SampleSite("dune-lake", "data@dune-lake.example.org", 1, Unit.DAYS, 0, "a harvest list that is not there"),
+    SampleSite(
+        "elm-ridge", "data@elm-ridge.example.org", 1, Unit.MONTHS, 19, "not due: its next harvest is weeks away"
+    ),
+    SampleSite(
+        "fern-gorge",
+        "data@fern-gorge.example.org",
+        2,
+        Unit.WEEKS,
+        -24,
+        "overdue by weeks, small and good; lists two revisions of one document",
+    ),
+)
+"""The sites of the sample network, in the order in which sample_sites/README.md explains them."""
+
+
+class SampleNetwork:
+    """The sample network on a loopback port of its own, for as long as the context lasts.
+
+    `night` says which night it is, from 1, and may be set while serving: what sample_sites/night-N/ holds takes the
+    place of the same path in sample_sites/ from night N on.
+    """
+
+    def __init__(self, night: int = 1) -> None:
+        self.night = night
+        self._folder = data_folder("sample_sites").resolve()
+        self._server = _Server(self)
+        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="sample-network")
+
+    @property
+    def base_url(self) -> str:
+        """The server's address, without a slash at its end."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def list_url(self, site_name: str) -> str:
+        """The address of a site's harvest list, whether it is there or not."""
+        return f"{self.base_url}/{site_name}/{LIST_NAME}"
+
+    def file(self, path: str) -> bytes:
+        """What is served tonight under `path`, such as `alder-creek/rain.xml`. Raises FileNotFoundError."""
+        content = self._find(path).read_bytes()
+        if path.rpartition("/")[2] == LIST_NAME:
+            return content.replace(WRITTEN_BASE_URL.encode(), self.base_url.encode())
+        return content
+
+    def __enter__(self) -> SampleNetwork:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _find(self, path: str) -> Path:
+        """The file that stands for `path` tonight: the latest night's that is not in the future, else the first's."""
+        overlays = (self._folder / f"night-{night}" for night in range(self.night, 1, -1))
+        for folder in (*overlays, self._folder):
+            candidate = (folder / path.lstrip("/")).resolve()
+            if candidate.is_file() and candidate.is_relative_to(self._folder):
+                return candidate
+        raise FileNotFoundError(f"The sample network has no file {path} on night {self.night}.")
+
+
+class _Server(ThreadingMixIn, TCPServer):
+    """A thread for each request, all of them waited for when the server closes."""
+
+    daemon_threads = False
+    request_queue_size = 64
+
+    def __init__(self, network: SampleNetwork) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.network = network
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that hangs up is its own affair; anything else is a mistake of ours and is shown."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET with a file of the network, or 404; one request a connection, so that closing never waits."""
+
+    server: _Server
+    timeout = 5
+
+    def do_GET(self) -> None:
+        """Send the file that the path names."""
+        path = unquote(urlsplit(self.path).path)
+        try:
+            content, status = self.server.network.file(path), HTTPStatus.OK
+            content_type = CONTENT_TYPES.get(PurePosixPath(path).suffix, "application/octet-stream")
+        except (OSError, ValueError):
+            content, status = b"There is no such file here.\n", HTTPStatus.NOT_FOUND
+            content_type = "text/plain"
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the terminal belongs to the command that serves the network."""

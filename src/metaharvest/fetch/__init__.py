@@ -1,0 +1,1 @@
+"""The one client for what sites serve: the whole network policy."""

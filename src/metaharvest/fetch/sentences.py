@@ -1,0 +1,416 @@
+"""What a failed exchange means, in words for the people who can mend it: libcurl's errors are translated here alone.
+
+Pure functions for `fetch.py`: an `Exchange` goes in, a FetchError comes out. Whether a failure is transient (worth
+another try tonight) or lasting is decided here too.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+import pycurl
+
+from metaharvest.config.settings import HttpSettings
+from metaharvest.errors import FetchError
+from metaharvest.fetch import protection
+from metaharvest.fetch.curl import ERROR_PAGE_BYTES, Exchange, Stop
+from metaharvest.fetch.html_page import html_title
+from metaharvest.model import Finding
+from metaharvest.text import one_line, shown_url
+
+PASSING_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
+LONGEST_RETRY_AFTER = 86_400.0
+
+_E_TOO_LARGE = 100
+_E_PROXY = 97
+_E_HTTP2_STREAM = 92
+_E_HTTP3 = 95
+_E_QUIC_CONNECT = 96
+
+_TLS_CODES = frozenset(
+    {
+        pycurl.E_SSL_CONNECT_ERROR,
+        pycurl.E_PEER_FAILED_VERIFICATION,
+        pycurl.E_SSL_CERTPROBLEM,
+        pycurl.E_SSL_CIPHER,
+        pycurl.E_SSL_ENGINE_NOTFOUND,
+        pycurl.E_SSL_ENGINE_SETFAILED,
+        pycurl.E_SSL_ENGINE_INITFAILED,
+        pycurl.E_SSL_CACERT_BADFILE,
+        pycurl.E_SSL_CRL_BADFILE,
+        pycurl.E_SSL_ISSUER_ERROR,
+        pycurl.E_SSL_PINNEDPUBKEYNOTMATCH,
+        pycurl.E_SSL_INVALIDCERTSTATUS,
+        pycurl.E_USE_SSL_FAILED,
+    }
+)
+_CONNECTION_CODES = frozenset(
+    {
+        pycurl.E_COULDNT_CONNECT,
+        pycurl.E_RECV_ERROR,
+        pycurl.E_SEND_ERROR,
+        pycurl.E_GOT_NOTHING,
+        pycurl.E_SSL_SHUTDOWN_FAILED,
+        pycurl.E_NO_CONNECTION_AVAILABLE,
+        pycurl.E_AGAIN,
+        _E_QUIC_CONNECT,
+    }
+)
+_BROKEN_STREAM_CODES = frozenset({pycurl.E_HTTP2, _E_HTTP2_STREAM, _E_HTTP3})
+_PROTOCOL_CODES = frozenset(
+    {
+        pycurl.E_FTP_WEIRD_SERVER_REPLY,
+        pycurl.E_UNSUPPORTED_PROTOCOL,
+        pycurl.E_BAD_CONTENT_ENCODING,
+        _E_TOO_LARGE,
+    }
+)
+_UNKNOWN_AUTHORITY = (
+    "it comes from an authority that this harvester does not trust, or the server does not send the certificate between"
+)
+_CERTIFICATE_PROBLEMS = {
+    9: "it is not valid yet",
+    10: "it has expired",
+    18: "it is self-signed",
+    19: "it comes from an authority that this harvester does not trust (a self-signed one)",
+    20: _UNKNOWN_AUTHORITY,
+    21: _UNKNOWN_AUTHORITY,
+    23: "it has been revoked",
+}
+_TRY_LATER = "The harvester tries again by itself. If this goes on, ask whoever runs the web server to look into it."
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What messages need beside the exchange: the policy, who we are, where it began, the seconds spent before it.
+
+    `administrator` is the address in our From header, or empty.
+    """
+
+    settings: HttpSettings
+    user_agent: str
+    first_url: str
+    deadline: float
+    spent: float = 0.0
+    administrator: str = ""
+
+    def where(self, url: str) -> str:
+        """`url` as messages name it, and where it was redirected from."""
+        here, first = shown_url(url), shown_url(self.first_url)
+        return here if here == first else f"{here} (redirected from {first})"
+
+
+def failure(exchange: Exchange, given: Circumstances) -> FetchError | None:
+    """What went wrong in `exchange`; None where a whole document came."""
+    finding, transient = _judge(exchange, given)
+    if finding is None:
+        return None
+    retry_after = None
+    if transient and exchange.status >= 400:
+        now = _http_date(exchange.headers.get("date", "")) or datetime.now(UTC)
+        retry_after = seconds_to_wait(exchange.headers.get("retry-after", ""), now)
+    seconds = given.spent + exchange.seconds
+    return FetchError(finding, transient=transient, seconds=seconds, retry_after=retry_after)
+
+
+def seconds_to_wait(retry_after: str, now: datetime) -> float | None:
+    """A Retry-After header (RFC 9110, 10.2.3: seconds or a date) in seconds from `now`, a day at most; None: no use.
+
+    `now` is best the server's own, from its Date header: its clock may be wrong.
+    """
+    if retry_after.isascii() and retry_after.isdigit():
+        return min(float(retry_after.lstrip("0")[:9] or 0), LONGEST_RETRY_AFTER)
+    then = _http_date(retry_after)
+    return None if then is None else min(max((then - now).total_seconds(), 0.0), LONGEST_RETRY_AFTER)
+
+
+def _http_date(text: str) -> datetime | None:
+    """A date in any of the three forms of RFC 9110, 5.6.7; None where it is none."""
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def out_of_time(url: str, given: Circumstances) -> Finding:
+    """The deadline for everything has passed."""
+    return Finding(
+        "http.deadline",
+        f"{given.where(url)} was not received whole within {_seconds(given.deadline)}, the most that it may take.",
+        "The server answers too slowly. " + _TRY_LATER,
+    )
+
+
+def too_many_redirects(url: str, given: Circumstances) -> Finding:
+    """More redirects than the policy follows."""
+    return Finding(
+        "http.redirects",
+        f"{shown_url(given.first_url)} is redirected more than {given.settings.max_redirects} times, "
+        f"at last to {shown_url(url)}.",
+        "If the server redirects in a circle, mend that; otherwise write the final URL into the harvest list.",
+    )
+
+
+def address_not_public(url: str, address: str, given: Circumstances) -> Finding:
+    """The server's address is in a network that may not be harvested."""
+    return Finding(
+        "http.address-not-public",
+        f"{given.where(url)} leads to {address}, which is not a public address; it is not harvested.",
+        "Give a URL that everybody can reach. If this is meant to be harvested, the harvester's administrator can "
+        "allow the network (http.allow_networks in the settings, or for this site alone).",
+    )
+
+
+def _judge(exchange: Exchange, given: Circumstances) -> tuple[Finding | None, bool]:
+    """The finding, and whether it is transient."""
+    where = given.where(exchange.address.url)
+    if given.settings.proxy and (proxy := _proxy(exchange, where)):
+        return proxy, True
+    if exchange.status >= 300 or exchange.status == 206:
+        return _status(exchange, given, where), exchange.status in PASSING_STATUSES
+    if exchange.code == 0:
+        return _incomplete(exchange, given, where)
+    if exchange.stop is not None:
+        return _stopped(exchange, given, where)
+    if exchange.code == pycurl.E_FILESIZE_EXCEEDED:
+        return _too_large(exchange, where), False
+    if exchange.code == pycurl.E_OPERATION_TIMEDOUT:
+        return _timed_out(exchange, given, where), True
+    if exchange.refused_address and not exchange.opened:
+        return address_not_public(exchange.address.url, exchange.refused_address, given), False
+    return _transport(exchange, where)
+
+
+def _incomplete(exchange: Exchange, given: Circumstances, where: str) -> tuple[Finding | None, bool]:
+    if not exchange.headed:
+        message = f"{where}: the connection to {exchange.address.host} broke off before the headers came to their end."
+        return Finding("http.connection", message, "The server may be down. " + _TRY_LATER), True
+    if exchange.complete and (challenge := _challenge(exchange, given, where)):
+        return challenge, False
+    if exchange.size == 0 and exchange.complete:
+        return Finding(
+            "http.empty",
+            f"{where} is empty: the server answered {_status_words(exchange)} and sent nothing.",
+            "Put the document back in its place on the web server.",
+        ), False
+    return (None, False) if exchange.complete else (_truncated(exchange, where), True)
+
+
+def _stopped(exchange: Exchange, given: Circumstances, where: str) -> tuple[Finding, bool]:
+    if exchange.stop is Stop.ADDRESS:
+        return address_not_public(exchange.address.url, exchange.refused_address, given), False
+    if exchange.stop is Stop.READ_TIMEOUT:
+        limit = _seconds(given.settings.read_timeout)
+        received = f"after {exchange.wire:,} bytes" if exchange.wire else "before the document began"
+        message = f"{where}: the server sent nothing more for {limit}, {received}."
+        return Finding("http.timeout-read", message, _TRY_LATER), True
+    if exchange.stop is Stop.ENCODING:
+        coding = one_line(shown_url(exchange.headers.get("content-encoding", "")), 60)
+        return Finding(
+            "http.encoding",
+            f"{where} was sent compressed as '{coding}', which could not be decompressed.",
+            "Only gzip is asked for. Turn compression off for this file on the web server, or mend the file.",
+        ), False
+    return _too_large(exchange, where), False
+
+
+def _too_large(exchange: Exchange, where: str) -> Finding:
+    size = f"{exchange.announced:,} bytes" if exchange.announced > exchange.limits.size else "more than that"
+    if exchange.size > exchange.limits.size and exchange.size > exchange.wire:
+        size = "more than that after decompression"
+    return Finding(
+        "http.too-large",
+        f"{where} is larger than the {exchange.limits.size:,} bytes that are accepted: {size}.",
+        "Check that the URL leads to the metadata and not to the data. If it is right, ask the harvester's "
+        "administrator for a higher limit.",
+    )
+
+
+def _timed_out(exchange: Exchange, given: Circumstances, where: str) -> Finding:
+    if exchange.connected or exchange.seconds + 0.01 >= exchange.limits.deadline:
+        return out_of_time(exchange.address.url, given)
+    limit = _seconds(given.settings.connect_timeout)
+    if not exchange.resolved:
+        return Finding("http.dns", f"{where}: the host name was not resolved within {limit}.", _TRY_LATER)
+    return Finding(
+        "http.timeout-connect",
+        f"{where}: no connection to {exchange.address.host} within {limit}.",
+        "The server is down, or a firewall keeps the harvester out. " + _TRY_LATER,
+    )
+
+
+def _proxy(exchange: Exchange, where: str) -> Finding | None:
+    refused = exchange.status == 407 or "CONNECT tunnel failed" in exchange.words
+    if exchange.code not in (pycurl.E_COULDNT_RESOLVE_PROXY, pycurl.E_COULDNT_CONNECT, _E_PROXY) and not refused:
+        return None
+    words = _status_words(exchange) if exchange.status == 407 else _words(exchange)
+    return Finding(
+        "http.proxy",
+        f"{where} could not be fetched: the harvester's own proxy does not work ({words}).",
+        "This is not the site's fault. The harvester's administrator has to check http.proxy in the settings.",
+    )
+
+
+def _transport(exchange: Exchange, where: str) -> tuple[Finding, bool]:
+    """What libcurl met between the two machines, or in the server's way of speaking HTTP."""
+    code = exchange.code
+    if code == pycurl.E_COULDNT_RESOLVE_HOST:
+        message = f"{where}: the host name {exchange.address.host} is not known (DNS)."
+        return Finding("http.dns", message, "Check the spelling of the host name. " + _TRY_LATER), True
+    if code == pycurl.E_PARTIAL_FILE or (exchange.wire and code in _CONNECTION_CODES | _BROKEN_STREAM_CODES):
+        return _truncated(exchange, where), True
+    if code in _TLS_CODES:
+        return _tls(exchange, where)
+    if code in _CONNECTION_CODES | _BROKEN_STREAM_CODES:
+        message = f"{where}: the connection to {exchange.address.host} failed ({_words(exchange)})."
+        return Finding("http.connection", message, "The server may be down. " + _TRY_LATER), True
+    if code in _PROTOCOL_CODES:
+        message = f"{where}: what the server sent is not a proper HTTP answer ({_words(exchange)})."
+        return Finding(
+            "http.protocol", message, "Check that the URL's port belongs to a web server, and its set-up."
+        ), False
+    message = f"{where} could not be fetched: {_words(exchange)} (libcurl error {code})."
+    return Finding("http.other", message, "Please send this line to the harvester's administrator."), False
+
+
+def _truncated(exchange: Exchange, where: str) -> Finding:
+    of = f" of {exchange.announced:,} announced" if exchange.announced else ""
+    what = "the compressed data have no end" if exchange.code == 0 else "the transfer broke off"
+    return Finding(
+        "http.truncated", f"{where} did not arrive whole: {what} after {exchange.wire:,} bytes{of}.", _TRY_LATER
+    )
+
+
+def _tls(exchange: Exchange, where: str) -> tuple[Finding, bool]:
+    host, words = exchange.address.host, _words(exchange)
+    if exchange.code == pycurl.E_SSL_CONNECT_ERROR and any(w in words.lower() for w in ("reset", "syscall", "eof")):
+        message = f"{where}: the connection to {host} broke off while it was being encrypted ({words})."
+        return Finding("http.connection", message, "The server may be down. " + _TRY_LATER), True
+    if exchange.code != pycurl.E_PEER_FAILED_VERIFICATION:
+        return Finding(
+            "http.tls",
+            f"{where}: no encrypted connection to {host} could be agreed on ({words}).",
+            "Ask whoever runs the web server to check its TLS set-up; TLS 1.2 or later is needed.",
+        ), False
+    problem = _CERTIFICATE_PROBLEMS.get(exchange.verify_result, words)
+    if "subject name" in words or "does not match" in words:
+        problem = "it is for another host name"
+    return Finding(
+        "http.tls",
+        f"{where}: the certificate of {host} is not accepted: {problem}.",
+        "Ask whoever runs the web server to renew or mend its certificate. For an authority of your own, the "
+        "harvester's administrator can name its certificate (http.ca_file in the settings, or `metaharvest sites edit "
+        "NAME --ca-file FILE` for your site alone).",
+    ), False
+
+
+def _challenge(exchange: Exchange, given: Circumstances, where: str) -> Finding | None:
+    """A protection service's page that came as if it were the document, with a status of success."""
+    if exchange.size and "html" not in exchange.headers.get("content-type", "").lower():
+        return None
+    exchange.file.seek(0)
+    page = exchange.file.read(ERROR_PAGE_BYTES)
+    exchange.file.seek(0, os.SEEK_END)
+    title = html_title(page)
+    service = protection.service(exchange.status, exchange.headers, title, page)
+    return None if service is None else _blocked(exchange, given, where, service, _quoted(title))
+
+
+def _status(exchange: Exchange, given: Circumstances, where: str) -> Finding:
+    page = bytes(exchange.page)
+    if exchange.headers.get("content-encoding", "").lower() in ("gzip", "x-gzip"):
+        page = _inflated(page)
+    title = html_title(page)
+    service = protection.service(exchange.status, exchange.headers, title, page)
+    if service is not None:
+        return _blocked(exchange, given, where, service, _quoted(title))
+    message = f"{where}: the server answered {_status_words(exchange)}{_quoted(title)}."
+    remedy = _STATUS_REMEDIES.get(exchange.status)
+    if exchange.status == 401 and exchange.address.username is not None:
+        remedy = "The server does not accept the user name and password in the URL: correct them."
+    if remedy is None:
+        remedy = (
+            _TRY_LATER if exchange.status >= 500 else "Check the URL and the web server; open the URL in a browser."
+        )
+    return Finding("http.status", message, remedy(given) if callable(remedy) else remedy)
+
+
+def _quoted(title: str | None) -> str:
+    return f", with a page titled '{title}'" if title else ""
+
+
+def _blocked(exchange: Exchange, given: Circumstances, where: str, service: str, quoted: str) -> Finding:
+    who = f"a protection service ({service})" if service else "a protection service"
+    letter = (
+        f'Please let requests whose User-Agent is "{given.user_agent}" pass without a challenge: they are our '
+        f"network's metadata harvester, which reads a few files a night.{_who_to_ask(given)} "
+        f"It asks for {shown_url(exchange.address.url)} and the other files of our harvest list."
+    )
+    return Finding(
+        "http.blocked",
+        f"{where}: {who} keeps the harvester out (answer {_status_words(exchange)}{quoted}).",
+        f"Send this to your web administrator: {letter}",
+    )
+
+
+def _who_to_ask(given: Circumstances) -> str:
+    """Our address: the one in the From header; the network's is in the server's own log."""
+    if not given.administrator:
+        return ""
+    return (
+        f" They carry the header From: {given.administrator}, where questions are answered, also about the network "
+        "address that they come from."
+    )
+
+
+def _ask_for_access(given: Circumstances) -> str:
+    return (
+        "Make the file readable for everybody, or ask your web administrator to let the harvester in: "
+        f'its User-Agent is "{given.user_agent}".{_who_to_ask(given)}'
+    )
+
+
+_STATUS_REMEDIES: dict[int, str | Callable[[Circumstances], str]] = {
+    401: "The server asks for a user name and a password. Make the file readable for everybody.",
+    403: _ask_for_access,
+    404: "Put the document where the URL says, or correct the URL in the harvest list.",
+    410: "Put the document back where the URL says, or take it out of the harvest list.",
+    429: "The server finds that the harvester asks too often. It waits and tries again by itself.",
+    500: "The web server has a fault of its own; its error log says more.",
+}
+
+
+def _status_words(exchange: Exchange) -> str:
+    """`404 Not Found`: the standard's words where the server gives none."""
+    reason = one_line(shown_url(exchange.reason), 100)
+    if not reason:
+        try:
+            reason = HTTPStatus(exchange.status).phrase
+        except ValueError:
+            reason = ""
+    return f"{exchange.status} {reason}".strip()
+
+
+def _inflated(page: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(wbits=31).decompress(page, 65_536)
+    except zlib.error:
+        return b""
+
+
+def _words(exchange: Exchange) -> str:
+    """What the operating system or libcurl says, without the full stop."""
+    if exchange.code == pycurl.E_COULDNT_CONNECT and exchange.os_error:
+        return os.strerror(exchange.os_error)
+    return one_line(shown_url(exchange.words), 200).rstrip(".") or "no reason given"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:g} second" if seconds == 1 else f"{seconds:g} seconds"

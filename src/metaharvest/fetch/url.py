@@ -1,0 +1,188 @@
+"""What may be asked for on the network: reads URLs as people write them, and tells public addresses from others.
+
+Pure functions for `fetch.py`: nothing here opens a socket or resolves a name.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
+
+import idna
+
+from metaharvest.model import Network
+from metaharvest.text import one_line, shown_url
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_KEPT_IN_URLS = "!#$%&'()*+,/:;=?@[]~"
+_HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?")
+_PLAIN = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9]+(?:[.-][a-z0-9]+)*)(?::(?P<port>[1-9][0-9]{0,4}))?"
+    r"/[A-Za-z0-9._~!$&'()*+,/:;=@-]*"
+)
+"""Almost every URL: nothing in it has to be encoded, decoded or left out."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_RELAY_ANYCAST = ipaddress.ip_network("192.88.99.0/24")
+
+
+class BadUrl(ValueError):
+    """A text is not a URL that can be fetched; the message is the second half of a sentence: "it has no host name"."""
+
+
+class UnsupportedScheme(BadUrl):
+    """A URL is neither http nor https."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebAddress:
+    """An http or https URL, ready for the wire: `url` is ASCII, without credentials and fragment, `host` lower case."""
+
+    url: str
+    scheme: str
+    host: str
+    port: int
+    username: str | None = None
+    password: str = ""
+
+    def __repr__(self) -> str:
+        return f"WebAddress({self.url!r})"
+
+    def following(self, location: str) -> WebAddress:
+        """Where a redirect from here leads. Raises BadUrl.
+
+        Credentials stay with their own host: they are kept on the same origin, or on its way from http to https.
+        """
+        try:
+            joined = urljoin(self.url, location)
+        except ValueError:
+            raise BadUrl("its host name or port is not written correctly") from None
+        there = parse_url(joined)
+        if there.username is None and self._may_tell(there):
+            return replace(there, username=self.username, password=self.password)
+        return there
+
+    def _may_tell(self, there: WebAddress) -> bool:
+        same_origin = (self.scheme, self.port) == (there.scheme, there.port)
+        upgrade = (self.scheme, self.port, there.scheme, there.port) == ("http", 80, "https", 443)
+        return self.host == there.host and (same_origin or upgrade)
+
+
+def parse_url(text: str) -> WebAddress:
+    """`text` as a WebAddress; spaces, other characters and international host names are encoded.
+
+    Raises BadUrl, or UnsupportedScheme.
+    """
+    stripped = text.strip()
+    if plain := _PLAIN.fullmatch(stripped):
+        scheme, host, number = plain["scheme"], plain["host"], int(plain["port"] or 0)
+        if len(host) <= 253 and number <= 65_535 and number != DEFAULT_PORTS[scheme]:
+            return WebAddress(stripped, scheme, host, number or DEFAULT_PORTS[scheme])
+    if _CONTROL.search(stripped):
+        raise BadUrl("it contains a line break or another control character")
+    try:
+        parts = urlsplit(stripped)
+        port = parts.port
+    except ValueError:
+        raise BadUrl("its host name or port is not written correctly") from None
+    scheme = parts.scheme.lower()
+    if not scheme:
+        raise BadUrl("it does not begin with http:// or https://")
+    if scheme not in DEFAULT_PORTS:
+        raise UnsupportedScheme(scheme)
+    if port == 0:
+        raise BadUrl("its port is 0")
+    host = _host(parts)
+    port = port or DEFAULT_PORTS[scheme]
+    return WebAddress(_url(parts, scheme, host, port), scheme, host, port, *_credentials(parts))
+
+
+def shown(text: str) -> str:
+    """`text`, which may be no URL at all, as it may be shown: without anything that could be a password."""
+    try:
+        return shown_url(parse_url(text).url)
+    except BadUrl:
+        head, at, tail = text.rpartition("@")
+        scheme = re.match(r"\s*[A-Za-z][A-Za-z0-9+.-]*://", head)
+        return shown_url((scheme[0] if scheme else "") + tail) if at else shown_url(text)
+
+
+@lru_cache(maxsize=4096)
+def is_allowed(address: str, allowed: tuple[Network, ...]) -> bool:
+    """True where the numeric `address` is public, or in one of the `allowed` networks."""
+    there = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(there, IPv6Address) and there.ipv4_mapped:
+        there = there.ipv4_mapped
+    return any(there in network for network in allowed) or _is_public(there)
+
+
+def literal_address(host: str) -> str | None:
+    """The numeric address that `host` spells, in any of the spellings that resolvers accept (`127.1`), or None."""
+    if host == "localhost" or host.rstrip(".").endswith(".localhost"):
+        return "127.0.0.1"
+    try:
+        return str(ipaddress.ip_address(host.strip("[]")))
+    except ValueError:
+        pass
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except OSError:
+        return None
+
+
+def _is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Open to everybody, by the IANA special-purpose registries; an address inside an address counts too."""
+    if isinstance(address, IPv4Address):
+        special = address.is_multicast or address.is_reserved or address in _RELAY_ANYCAST
+        return address.is_global and not special
+    if address in _NAT64:
+        return _is_public(IPv4Address(int(address) & 0xFFFFFFFF))
+    if address.sixtofour:
+        return _is_public(address.sixtofour)
+    return address in _GLOBAL_UNICAST and address.is_global
+
+
+def _host(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    named = one_line(host, 100)
+    if not host:
+        raise BadUrl("it has no host name")
+    if ":" in host:
+        try:
+            return f"[{IPv6Address(host)}]"
+        except ValueError:
+            raise BadUrl(f"'{named}' is not an address") from None
+    if not host.isascii():
+        try:
+            host = idna.encode(host, uts46=True).decode("ascii")
+        except UnicodeError:
+            raise BadUrl(f"'{named}' is not a host name") from None
+    if len(host) > 253 or not _HOST_NAME.fullmatch(host):
+        raise BadUrl(f"'{named}' is not a host name")
+    return host
+
+
+def _credentials(parts: SplitResult) -> tuple[str | None, str]:
+    if parts.username is None:
+        return None, ""
+    username, password = unquote(parts.username), unquote(parts.password or "")
+    if any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in username + password):
+        raise BadUrl("its user name or password contains a control character")
+    return username, password
+
+
+def _url(parts: SplitResult, scheme: str, host: str, port: int) -> str:
+    authority = host if port == DEFAULT_PORTS[scheme] else f"{host}:{port}"
+    rest = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    try:
+        return f"{scheme}://{authority}{quote(rest, safe=_KEPT_IN_URLS)}"
+    except UnicodeEncodeError:
+        raise BadUrl("it contains characters that are not text") from None

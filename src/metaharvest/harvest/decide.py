@@ -1,0 +1,90 @@
+"""Listed documents and what the target has -> intents. Pure.
+
+For each document, compared with the highest revision that the target holds: every listed revision above it goes in, in
+ascending order; where even the highest listed one is below it, the list is behind (`stale`); the others are there
+already. The same docid listed again is a `duplicate`. A document that another site owns is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+
+from metaharvest.model import Action, Finding, Holding, Intent, Level, ListedDocument
+
+
+def decide(
+    documents: Iterable[ListedDocument],
+    holdings: Mapping[str, Holding],
+    site_id: int,
+    other_sites: Mapping[int, str],
+) -> Iterator[Intent]:
+    """One intent per listed document, in the order given.
+
+    `documents` are in ascending order of document id and revision, all revisions of a document together. `other_sites`
+    are the registered sites by id, with their names: what belongs to a site that is registered no longer is free.
+    """
+    for document_id, listed in groupby(documents, key=lambda document: document.document_id):
+        holding = holdings.get(document_id)
+        yield from _decide_one(list(listed), holding, _owner(holding, site_id, other_sites))
+
+
+def _owner(holding: Holding | None, site_id: int, other_sites: Mapping[int, str]) -> str | None:
+    if holding is None or holding.site_id is None or holding.site_id == site_id:
+        return None
+    return other_sites.get(holding.site_id)
+
+
+def _decide_one(listed: list[ListedDocument], holding: Holding | None, owner: str | None) -> Iterator[Intent]:
+    held = holding.revision if holding else None
+    highest = listed[-1].revision
+    previous: ListedDocument | None = None
+    for document in listed:
+        if previous is not None and previous.revision == document.revision:
+            yield Intent(document, Action.DUPLICATE, held, (_duplicate(document, previous),))
+            continue
+        previous = document
+        if owner is not None:
+            yield Intent(document, Action.REFUSE, held, (_other_site(document, owner),))
+        elif held is None:
+            yield Intent(document, Action.INSERT if document is listed[0] else Action.UPDATE)
+        elif highest < held:
+            yield Intent(document, Action.STALE, held, (_stale(document, held),))
+        elif document.revision <= held:
+            yield Intent(document, Action.UNCHANGED, held)
+        else:
+            yield Intent(document, Action.UPDATE, held)
+
+
+def _duplicate(document: ListedDocument, first: ListedDocument) -> Finding:
+    at = f" on line {first.line}" if first.line else ""
+    other_url = " with another URL" if document.url != first.url else ""
+    return Finding(
+        "list.duplicate",
+        f"{document.docid} is listed again{other_url}; its first entry{at} was used.",
+        "Delete one of the two entries, or give the newer document a higher revision.",
+        Level.WARNING,
+        line=document.line,
+        docid=document.docid,
+    )
+
+
+def _stale(document: ListedDocument, held: int) -> Finding:
+    return Finding(
+        "list.stale",
+        f"The list names revision {document.revision}, but the repository already has revision {held}.",
+        f"If the listed document is newer, raise its revision to {held + 1}; if not, list revision {held}.",
+        Level.WARNING,
+        line=document.line,
+        docid=document.docid,
+    )
+
+
+def _other_site(document: ListedDocument, owner: str) -> Finding:
+    return Finding(
+        "target.other-site",
+        f"{document.document_id} belongs to the site '{owner}', which published it first.",
+        "Give your document an identifier of its own, or ask the administrator to transfer it to your site.",
+        line=document.line,
+        docid=document.docid,
+    )

@@ -1,0 +1,1 @@
+"""The one writer: everything that happens in a run becomes rows here."""

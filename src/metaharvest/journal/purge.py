@@ -1,0 +1,62 @@
+"""Deletes what the log period is over for."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from sqlalchemy import delete, exists, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import (
+    HarvestDetailLog,
+    HarvestLog,
+    HarvestRun,
+    HarvestSiteRun,
+    ReportDelivery,
+    ReportOutbox,
+)
+from metaharvest.model import SiteRunStatus
+
+CHUNK = 10_000
+"""Log rows deleted in one transaction."""
+
+REPORTS = 500
+"""Reports deleted in one transaction; each has a whole message."""
+
+
+def log_rows(session: Session, limit: date) -> int:
+    """Delete up to CHUNK log rows from before `limit`, with their detail rows; how many.
+
+    What an interrupted site run needs to be resumed stays.
+    """
+    unfinished = exists().where(
+        HarvestSiteRun.site_run_id == HarvestLog.site_run_id,
+        HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value,
+    )
+    old = session.scalars(
+        select(HarvestLog.harvest_log_id)
+        .where(HarvestLog.harvest_date < limit, ~unfinished)
+        .order_by(HarvestLog.harvest_date)
+        .limit(CHUNK)
+    ).all()
+    for start in range(0, len(old), 500):
+        ids = old[start : start + 500]
+        session.execute(delete(HarvestDetailLog).where(HarvestDetailLog.harvest_log_id.in_(ids)))
+        session.execute(delete(HarvestLog).where(HarvestLog.harvest_log_id.in_(ids)))
+    return len(old)
+
+
+def reports(session: Session, limit: date) -> int:
+    """Delete up to REPORTS reports of runs from before `limit`, unless they still wait for a recipient; how many."""
+    waiting = select(ReportDelivery.report_id).where(ReportDelivery.status == "queued")
+    old = session.scalars(
+        select(ReportOutbox.report_id)
+        .join(HarvestRun, HarvestRun.run_id == ReportOutbox.run_id)
+        .where(HarvestRun.harvest_date < limit, ReportOutbox.report_id.not_in(waiting))
+        .order_by(ReportOutbox.report_id)
+        .limit(REPORTS)
+    ).all()
+    if old:
+        session.execute(delete(ReportDelivery).where(ReportDelivery.report_id.in_(old)))
+        session.execute(delete(ReportOutbox).where(ReportOutbox.report_id.in_(old)))
+    return len(old)

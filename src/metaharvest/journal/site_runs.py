@@ -1,0 +1,246 @@
+"""Opens and closes site runs, those of many sites in one go: a handful of statements, however many there are.
+
+Both happen in a transaction of the journal's. What a site run closes with is there as a whole or not at all: its
+totals, counted from the log, the site's dates, and the report that is owed to its contacts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy.orm import Session
+
+from metaharvest import reports
+from metaharvest.database.dialects import next_numbers
+from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestSiteRun
+from metaharvest.journal import outcomes as journal_group
+from metaharvest.journal import totals
+from metaharvest.journal.log_rows import LogRow
+from metaharvest.model import ListVersion, Site, SiteRunKind, SiteRunStatus
+from metaharvest.sites import ledger
+from metaharvest.sites.registry import BrokenSite, Harvested, read_sites_of, set_dates
+from metaharvest.text import shown_url
+
+if TYPE_CHECKING:
+    from metaharvest.config.settings import Settings
+    from metaharvest.journal.outcomes import Page
+
+log = logging.getLogger(__name__)
+
+_SITE_RUNS = Base.metadata.tables[HarvestSiteRun.__tablename__]
+_NEW = insert(_SITE_RUNS)
+_THIS = update(_SITE_RUNS).where(_SITE_RUNS.c.site_run_id == bindparam("this"))
+_INTERRUPTED = (
+    select(HarvestSiteRun)
+    .where(
+        HarvestSiteRun.site_schedule_id.in_(bindparam("sites", expanding=True)),
+        HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value,
+    )
+    .order_by(HarvestSiteRun.site_run_id)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A site's part of the run that is to begin, and why."""
+
+    site: Site
+    kind: SiteRunKind
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRun:
+    """One site's part of the run, as the journal knows it. `resumed`: an earlier run began it and logged some of it.
+
+    `known_list` is the version of the site's list that the ledger mirrors, `known_documents` how many documents it
+    named; None: the list is to be read.
+    """
+
+    site_run_id: int
+    site: Site
+    kind: SiteRunKind
+    resumed: bool = False
+    known_list: ListVersion | None = None
+    known_documents: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How a site run ends: with `status`, or, where that is None, as the totals say.
+
+    `rows` are still to be logged; `listed` is None where no list could be read to its end. `version` of the list is
+    kept, now that its documents are safe, for the next harvest to ask about.
+    """
+
+    site_run: SiteRun
+    rows: tuple[LogRow, ...] = ()
+    listed: int | None = None
+    unchanged: int = 0
+    version: ListVersion | None = None
+    status: SiteRunStatus | None = None
+    reason: str | None = None
+
+
+def open_all(session: Session, openings: Sequence[Opening], page: Page) -> list[SiteRun]:
+    """Open the site runs, or take up those that a dead run left."""
+    left = {
+        row.site_schedule_id: row
+        for row in session.scalars(_INTERRUPTED, {"sites": [opening.site.site_id for opening in openings]})
+    }
+    new = [opening for opening in openings if opening.site.site_id not in left]
+    numbers = {
+        opening.site.site_id: _take_up(session, left[opening.site.site_id], opening, page)
+        for opening in openings
+        if opening.site.site_id in left
+    }
+    if new:
+        ids = next_numbers(session, HarvestSiteRun.site_run_id, len(new))
+        numbers |= {opening.site.site_id: key for key, opening in zip(ids, new, strict=True)}
+        session.connection().execute(_NEW, [_new_columns(key, each, page) for key, each in zip(ids, new, strict=True)])
+    known = _known_lists(session, openings)
+    site_runs = []
+    for opening in openings:
+        site_id = opening.site.site_id
+        resumed, nothing = site_id in left, (None, 0)
+        site_runs.append(SiteRun(numbers[site_id], opening.site, opening.kind, resumed, *known.get(site_id, nothing)))
+    return site_runs
+
+
+def _new_columns(site_run_id: int, opening: Opening, page: Page) -> dict[str, object]:
+    return {
+        "site_run_id": site_run_id,
+        "run_id": page.run_id,
+        "site_schedule_id": opening.site.site_id,
+        "site_name": opening.site.name,
+        "kind": opening.kind.value,
+        "status": SiteRunStatus.RUNNING.value,
+        "started_at": page.now,
+        "list_url": shown_url(opening.site.list_url),
+    }
+
+
+def _take_up(session: Session, left: HarvestSiteRun, opening: Opening, page: Page) -> int:
+    left.run_id, left.kind, left.ended_at = page.run_id, opening.kind.value, None
+    left.status, left.failure_reason = SiteRunStatus.RUNNING.value, None
+    left.site_name, left.list_url = opening.site.name, shown_url(opening.site.list_url)
+    # Its log rows come along, so that a run's log is whole whichever way one asks for it.
+    ours = HarvestLog.site_run_id == left.site_run_id
+    session.execute(update(HarvestLog).where(ours).values(run_id=page.run_id))
+    # What was put off was put off to this run, which has it done, or says anew why not.
+    put_off = (ours, HarvestLog.harvest_operation_code == "DocDeferred")
+    which = select(HarvestLog.harvest_log_id).where(*put_off)
+    session.execute(delete(HarvestDetailLog).where(HarvestDetailLog.harvest_log_id.in_(which)))
+    session.execute(delete(HarvestLog).where(*put_off))
+    return left.site_run_id
+
+
+def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tuple[ListVersion, int]]:
+    """By site, the version of its list that the ledger mirrors, and how many documents that names."""
+    versions = {opening.site.site_id: opening.site.list_version for opening in openings}
+    with_version = [site_id for site_id, version in versions.items() if version]
+    if not with_version:
+        return {}
+    last = totals.last_listings(session, with_version)
+    numbers = ledger.numbers_of_entries(session, with_version)
+    known: dict[int, tuple[ListVersion, int]] = {}
+    for opening in openings:
+        site, version = opening.site, opening.site.list_version
+        number = numbers.get(site.site_id, 0)
+        if version and last.get(site.site_id) == (number, shown_url(site.list_url)):
+            known[site.site_id] = (version, number)
+    return known
+
+
+def close_all(session: Session, closings: Sequence[Closing], page: Page, settings: Settings, target: str) -> list[bool]:
+    """Close the site runs; for each, whether there is nothing wrong with its report."""
+    journal_group.write_log(session, [(row, _whose(closing)) for closing in closings for row in closing.rows], page)
+    counted = totals.count(session, {closing.site_run.site_run_id: closing.unchanged for closing in closings})
+    registered = read_sites_of(session, [closing.site_run.site.site_id for closing in closings])
+    ends = [_end(closing, counted[closing.site_run.site_run_id]) for closing in closings]
+    harvested = [Harvested(end.closing.site_run.site, end.closing.version) for end in ends if end.is_harvest]
+    dates = set_dates(session, harvested, registered, page.today)
+    rows = [_closed_columns(end, dates, page) for end in ends]
+    session.connection().execute(_THIS.values({name: bindparam(name) for name in rows[0] if name != "this"}), rows)
+    return _reported(session, closings, registered, page, settings, target)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A closing with what the log says of it. `is_harvest`: the list was harvested, so that the site's dates move on.
+
+    An incomplete site run is no harvest: its site stays due, and its list is read again.
+    """
+
+    closing: Closing
+    totals: totals.Totals
+    listed: int
+    status: SiteRunStatus
+    is_harvest: bool
+
+
+def _end(closing: Closing, counted: totals.Totals) -> _End:
+    listed = sum(counted.outcomes.values()) if closing.listed is None else closing.listed
+    status = closing.status or counted.status(listed)
+    is_whole = closing.status is None and status is not SiteRunStatus.INCOMPLETE
+    return _End(closing, counted, listed, status, is_whole and closing.site_run.kind is not SiteRunKind.RETRY)
+
+
+def _closed_columns(end: _End, dates: Mapping[int, date | None], page: Page) -> dict[str, object]:
+    site = end.closing.site_run.site
+    return {
+        "this": end.closing.site_run.site_run_id,
+        "status": end.status.value,
+        "ended_at": page.now,
+        "failure_reason": end.closing.reason,
+        "next_harvest": dates.get(site.site_id) or site.next_harvest,
+        **end.totals.columns(end.listed),
+    }
+
+
+def _reported(
+    session: Session,
+    closings: Sequence[Closing],
+    registered: Mapping[int, Site | BrokenSite],
+    page: Page,
+    settings: Settings,
+    target: str,
+) -> list[bool]:
+    """Queue the reports that are owed. One that cannot be made is our own mistake: nothing else is lost for it."""
+    by_id = {closing.site_run.site_run_id: closing for closing in closings}
+    try:
+        with session.begin_nested():
+            owed = reports.site_reports(session, list(by_id), registered, settings, target, page.now)
+            queued = reports.queue_all(session, owed, page.run_id, page.now)
+            rows = [(report_queued(owed[site_run_id]), _whose(by_id[site_run_id])) for site_run_id in queued]
+            journal_group.write_log(session, rows, page)
+        return [True] * len(closings)
+    except Exception as error:
+        if journal_group.is_lost(error):
+            raise
+        if len(closings) > 1:
+            one_by_one = [_reported(session, [each], registered, page, settings, target) for each in closings]
+            return [is_well for [is_well] in one_by_one]
+        journal_group.write_log(session, [(not_reported(error), _whose(closings[0]))], page)
+        return [False]
+
+
+def report_queued(report: reports.Report) -> LogRow:
+    """What the log says of a report that waits to be delivered."""
+    message = f"A report to {', '.join(report.recipients) or 'nobody'} was queued: {report.subject}"
+    return LogRow("ReportQueued", message)
+
+
+def not_reported(error: Exception) -> LogRow:
+    """What the log says of a report that could not be made."""
+    log.exception("A report could not be made", exc_info=error)
+    finding = journal_group.unexpected_error(error, "A report could not be made")
+    return LogRow("SiteError", finding.message, (finding,))
+
+
+def _whose(closing: Closing) -> journal_group.Columns:
+    return journal_group.site_columns(closing.site_run)

@@ -1,0 +1,242 @@
+"""What `metaharvest doctor` reads in the database: is it current and writable, what is under way, broken or overdue."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, func, select, update
+from sqlalchemy.orm import Session
+
+from metaharvest.config.settings import Settings
+from metaharvest.config.trust_store import BadAuthorities, read_authorities
+from metaharvest.database import dialects
+from metaharvest.database.engine import (
+    database_errors,
+    open_database,
+    readers,
+    require_current,
+    run_lock,
+    shown,
+    writers,
+)
+from metaharvest.database.models import DocumentRevision, HarvestOperation, HarvestRun, ReportDelivery, ReportOutbox
+from metaharvest.errors import DatabaseError, LockHeld, SettingsError
+from metaharvest.fetch.local_files import is_file_url, refusal
+from metaharvest.model import RunStatus, Site
+from metaharvest.monitoring.settings_checks import Check, ok, problem, secret, warning
+from metaharvest.reports.words import counted
+from metaharvest.sites import overdue as watch
+from metaharvest.sites.due import is_due
+from metaharvest.sites.registry import BrokenSite, read_sites
+
+_SILENCE = timedelta(hours=2)
+"""A run that has committed nothing for so long may hang: longer than any deadline that settings usually have."""
+
+_NAMED = 5
+
+
+def checks(settings: Settings, now: datetime) -> Iterator[Check]:
+    """Everything about the database; one problem, where it cannot be used at all."""
+    try:
+        engine = open_database(settings)
+    except SettingsError as error:
+        yield problem("database", str(error))
+        return
+    try:
+        require_current(engine)
+        yield from _database(engine)
+        with database_errors(engine), engine.connect() as connection:
+            yield from _server(connection, settings.http.max_document_bytes)
+        with database_errors(engine), readers(engine)() as session:
+            yield from _runs(session, engine, now)
+            yield _target(session)
+            yield from _sites(session, now.astimezone(settings.harvester.zone).date())
+            yield from _files_of_sites(session, settings)
+            yield from _reports(session, now)
+    except DatabaseError as error:
+        yield problem("database", str(error))
+    finally:
+        engine.dispose()
+
+
+def _database(engine: Engine) -> Iterator[Check]:
+    """Current, as it was asked before; and whether it can be written, tried and taken back."""
+    with database_errors(engine), writers(engine)() as session:
+        session.execute(update(HarvestOperation).values(explanation=HarvestOperation.explanation))
+        session.rollback()
+    yield ok("database", f"{shown(engine)} is there, up to date, and can be written.")
+    if engine.dialect.name == "sqlite":
+        lock = Path(f"{engine.url.database}.lock")
+        if not os.access(lock.parent, os.W_OK):
+            yield problem("run lock", f"The folder {lock.parent} cannot be written, so no run can take its lock.")
+        elif lock.exists() and not os.access(lock, os.R_OK | os.W_OK):
+            yield problem("run lock", f"The file {lock} cannot be written, so no run can take its lock: delete it.")
+
+
+def _server(connection: Connection, largest_document: int) -> Iterator[Check]:
+    """Whether the server can hold what documents have: every character, and as many bytes as they may have."""
+    wrong = dialects.wrong_encoding(connection)
+    if wrong:
+        yield problem("database server", wrong)
+    packet = dialects.largest_packet(connection)
+    if packet is not None and packet < dialects.packet_for(largest_document):
+        yield warning(
+            "database server",
+            f"max_allowed_packet is {packet:,} bytes there: documents of more than {dialects.room_in(packet):,} bytes "
+            f"are refused, though max_document_bytes in [http] allows {largest_document:,}. Set max_allowed_packet "
+            f"to {dialects.packet_for(largest_document)} in the server's configuration, or lower max_document_bytes.",
+        )
+    elif not wrong:
+        yield ok("database server", f"{dialects.server_version(connection)}.")
+
+
+def _runs(session: Session, engine: Engine, now: datetime) -> Iterator[Check]:
+    open_run = session.scalars(
+        select(HarvestRun).where(HarvestRun.status == RunStatus.RUNNING.value).order_by(HarvestRun.run_id.desc())
+    ).first()
+    if open_run is not None:
+        yield _open_run(open_run, _lock_is_held(engine), now)
+    else:
+        yield ok("run lock", "No run is under way.")
+    last = session.scalars(
+        select(HarvestRun).where(HarvestRun.status != RunStatus.RUNNING.value).order_by(HarvestRun.run_id.desc())
+    ).first()
+    if last is not None:
+        yield _last_run(last)
+    elif open_run is None:
+        yield warning("last run", "There has been no run yet. `metaharvest run` makes one; put it into cron.")
+
+
+def _lock_is_held(engine: Engine) -> bool:
+    try:
+        with run_lock(engine):
+            return False
+    except LockHeld:
+        return True
+
+
+def _open_run(run: HarvestRun, held: bool, now: datetime) -> Check:
+    who = f"Run {run.run_id}, begun {run.started_at:%Y-%m-%d %H:%M} UTC on {run.host} (process {run.pid}),"
+    if not held:
+        return problem("run lock", f"{who} never ended. The next run takes up what it left.")
+    sign = f"its last sign of life was at {run.heartbeat_at:%Y-%m-%d %H:%M} UTC"
+    if now - run.heartbeat_at > _SILENCE:
+        return problem("run lock", f"{who} is under way, but {sign}: look whether it hangs.")
+    return ok("run lock", f"{who} is under way; {sign}.")
+
+
+def _last_run(run: HarvestRun) -> Check:
+    sentence = f"Run {run.run_id} of {run.harvest_date} ended as {run.status}."
+    if run.status == RunStatus.FAILED.value:
+        return problem("last run", f"{sentence} `metaharvest runs show {run.run_id}` tells why.")
+    if run.status == RunStatus.INTERRUPTED.value:
+        return warning("last run", f"{sentence} The next run takes up what it left.")
+    return ok("last run", sentence)
+
+
+def _target(session: Session) -> Check:
+    number = session.scalar(select(func.count(DocumentRevision.document_id.distinct()))) or 0
+    return ok("target", f"The embedded repository holds {counted(number, 'document')}.")
+
+
+def _sites(session: Session, today: date) -> Iterator[Check]:
+    sites = read_sites(session)
+    good = [site for site in sites if isinstance(site, Site)]
+    broken = [site for site in sites if isinstance(site, BrokenSite) and site.enabled]
+    for site in broken:
+        yield problem("sites", " ".join(finding.message for finding in site.findings))
+    late = watch.overdue_sites(session, today)
+    if late:
+        yield problem("sites", _late(late))
+    enabled = [site for site in good if site.enabled]
+    if not sites:
+        yield warning("sites", "No site is registered yet: metaharvest sites add NAME --list-url URL --contact EMAIL")
+    elif not broken and not late:
+        due = sum(is_due(site, today) for site in enabled)
+        yield ok("sites", f"{counted(len(sites), 'site')}, {len(enabled)} switched on, {due} due.")
+    yield from _silent(session, enabled, today)
+
+
+def _files_of_sites(session: Session, settings: Settings) -> Iterator[Check]:
+    """Whether the files that sites bring, or are harvested from, can be used; only what is wrong is told."""
+    sites = read_sites(session)
+    for name in sorted(set(settings.sites) - {site.name for site in sites}):
+        yield warning("settings", f'[sites."{name}"]: no site of this name is registered.')
+    for site in sites:
+        folder = settings.file_folder(site.name)
+        if folder is not None and not os.access(folder, os.R_OK | os.X_OK):
+            yield problem("sites", f"{site.name}: the folder {folder} (file_folder) is not there, or may not be read.")
+        elif folder is not None and settings.file and settings.file.resolve().is_relative_to(folder):
+            yield warning("sites", f"{site.name}: the settings file is in the folder {folder} (file_folder) as well.")
+        if isinstance(site, Site) and site.enabled:
+            yield from _files_of(settings.furnished(site))
+            if site.ldap_password:
+                check = secret(f"ldappwd of {site.name}", site.ldap_password, settings.folder)
+                yield from () if check.state == "OK" else (check,)
+
+
+def _files_of(site: Site) -> Iterator[Check]:
+    if is_file_url(site.list_url) and (refused := refusal(site.list_url, site.file_folder)):
+        yield problem("sites", f"{site.name}: {refused.message} {refused.remedy}")
+    if site.options.ca_file is not None:
+        try:
+            read_authorities(site.options.ca_file)
+        except BadAuthorities as error:
+            file = site.options.ca_file
+            yield problem("sites", f"{site.name}: the certificate authorities in {file} cannot be used: {error}.")
+
+
+def _late(sites: list[watch.Overdue]) -> str:
+    more = f" And {len(sites) - _NAMED:,} more." if len(sites) > _NAMED else ""
+    sentences = " ".join(site.sentence for site in sites[:_NAMED])
+    return f"Overdue: {sentences}{more} `metaharvest log --site NAME` tells why."
+
+
+def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]:
+    """The alarm for a harvester that is not started any more: sites wait, and no run has come for two days."""
+    last = session.scalar(select(func.max(HarvestRun.harvest_date)))
+    waiting = [site for site in sites if is_due(site, today)]
+    if last is not None and waiting and (today - last).days > 1:
+        yield problem(
+            "schedule",
+            f"The last run was on {last}, and {counted(len(waiting), 'site')} wait: "
+            "see whether cron, the timer or the daemon still starts the harvester.",
+        )
+
+
+def _reports(session: Session, now: datetime) -> Iterator[Check]:
+    def number(*conditions: object) -> int:
+        return session.scalar(select(func.count(ReportDelivery.delivery_id)).where(*conditions)) or 0  # type: ignore[arg-type]
+
+    queued = ReportDelivery.status == "queued"
+    failed = number(queued, ReportDelivery.attempts > 0)
+    fresh = number(queued, ReportDelivery.attempts == 0)
+    refused = number(ReportDelivery.status == "refused", ReportDelivery.last_attempt_at >= now - timedelta(days=7))
+    if failed:
+        since = session.scalar(select(func.min(ReportOutbox.created_at)).join(ReportDelivery).where(queued))
+        yield problem(
+            "reports",
+            f"{counted(failed, 'delivery', 'deliveries')} could not be made so far, the first since {since:%Y-%m-%d}: "
+            "`metaharvest reports --undelivered` tells why, `metaharvest reports deliver` tries again.",
+        )
+    if refused:
+        yield warning(
+            "reports",
+            f"{counted(refused, 'recipient')} refused a report in the last seven days: "
+            "`metaharvest reports --undelivered` names them.",
+        )
+    stuck = watch.stuck_mail(session, now)
+    if stuck is not None and not failed:
+        waits = counted(stuck.deliveries, "delivery has", "deliveries have")
+        yield problem(
+            "reports",
+            f"The outbox does not empty: {waits} waited since {stuck.since:%Y-%m-%d}. "
+            "`metaharvest reports deliver` tries to hand them over now.",
+        )
+    elif fresh:
+        yield warning("reports", f"{counted(fresh, 'delivery', 'deliveries')} wait for the end of a run.")
+    if not failed and not refused and not fresh:
+        yield ok("reports", "None waits to be delivered.")

@@ -1,0 +1,233 @@
+"""What `metaharvest doctor` looks at outside the database: settings, secrets, folders, templates, the mail server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape
+from pathlib import Path
+
+from metaharvest.config.secret_references import exposed_file, is_reference, look_up
+from metaharvest.config.settings import PREFIX, SECTIONS, MailSettings, Settings
+from metaharvest.config.trust_store import BadAuthorities, read_authorities
+from metaharvest.errors import SettingsError
+
+_FULL_BYTES = 100_000_000
+_NEARLY_FULL_BYTES = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at, how it is (`OK`, `WARNING` or `PROBLEM`), and what that means or what to do."""
+
+    name: str
+    state: str
+    message: str
+
+
+def ok(name: str, message: str) -> Check:
+    """All is well."""
+    return Check(name, "OK", message)
+
+
+def warning(name: str, message: str) -> Check:
+    """Something to look at, which stops nothing."""
+    return Check(name, "WARNING", message)
+
+
+def problem(name: str, message: str) -> Check:
+    """Something that has to be mended."""
+    return Check(name, "PROBLEM", message)
+
+
+def checks(settings: Settings) -> Iterator[Check]:
+    """Everything about the settings, and what they point at."""
+    yield _settings_file(settings)
+    yield from _environment(os.environ)
+    yield from _people(settings)
+    yield from _secrets(settings)
+    yield from _certificates(settings)
+    yield from _disk_space(settings)
+    yield from _templates(settings)
+    yield _log_folder(settings)
+    yield _mail(settings)
+    yield _monitor(settings)
+
+
+def _settings_file(settings: Settings) -> Check:
+    if settings.file is None:
+        return warning("settings", "There is no settings file, so every default holds. `metaharvest init` writes one.")
+    return ok("settings", f"{settings.file.resolve()} is well-formed, and every value is possible.")
+
+
+def _environment(environ: Mapping[str, str]) -> Iterator[Check]:
+    """Variables that look like settings and are none: they would be passed over in silence."""
+    for variable in sorted(environ):
+        section, separator, _ = variable.removeprefix(PREFIX).lower().partition("__")
+        if variable.startswith(PREFIX) and not (separator and section in SECTIONS):
+            yield warning(
+                "settings",
+                f"The environment variable {variable} sets nothing. "
+                f"Write it like {PREFIX}MAIL__HOST; sections are {', '.join(SECTIONS)}.",
+            )
+
+
+def _people(settings: Settings) -> Iterator[Check]:
+    administrators = settings.harvester.administrators
+    if administrators:
+        yield ok("administrators", ", ".join(administrators))
+    else:
+        yield warning("administrators", "Nobody gets the report on a run: set administrators in [harvester].")
+    if settings.mail.backend == "smtp" and settings.mail.sender == MailSettings.model_fields["sender"].default:
+        yield warning("sender", "Reports come from an address that does not exist: set sender in [mail].")
+    if settings.http.contact_url:
+        yield ok("contact page", settings.http.contact_url)
+    else:
+        yield warning(
+            "contact page", "Sites cannot see who is harvesting them: set contact_url in [http] to a web page of yours."
+        )
+
+
+def _secrets(settings: Settings) -> Iterator[Check]:
+    references = {
+        "password of [database]": settings.database.password,
+        "password of [mail]": settings.mail.password,
+        "proxy_password of [http]": settings.http.proxy_password,
+    }
+    for name, reference in references.items():
+        if reference:
+            yield secret(name, reference, settings.folder)
+    if (reference := settings.monitoring.ping_url) and is_reference(reference):
+        yield secret("ping_url of [monitoring]", reference, settings.folder)
+
+
+def secret(name: str, reference: str, folder: Path) -> Check:
+    """Whether the secret is there, and nobody else's."""
+    try:
+        found = look_up(reference, folder)
+    except SettingsError as error:
+        return problem(name, str(error))
+    if not found:
+        return warning(name, f"The secret {reference} is empty.")
+    exposed = exposed_file(reference, folder)
+    if exposed is not None:
+        return warning(name, f"Everybody on this machine may read {exposed}: chmod 600 {exposed}")
+    return ok(name, f"{reference} is there.")
+
+
+def _certificates(settings: Settings) -> Iterator[Check]:
+    for place, path in (("http", settings.http.ca_file), ("mail", settings.mail.ca_file)):
+        if path is None:
+            continue
+        try:
+            read_authorities(settings.path(path))
+        except BadAuthorities as error:
+            yield problem(f"ca_file of [{place}]", f"{settings.path(path)} cannot be used: {error}.")
+
+
+def _disk_space(settings: Settings) -> Iterator[Check]:
+    """Each file system that is written to, once."""
+    folders = {"settings": settings.folder}
+    if settings.database.url.startswith("sqlite:///"):
+        folders["database"] = settings.path(Path(settings.database.url.removeprefix("sqlite:///"))).parent
+    if settings.mail.backend == "maildir":
+        folders["mail"] = settings.path(settings.mail.folder)
+    seen: set[int] = set()
+    for folder in folders.values():
+        there = _nearest(folder)
+        device = there.stat().st_dev
+        if device not in seen:
+            seen.add(device)
+            yield _space(there)
+
+
+def _space(folder: Path) -> Check:
+    free = shutil.disk_usage(folder).free
+    sentence = f"{free / 1e9:,.1f} GB are free where {folder} is."
+    if free < _FULL_BYTES:
+        return problem("disk space", f"{sentence} Make room before the next run.")
+    return warning("disk space", sentence) if free < _NEARLY_FULL_BYTES else ok("disk space", sentence)
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the nearest one above it that is there."""
+    return next((path for path in (folder.resolve(), *folder.resolve().parents) if path.is_dir()), Path("/"))
+
+
+def _templates(settings: Settings) -> Iterator[Check]:
+    from metaharvest.reports.render import broken_templates
+
+    own = settings.reports.templates
+    if own is not None and not settings.path(own).is_dir():
+        yield problem("templates", f"The folder {settings.path(own)}, set as templates in [reports], is not there.")
+        return
+    sentences = broken_templates(settings)
+    yield from (problem("templates", sentence) for sentence in sentences)
+    if not sentences:
+        yield ok("templates", "All of them can be used." if own is None else f"Those in {settings.path(own)} too.")
+
+
+def _log_folder(settings: Settings) -> Check:
+    if settings.reports.admin != "log-file":
+        return ok("administrator's report", "It is sent as mail.")
+    folder = settings.path(settings.reports.log_folder)
+    if os.access(_nearest(folder), os.W_OK | os.X_OK):
+        return ok("administrator's report", f"It is written into {folder}.")
+    return problem("administrator's report", f"The folder {folder} cannot be written: let this user write to it.")
+
+
+def _mail(settings: Settings) -> Check:
+    from metaharvest.reports.mail import backend_for
+
+    backend = backend_for(settings)
+    try:
+        wrong = backend.probe()
+    finally:
+        backend.close()
+    if wrong:
+        return problem("mail", wrong)
+    if settings.mail.backend == "maildir":
+        return ok("mail", f"Reports are put into the folder {settings.path(settings.mail.folder)}; nothing is sent.")
+    return ok("mail", f"The mail server {settings.mail.host}, port {settings.mail.port}, is ready to take messages.")
+
+
+def _monitor(settings: Settings) -> Check:
+    """Whom a run tells that it was there; nothing is sent."""
+    from metaharvest.monitoring.ping import masked, ping_url
+
+    try:
+        url = ping_url(settings)
+    except SettingsError as error:
+        return problem("monitor", str(error))
+    if url:
+        return ok("monitor", f"{masked(url)} is pinged at the end of each run.")
+    return ok("monitor", "None is told that a run ended; ping_url in [monitoring] names one.")
+
+
+def send_test_mail(settings: Settings, now: datetime) -> Iterator[Check]:
+    """Hand over a test message to each administrator, outside the outbox; how that went."""
+    from metaharvest.reports.mail import Letter, backend_for
+    from metaharvest.reports.message import Body, build, message_id
+
+    administrators = settings.harvester.administrators
+    if not administrators:
+        yield problem("test mail", "There is nobody to send it to: set administrators in [harvester].")
+        return
+    text = f"This is a test message of the harvester {settings.harvester.name}. If you can read it, mail works.\n"
+    body = Body(f"[{settings.harvester.name}] test message", text, f"<!DOCTYPE html>\n<p>{escape(text)}</p>\n")
+    identifier = message_id("test", (now.isoformat(),), settings)
+    report = build("test", "test", identifier, administrators, body, None, settings, now)
+    backend = backend_for(settings)
+    try:
+        for parcel in backend.parcels(administrators):
+            [attempt] = backend.send([Letter(identifier, report.content, now, parcel)])
+            name = ", ".join(parcel)
+            if attempt.status == "sent":
+                yield ok("test mail", f"Handed over for {name}.")
+            else:
+                yield problem("test mail", f"Not handed over for {name}: {attempt.error}")
+    finally:
+        backend.close()

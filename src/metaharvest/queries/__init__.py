@@ -1,0 +1,1 @@
+"""Read models: what the journal says, as rows, for the command line, reports and whatever else shows it."""

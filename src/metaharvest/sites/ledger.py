@@ -1,0 +1,208 @@
+"""The ledger, harvest_document: what is known of every document that a site lists.
+
+What a row becomes is decided here, purely; journal.py writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import ColumnElement, bindparam, exists, func, select
+from sqlalchemy.orm import Session, aliased
+
+from metaharvest.database.models import Base, HarvestDocument
+from metaharvest.model import ListedDocument, Outcome, OutcomeKind
+
+RETRY_NIGHTS = 7
+"""For how many days a failure that may pass is tried again in every run, and what is put off for a web server that
+fails; after that, with the site's schedule."""
+
+Key = tuple[str, int]
+Values = Mapping[str, object]
+
+_GOOD = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One row of the ledger, as far as decisions need it."""
+
+    entry_id: int
+    document_id: str
+    revision: int
+    url: str
+    document_type: str
+    target_revision: int | None
+    outcome: str | None
+    failing_since: date | None
+    attempts: int
+    next_attempt: date | None
+    pending_sha256: str | None
+
+
+_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
+_OF_SITE = (
+    select(
+        _LEDGER.c.harvest_document_id,
+        _LEDGER.c.document_id,
+        _LEDGER.c.revision,
+        _LEDGER.c.document_url,
+        _LEDGER.c.document_type,
+        _LEDGER.c.target_revision,
+        _LEDGER.c.outcome,
+        _LEDGER.c.failing_since,
+        _LEDGER.c.attempts,
+        _LEDGER.c.next_attempt,
+        _LEDGER.c.pending_sha256,
+    )
+    .where(_LEDGER.c.site_schedule_id == bindparam("site"))
+    .order_by(_LEDGER.c.document_id, _LEDGER.c.revision)
+)
+_AFTER = _LEDGER.c.document_id > bindparam("after")
+_UPTO = _LEDGER.c.document_id <= bindparam("upto")
+_BETWEEN = {
+    (False, False): _OF_SITE,
+    (True, False): _OF_SITE.where(_AFTER),
+    (False, True): _OF_SITE.where(_UPTO),
+    (True, True): _OF_SITE.where(_AFTER, _UPTO),
+}
+_FIRST = {bounded: _BETWEEN[bounded, False].limit(bindparam("number")) for bounded in (False, True)}
+_THESE = _OF_SITE.where(_LEDGER.c.document_id.in_(bindparam("documents", expanding=True)))
+
+
+def entries_between(session: Session, site_id: int, after: str | None, upto: str | None) -> Iterator[LedgerEntry]:
+    """The site's entries with a document id above `after` and up to `upto`, in order; None: no bound on that side."""
+    statement = _BETWEEN[after is not None, upto is not None]
+    values = {"site": site_id, "after": after, "upto": upto}
+    given = {name: value for name, value in values.items() if value is not None}
+    result = session.connection().execute(statement, given, execution_options={"yield_per": 1000})
+    for rows in result.partitions():
+        for row in rows:
+            yield LedgerEntry(*row)
+
+
+def entries_of(session: Session, site_id: int, document_ids: Sequence[str]) -> Iterator[LedgerEntry]:
+    """The site's entries of these documents."""
+    for row in session.connection().execute(_THESE, {"site": site_id, "documents": document_ids}):
+        yield LedgerEntry(*row)
+
+
+def first_entries(session: Session, site_id: int, after: str | None, number: int) -> list[LedgerEntry]:
+    """The first entries of the site with a document id above `after`, by document id and revision, at most `number`."""
+    values = {"site": site_id, "number": number, **({} if after is None else {"after": after})}
+    rows = session.connection().execute(_FIRST[after is not None], values).all()
+    return [LedgerEntry(*row) for row in rows]
+
+
+def numbers_of_entries(session: Session, site_ids: Collection[int]) -> dict[int, int]:
+    """How many documents the ledger has of each of these sites; those of which it has none are left out."""
+    return {row[0]: row[1] for row in session.execute(_NUMBERS, {"sites": list(site_ids)})}
+
+
+_NUMBERS = (
+    select(HarvestDocument.site_schedule_id, func.count())
+    .where(HarvestDocument.site_schedule_id.in_(bindparam("sites", expanding=True)))
+    .group_by(HarvestDocument.site_schedule_id)
+)
+
+
+def to_retry(session: Session, site_id: int, today: date) -> Iterator[ListedDocument]:
+    """The site's documents that failed transiently and are to be tried again now."""
+    statement = (
+        select(
+            HarvestDocument.document_id,
+            HarvestDocument.revision,
+            HarvestDocument.document_type,
+            HarvestDocument.document_url,
+        )
+        .where(HarvestDocument.site_schedule_id == site_id, *_waiting(today))
+        .order_by(HarvestDocument.document_id, HarvestDocument.revision)
+    )
+    for row in session.execute(statement.execution_options(yield_per=1000)):
+        yield ListedDocument(*row)
+
+
+def sites_to_retry(session: Session, today: date) -> set[int]:
+    """The sites that have documents to try again."""
+    # Not DISTINCT: SQLite would walk through the whole ledger, in the order of the sites, to answer that.
+    return set(session.scalars(select(HarvestDocument.site_schedule_id).where(*_waiting(today))))
+
+
+def _waiting(today: date) -> tuple[ColumnElement[bool], ...]:
+    """Rows to be tried again, but for revisions of which a higher one has gone in since: they would come too late."""
+    later = aliased(HarvestDocument)
+    superseded = exists().where(
+        later.site_schedule_id == HarvestDocument.site_schedule_id,
+        later.document_id == HarvestDocument.document_id,
+        later.revision > HarvestDocument.revision,
+        later.outcome.in_(_GOOD),
+    )
+    return HarvestDocument.next_attempt <= today, ~superseded
+
+
+def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values | None:
+    """The columns to write for this outcome; None where the ledger says all of it already."""
+    document = outcome.document
+    values: dict[str, object] = {
+        "document_url": document.url,
+        "document_type": document.document_type,
+        "target_revision": _target_revision(outcome),
+        "outcome": outcome.kind.value,
+        "failing_since": None,
+        "attempts": 0,
+        "next_attempt": None,
+    }
+    if outcome.kind.is_error or outcome.kind is OutcomeKind.DEFERRED:
+        values.update(_failing(entry, outcome, today))
+    if entry is not None and outcome.sha256 is None and entry.pending_sha256 is None and _same(entry, values):
+        return None
+    if outcome.sha256 is not None:
+        values["sha256"] = outcome.sha256
+    if not outcome.unconfirmed:
+        values.update(pending_run=None, pending_sha256=None)
+    return values
+
+
+def _failing(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values:
+    since = (entry.failing_since if entry else None) or today
+    deferred = outcome.kind is OutcomeKind.DEFERRED
+    if deferred:
+        again = _put_off_since(entry, today) if outcome.transient else today
+    else:
+        again = today if outcome.transient and (today - since).days < RETRY_NIGHTS else None
+    return {
+        "failing_since": since,
+        "attempts": (entry.attempts if entry else 0) + (0 if deferred else 1),
+        "next_attempt": again,
+    }
+
+
+def _put_off_since(entry: LedgerEntry | None, today: date) -> date | None:
+    """Since when a document is put off night after night, for its web server; None where that has been long enough.
+
+    What it failed of before that does not count: it may be mended by now.
+    """
+    if entry is None or entry.outcome != OutcomeKind.DEFERRED:
+        return today
+    since = entry.next_attempt
+    return since if since is not None and (today - since).days < RETRY_NIGHTS else None
+
+
+def _target_revision(outcome: Outcome) -> int | None:
+    if outcome.kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED):
+        return outcome.document.revision
+    return outcome.target_revision
+
+
+def _same(entry: LedgerEntry, values: Values) -> bool:
+    return (
+        entry.url == values["document_url"]
+        and entry.document_type == values["document_type"]
+        and entry.target_revision == values["target_revision"]
+        and entry.outcome == values["outcome"]
+        and entry.failing_since == values["failing_since"]
+        and entry.attempts == values["attempts"]
+        and entry.next_attempt == values["next_attempt"]
+    )

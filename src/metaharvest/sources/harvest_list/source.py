@@ -1,0 +1,164 @@
+"""Harvest lists as a source of documents: fetches a site's list, reads it as a whole, and fetches what it names.
+
+The network policy is fetch.py's, what a list may contain list_parser.py's. What is to be done with a listed document is
+decided elsewhere; duplicates and several revisions of a document are no errors here.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+from typing import BinaryIO
+
+from metaharvest.errors import FetchError, ListError
+from metaharvest.fetch.client import Fetcher
+from metaharvest.fetch.curl import Expected
+from metaharvest.fetch.html_page import html_title
+from metaharvest.fetch.local_files import is_file_url
+from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, Site
+from metaharvest.sources.base import Listing
+from metaharvest.sources.harvest_list.parser import ListParser
+from metaharvest.text import one_line
+
+NOT_MODIFIED = 304
+_CHUNK = 65_536
+_HEADER = 100
+_HEAD = 65_536
+
+
+class HarvestListSource:
+    """The documents of one site, named by the harvest list at its list URL."""
+
+    def __init__(self, site: Site, fetcher: Fetcher) -> None:
+        self._site = site
+        self._fetcher = fetcher
+
+    def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
+        """The listed documents; see Source. A list is known by what its server says, or by its bytes."""
+        spool = tempfile.TemporaryFile(prefix="metaharvest-")  # noqa: SIM115 - _read closes it
+        try:
+            response = self._fetcher.fetch_to(
+                self._site.list_url,
+                spool,
+                allow_networks=self._site.options.allow_networks,
+                ca_file=self._site.options.ca_file,
+                file_folder=self._site.file_folder,
+                known=known,
+                seconds=seconds,
+            )
+        except BaseException:
+            spool.close()
+            raise
+        if known is not None and (response.status == NOT_MODIFIED or response.sha256 == known.sha256):
+            spool.close()
+            etag, last_modified = response.etag or known.etag, response.last_modified or known.last_modified
+            return Listing(None, ListVersion(_header(etag), _header(last_modified), known.sha256))
+        version = ListVersion(_header(response.etag), _header(response.last_modified), response.sha256)
+        return Listing(_read(spool, self._site), version)
+
+    def fetch(self, document: ListedDocument) -> FetchedDocument:
+        """The document's bytes as received. Raises FetchError, also for an HTML page in the document's place.
+
+        NoConnectionFree where it has to wait for its host: who is called here is not to wait.
+        """
+        mismatch = self._site.options.package_id_mismatch
+        response, content = self._fetcher.fetch(
+            document.url,
+            allow_networks=self._site.options.allow_networks,
+            ca_file=self._site.options.ca_file,
+            file_folder=self._site.file_folder,
+            wait=False,
+            expected=Expected(document, mismatch) if mismatch else None,
+        )
+        title = html_title(content[:_HEAD])
+        if title is not None:
+            raise FetchError(_html_instead(title, document.url), seconds=response.seconds)
+        return FetchedDocument(document, content, response.sha256, response.seconds, response.verdict)
+
+
+class FileListSource:
+    """The documents named by a harvest list in a local file, for rehearsals; they are fetched like any site's."""
+
+    def __init__(self, path: Path, site: Site, fetcher: Fetcher) -> None:
+        self._path = path
+        self._site = site
+        self._documents = HarvestListSource(site, fetcher)
+
+    def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
+        """The listed documents; see Source. Raises FetchError where the file cannot be read."""
+        try:
+            file = self._path.open("rb")
+        except OSError as error:
+            message = f"The file {one_line(str(self._path))} cannot be read: {error.strerror}."
+            raise FetchError(Finding("list.file", message, "Check the file's name and permissions.")) from error
+        return Listing(_read(file, self._site))
+
+    def fetch(self, document: ListedDocument) -> FetchedDocument:
+        """The document's bytes as received. Raises FetchError."""
+        return self._documents.fetch(document)
+
+
+def _header(value: str | None) -> str | None:
+    """A header worth keeping for the next request: printable, and not longer than any in earnest is."""
+    return value if value and len(value) <= _HEADER and value.isascii() and value.isprintable() else None
+
+
+def _read(file: BinaryIO, site: Site) -> Iterator[ListedDocument]:
+    """read_list(file), which is closed afterwards."""
+    with file:
+        yield from read_list(file, files_allowed=site.file_folder is not None)
+
+
+def read_list(file: BinaryIO, *, files_allowed: bool = False) -> Iterator[ListedDocument]:
+    """The documents of the harvest list in `file` (open for reading, seekable), in its order, in bounded memory.
+
+    `files_allowed`: it may name documents by file: URLs.
+    Raises ListError with every problem (at most 100, then their number) when all that can be read has been read: until
+    the iterator has ended, nothing is known to be right.
+    """
+    file.seek(0)
+    head = file.read(_HEAD)
+    _refuse_what_is_no_list(head)
+    file.seek(0)
+    parser = ListParser(file, files_allowed)
+    reading = True
+    while reading and (chunk := file.read(_CHUNK)):
+        reading = parser.feed(chunk)
+        yield from parser.documents()
+    if reading:
+        parser.feed(b"", last=True)
+        yield from parser.documents()
+    parser.raise_for_problems()
+
+
+def _refuse_what_is_no_list(head: bytes) -> None:
+    if len(head) < _HEAD and not head.strip(b"\0 \t\r\n\xef\xbb\xbf\xff\xfe"):
+        remedy = "Look whether the program that writes the list works, or whether the upload was complete."
+        raise ListError(Finding("list.empty", "The list is empty: it contains no text at all.", remedy))
+    title = html_title(head)
+    if title is not None:
+        raise ListError(
+            Finding(
+                "list.html-page",
+                f"This is an HTML page{_titled(title)}, not a harvest list.",
+                "Check the list URL that is registered for your site, and open it in a browser where you are not "
+                "logged in: it must give the XML itself.",
+                line=1,
+            )
+        )
+
+
+def _html_instead(title: str, url: str) -> Finding:
+    came = "The file is" if is_file_url(url) else "The server sent"
+    return Finding(
+        "http.html-page",
+        f"{came} an HTML page{_titled(title)} where the document was expected.",
+        "Open the URL in a browser where you are not logged in: it must give the XML document itself, not a page about "
+        "it, a login page or an error page.",
+    )
+
+
+def _titled(title: str) -> str:
+    return f" titled '{one_line(title, 200)}'" if title else ""

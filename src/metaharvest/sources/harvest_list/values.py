@@ -1,0 +1,175 @@
+"""Checks the values of one harvest-list entry: scope, identifier, revision, document type, URL.
+
+Pure functions of a text. Each returns the value, or raises BadValue with a sentence and a remedy; where in the list
+that was is the business of list_parser.py.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from metaharvest.fetch.local_files import is_file_url
+from metaharvest.text import one_line, shown_url
+
+XML_SPACE = " \t\r\n"
+"""What XML calls white space; Python's own idea of it is wider."""
+
+MAX_DOCUMENT_ID = 800
+MAX_LONG = 2**63 - 1
+
+_SCOPE = re.compile(r"[!-.0-~]+")
+_PLAIN_NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
+_LONG = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_PLAIN_URL = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?(/[!-~]*)?")
+
+
+class BadValue(Exception):
+    """A value of the list that cannot be used: what is wrong with it, and what to write instead."""
+
+    def __init__(self, rule: str, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+        self.message = message
+        self.remedy = remedy
+
+
+def quoted(text: str) -> str:
+    """A value as a message shows it: in quotes, on one line, cut where it is long, without credentials."""
+    return f"'{one_line(shown_url(text), 80)}'"
+
+
+@lru_cache(maxsize=16)
+def check_scope(text: str) -> str:
+    """The scope, trimmed: printable ASCII without white space and `/`, as Metacat's document ids have it."""
+    scope = text.strip(XML_SPACE)
+    if _SCOPE.fullmatch(scope):
+        return scope
+    if not scope:
+        raise BadValue("list.scope", "The scope is empty.", "Write the scope of your site, as in <scope>alder</scope>.")
+    bad = next(c for c in scope if not _SCOPE.fullmatch(c))
+    raise BadValue(
+        "list.scope",
+        f"The scope {quoted(scope)} contains {_character(bad)}, which no document id may contain.",
+        "Use letters, digits, hyphens, dots and underscores only, as in <scope>knb-lter-gce</scope>.",
+    )
+
+
+def check_number(name: str, text: str) -> int:
+    """The identifier or revision (`name`), an xs:long that is not negative; leading zeros and a sign `+` are fine."""
+    number = text.strip(XML_SPACE)
+    if _PLAIN_NUMBER.fullmatch(number):
+        return int(number)
+    rule, remedy = f"list.{name}", f"Write it in digits alone, as in <{name}>12</{name}>."
+    if not number:
+        raise BadValue(rule, f"The {name} is empty.", remedy)
+    if not _LONG.fullmatch(number):
+        raise BadValue(rule, f"The {name} {quoted(number)} is not a whole number.", remedy)
+    digits = number.lstrip("+-").lstrip("0") or "0"
+    if number.startswith("-") and digits != "0":
+        raise BadValue(rule, f"The {name} {quoted(number)} is negative.", remedy)
+    if len(digits) > 19 or int(digits) > MAX_LONG:
+        raise BadValue(
+            rule,
+            f"The {name} {quoted(number)} is too large: the largest possible is {MAX_LONG}.",
+            f"Give the document a smaller {name}.",
+        )
+    return int(digits)
+
+
+def check_document_id(scope: str, identifier: int) -> str:
+    """Scope and identifier as one document id, at most MAX_DOCUMENT_ID characters long."""
+    document_id = f"{scope}.{identifier}"
+    if len(document_id) > MAX_DOCUMENT_ID:
+        raise BadValue(
+            "list.scope",
+            f"Scope and identifier together have {len(document_id):,} characters; {MAX_DOCUMENT_ID} are possible.",
+            "Use a shorter scope.",
+        )
+    return document_id
+
+
+@lru_cache(maxsize=16)
+def check_type(text: str) -> str:
+    """The document type, trimmed; any text."""
+    document_type = text.strip(XML_SPACE)
+    if not document_type:
+        raise BadValue(
+            "list.document-type",
+            "The documentType is empty.",
+            "Write the namespace of the document's root element, as in "
+            "<documentType>https://eml.ecoinformatics.org/eml-2.2.0</documentType>.",
+        )
+    return document_type
+
+
+def check_url(text: str, files_allowed: bool = False) -> str:
+    """The document's URL, trimmed: absolute, http or https; where they are allowed, a file: URL as it is written."""
+    url = text.strip(XML_SPACE)
+    if _PLAIN_URL.fullmatch(url):
+        return url
+    whole = "Write the whole URL, as in <documentURL>https://www.example.org/eml/alder.12.2.xml</documentURL>."
+    if not url:
+        raise BadValue("list.url", "The documentURL is empty.", whole)
+    odd = next((c for c in url if c.isspace() or unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")), None)
+    if odd is not None:
+        raise BadValue(
+            "list.url",
+            f"The documentURL {_quoted_url(url)} contains {_character(odd)}.",
+            "Write a space in a URL as %20, and keep the URL on one line.",
+        )
+    if files_allowed and is_file_url(url):
+        return url
+    return _check_parts(url, whole)
+
+
+def _check_parts(url: str, whole: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        # What the library says would quote a part of it, which may be a password.
+        message = f"The documentURL {_quoted_url(url)} is not a URL: its host name or port is not written correctly."
+        raise BadValue("list.url", message, whole) from None
+    if parts.scheme == "file":
+        raise BadValue(
+            "list.url",
+            f"The documentURL {_quoted_url(url)} is a file on some computer; only http and https URLs are harvested.",
+            "Put the document on your web server and list its https:// URL. For files on the harvester's own machine, "
+            'its administrator can allow your site a folder: file_folder in [sites."NAME"] of the settings.',
+        )
+    if parts.scheme not in ("http", "https"):
+        # In `user:password@host` what stands before the colon is no scheme, and is not shown.
+        kind = f"begins with '{one_line(parts.scheme, 20)}:'" if parts.scheme and "@" not in url else "is not absolute"
+        if "@" in url and "://" in url:
+            kind = "is of another kind"
+        raise BadValue(
+            "list.url", f"The documentURL {_quoted_url(url)} {kind}; only http and https URLs are harvested.", whole
+        )
+    if not host or port == 0:
+        lack = "names no server" if not host else "names the port 0, which does not exist"
+        raise BadValue("list.url", f"The documentURL {_quoted_url(url)} {lack}.", whole)
+    return url
+
+
+def without_password(url: str) -> str:
+    """A URL that may be broken, as it may be shown: then anything before an `@` may be a password."""
+    from metaharvest.fetch.url import shown
+
+    return shown(url)
+
+
+def _quoted_url(url: str) -> str:
+    return f"'{one_line(without_password(url), 80)}'" if "@" in url else quoted(url)
+
+
+def _character(character: str) -> str:
+    """A character in words: people cannot see a no-break space."""
+    named = {" ": "a space", "\n": "a line break", "\r": "a line break", "\t": "a tab", "/": "a slash (/)"}
+    if character in named:
+        return named[character]
+    name = unicodedata.name(character, "a control character")
+    shown = f"'{character}', " if character.isprintable() else ""
+    return f"{shown}the character U+{ord(character):04X} ({name})"

@@ -1,0 +1,123 @@
+"""`metaharvest daemon`: when it runs, and how it goes on and ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import click
+import pytest
+
+from metaharvest.cli.daemon import next_at, next_time
+from metaharvest.config.settings import load
+from metaharvest.database.engine import database_url, open_url, run_lock
+from support.cli import attempt, process, tell
+
+DAY = timedelta(days=1)
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        ("2026-11-20 01:00", "2026-11-20 02:00"),
+        ("2026-11-20 02:00", "2026-11-20 02:00"),
+        ("2026-11-20 02:01", "2026-11-21 02:00"),
+        ("2026-07-20 00:30", "2026-07-20 01:00"),
+        ("2026-10-24 12:00", "2026-10-25 02:00"),
+        ("2026-03-28 12:00", "2026-03-29 01:00"),
+    ],
+)
+def test_a_time_of_day_is_meant_in_the_harvester_s_time_zone_summer_and_winter(after: str, expected: str) -> None:
+    assert next_at(moment(after), time(3, 0), BERLIN) == moment(expected)
+
+
+def test_a_time_that_a_clock_change_leaves_out_comes_all_the_same() -> None:
+    assert next_at(moment("2026-03-28 12:00"), time(2, 30), BERLIN) == moment("2026-03-29 01:30")
+
+
+@pytest.mark.parametrize(
+    ("began", "now", "hours", "expected"),
+    [
+        ("2026-11-20 03:00", "2026-11-20 03:20", 24, "2026-11-21 03:00"),
+        ("2026-11-20 03:00", "2026-11-20 03:20", 6, "2026-11-20 09:00"),
+        ("2026-11-20 03:00", "2026-11-20 16:00", 6, "2026-11-20 21:00"),
+    ],
+)
+def test_a_period_counts_from_the_start_of_a_run_and_missed_ones_are_left_out(
+    began: str, now: str, hours: int, expected: str
+) -> None:
+    planned = next_time(moment(began), moment(now), timedelta(hours=hours), None, BERLIN)
+    assert planned == moment(expected)
+
+
+def test_with_a_time_of_day_the_next_run_is_so_many_days_later() -> None:
+    began, now = moment("2026-11-20 02:00"), moment("2026-11-20 04:00")
+    assert next_time(began, now, DAY, time(3, 0), BERLIN) == moment("2026-11-21 02:00")
+    assert next_time(began, now, 2 * DAY, time(3, 0), BERLIN) == moment("2026-11-22 02:00")
+    long_run = moment("2026-11-21 05:00")
+    assert next_time(began, long_run, DAY, time(3, 0), BERLIN) == moment("2026-11-22 02:00")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--every", "0"), ("--every", "nan"), ("--delay", "nan"), ("--at", "3 am"), ("--at", "03:00", "--every", "12")],
+)
+def test_a_plan_that_makes_no_sense_is_a_usage_error(tmp_path: Path, options: tuple[str, ...]) -> None:
+    tell(tmp_path, "init")
+    assert isinstance(attempt(tmp_path, "daemon", *options).error, click.UsageError)
+
+
+def test_bad_settings_end_it_before_the_first_run(tmp_path: Path) -> None:
+    (tmp_path / "metaharvest.toml").write_text("[harvester]\nworkers = 0\n")
+    done = process(tmp_path, "daemon")
+    assert done.returncode == 2
+    assert "workers" in done.stderr
+
+
+def test_it_makes_as_many_runs_as_asked_for(tmp_path: Path) -> None:
+    tell(tmp_path, "init")
+    assert process(tmp_path, "daemon", "--every", "0.001", "--max-runs", "2").returncode == 0
+    assert [run["run_id"] for run in tell(tmp_path, "runs", "--json").json] == [2, 1]
+
+
+def test_a_run_that_cannot_be_made_is_told_and_the_next_one_comes(tmp_path: Path) -> None:
+    tell(tmp_path, "init")
+    engine = open_url(database_url(load(tmp_path / "metaharvest.toml")))
+    with run_lock(engine):
+        done = process(tmp_path, "daemon", "--every", "0.001", "--max-runs", "2")
+    engine.dispose()
+    assert done.returncode == 0
+    assert done.stderr.count("Another run is under way") == 2
+    assert "Traceback" not in done.stderr
+
+
+def _heed_interrupts() -> None:
+    """A shell that starts the tests in the background lets everything under it ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_between_two_runs_ends_it_politely(tmp_path: Path, number: signal.Signals) -> None:
+    tell(tmp_path, "init")
+    with subprocess.Popen(
+        [sys.executable, "-m", "metaharvest", "daemon", "--delay", "5"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_heed_interrupts,
+    ) as daemon:
+        assert daemon.stderr is not None
+        assert "The next run is at" in daemon.stderr.readline()
+        daemon.send_signal(number)
+        assert daemon.stderr.read() == "Stopped between two runs.\n"
+    assert daemon.returncode == 0
+    assert tell(tmp_path, "runs", "--json").json == []

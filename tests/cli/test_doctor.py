@@ -1,0 +1,275 @@
+"""`metaharvest doctor`: everything that is missing, wrong or overdue, in plain words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import ssl
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trustme
+
+from metaharvest.config.settings import load
+from metaharvest.database.engine import database_url, open_url, run_lock
+from support.cli import process, tell
+from support.smtp_sink import SmtpSink, free_port
+
+GOOD = '[harvester]\nadministrators = ["steward@example.org"]\n[http]\ncontact_url = "https://example.org/harvester"\n'
+URL = "https://alder.example.org/list.xml"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A good installation with one site that is not due."""
+    (tmp_path / "metaharvest.toml").write_text(GOOD)
+    tell(tmp_path, "init")
+    tell(tmp_path, "sites", "add", "alder", "--list-url", URL, "--contact", "a@example.org", "--next", "2999-01-01")
+    run(tmp_path, date.today(), "succeeded")  # noqa: DTZ011 - the test's own date
+    return tmp_path
+
+
+def sql(folder: Path, statement: str, *values: object) -> None:
+    with sqlite3.connect(folder / "metaharvest.db") as connection:
+        connection.execute(statement, values)
+    connection.close()
+
+
+def run(folder: Path, day: date, status: str, beat: datetime | None = None) -> None:
+    began = f"{day} 01:00:00.000000"
+    heartbeat = beat.replace(tzinfo=None).isoformat(" ") if beat else began
+    sql(
+        folder,
+        "INSERT INTO harvest_run (harvest_date, started_at, ended_at, status, host, pid, heartbeat_at)"
+        " VALUES (?, ?, ?, ?, 'here', 4711, ?)",
+        str(day),
+        began,
+        None if status == "running" else began,
+        status,
+        heartbeat,
+    )
+
+
+def findings(folder: Path, *arguments: str) -> dict[str, tuple[str, str]]:
+    """The last check of each name, with its state and message."""
+    told = tell(folder, "doctor", "--json", *arguments)
+    checks = {row["check"]: (row["state"], row["message"]) for row in told.json["checks"]}
+    assert told.code == int(any(state == "PROBLEM" for state, _ in checks.values()))
+    return checks
+
+
+def settings(folder: Path, text: str) -> None:
+    (folder / "metaharvest.toml").write_text(f"{GOOD}{text}")
+
+
+def smtp(port: int) -> str:
+    return f'[mail]\nbackend = "smtp"\nhost = "127.0.0.1"\nport = {port}\nsender = "h@example.org"\n'
+
+
+def test_a_good_installation_is_well(folder: Path) -> None:
+    told = tell(folder, "doctor")
+    assert told.code == 0
+    assert "PROBLEM" not in told.out
+    assert "WARNING" not in told.out
+    assert told.out.endswith("All is well.\n")
+
+
+def test_a_fresh_installation_has_warnings_and_exit_code_0(tmp_path: Path) -> None:
+    tell(tmp_path, "init")
+    done = process(tmp_path, "doctor")
+    assert done.returncode == 0
+    for word in ("administrators", "contact_url", "No site is registered", "no run yet"):
+        assert word in done.stdout
+
+
+def test_every_problem_of_the_settings_is_told_with_exit_code_1(folder: Path) -> None:
+    (folder / "metaharvest.toml").write_text("[harvester]\nworkers = 0\n[mail]\nport = 70000\n[nail]\n")
+    done = process(folder, "doctor")
+    assert done.returncode == 1
+    for key in ("workers", "port", "nail"):
+        assert key in done.stdout
+    assert done.stdout.count("PROBLEM") == 3
+
+
+def test_a_variable_that_sets_nothing_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METAHARVEST_MALE__HOST", "x")
+    assert "METAHARVEST_MALE__HOST sets nothing" in tell(folder, "doctor").out
+
+
+def test_a_database_that_is_not_there_is_a_problem(folder: Path) -> None:
+    (folder / "metaharvest.db").unlink()
+    state, message = findings(folder)["database"]
+    assert state == "PROBLEM"
+    assert "metaharvest init" in message
+
+
+def test_a_file_that_is_no_database_is_a_problem(folder: Path) -> None:
+    for file in folder.glob("metaharvest.db*"):
+        file.unlink()
+    (folder / "metaharvest.db").write_bytes(b"no database at all" * 100)
+    assert findings(folder)["database"][0] == "PROBLEM"
+
+
+def test_no_secret_is_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAIL_SECRET", "hunter2")
+    settings(folder, '[mail]\npassword = "env:MAIL_SECRET"\n[database]\nurl = "nonsense://me:hunter2@host/db"\n')
+    told = tell(folder, "doctor")
+    assert "hunter2" not in told.out + told.err
+    assert "[database] url = (not shown): a password is never written here" in told.out
+    settings(folder, '[mail]\npassword = "env:MAIL_SECRET"\n')
+    told = tell(folder, "doctor")
+    assert "hunter2" not in told.out + told.err
+    assert "env:MAIL_SECRET is there" in told.out
+
+
+def test_a_secret_that_is_missing_is_a_problem_and_one_that_all_can_read_a_warning(folder: Path) -> None:
+    settings(folder, '[mail]\npassword = "file:secret"\n')
+    assert findings(folder)["password of [mail]"][0] == "PROBLEM"
+    (folder / "secret").write_text("x")
+    (folder / "secret").chmod(0o644)
+    state, message = findings(folder)["password of [mail]"]
+    assert (state, "chmod 600" in message) == ("WARNING", True)
+    (folder / "secret").chmod(0o600)
+    assert findings(folder)["password of [mail]"][0] == "OK"
+
+
+def test_a_template_of_one_s_own_that_cannot_be_compiled_is_a_problem(folder: Path) -> None:
+    settings(folder, '[reports]\ntemplates = "own"\n')
+    assert "is not there" in findings(folder)["templates"][1]
+    bad = folder / "own" / "email" / "site_report" / "body.txt"
+    bad.parent.mkdir(parents=True)
+    bad.write_text("{% if %}")
+    state, message = findings(folder)["templates"]
+    assert state == "PROBLEM"
+    assert "email/site_report/body.txt" in message
+
+
+def test_a_mail_server_that_does_not_answer_is_a_problem(folder: Path) -> None:
+    settings(folder, f'[mail]\nbackend = "smtp"\nhost = "127.0.0.1"\nport = {free_port()}\n')
+    checks = findings(folder)
+    assert checks["mail"][0] == "PROBLEM"
+    assert checks["sender"][0] == "WARNING"
+
+
+def test_the_login_at_the_mail_server_is_tried(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    login = 'security = "starttls"\nca_file = "ca.pem"\nusername = "me"\npassword = "env:MAIL_SECRET"\n'
+    with SmtpSink(security="starttls", tls=context, login=("me", "open-sesame")) as sink:
+        settings(folder, f"{smtp(sink.port)}{login}")
+        monkeypatch.setenv("MAIL_SECRET", "shut-sesame")
+        state, message = findings(folder)["mail"]
+        assert (state, "does not accept" in message, "sesame" in message) == ("PROBLEM", True, False)
+        monkeypatch.setenv("MAIL_SECRET", "open-sesame")
+        assert findings(folder)["mail"][0] == "OK"
+    assert sink.messages == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_folders_that_cannot_be_written_are_problems(folder: Path) -> None:
+    (folder / "closed").mkdir(mode=0o500)
+    settings(folder, '[mail]\nfolder = "closed/mail"\n[reports]\nadmin = "log-file"\nlog_folder = "closed/reports"\n')
+    checks = findings(folder)
+    assert checks["mail"][0] == checks["administrator's report"][0] == "PROBLEM"
+
+
+def test_a_test_message_reaches_every_administrator(folder: Path) -> None:
+    with SmtpSink() as sink:
+        settings(
+            folder, f'[mail]\nbackend = "smtp"\nhost = "127.0.0.1"\nport = {sink.port}\nsender = "h@example.org"\n'
+        )
+        assert findings(folder, "--send-test-mail")["test mail"] == ("OK", "Handed over for steward@example.org.")
+    assert [mail.recipients for mail in sink.messages] == [("steward@example.org",)]
+    assert "test message" in sink.messages[0].message["Subject"]
+
+
+def test_a_refused_test_message_is_a_problem(folder: Path) -> None:
+    with SmtpSink() as sink:
+        sink.answers["steward@example.org"] = "550 no such user"
+        settings(
+            folder, f'[mail]\nbackend = "smtp"\nhost = "127.0.0.1"\nport = {sink.port}\nsender = "h@example.org"\n'
+        )
+        state, message = findings(folder, "--send-test-mail")["test mail"]
+    assert state == "PROBLEM"
+    assert "550" in message
+
+
+def test_a_run_under_way_is_told_with_its_host_and_process(folder: Path) -> None:
+    run(folder, date.today(), "running", datetime.now(UTC))  # noqa: DTZ011 - the test's own date
+    engine = open_url(database_url(load(folder / "metaharvest.toml")))
+    with run_lock(engine):
+        state, message = findings(folder)["run lock"]
+        assert state == "OK"
+        assert "on here (process 4711), is under way" in message
+        sql(folder, "UPDATE harvest_run SET heartbeat_at = '2026-01-01 00:00:00.000000'")
+        state, message = findings(folder)["run lock"]
+        assert (state, "hangs" in message) == ("PROBLEM", True)
+    engine.dispose()
+
+
+def test_a_run_that_never_ended_is_a_problem(folder: Path) -> None:
+    run(folder, date.today(), "running")  # noqa: DTZ011 - the test's own date
+    state, message = findings(folder)["run lock"]
+    assert (state, "never ended" in message) == ("PROBLEM", True)
+
+
+def test_a_last_run_that_failed_is_a_problem(folder: Path) -> None:
+    run(folder, date.today(), "failed")  # noqa: DTZ011 - the test's own date
+    assert findings(folder)["last run"][0] == "PROBLEM"
+
+
+def test_a_broken_row_is_a_problem_unless_it_is_switched_off(folder: Path) -> None:
+    sql(folder, "UPDATE harvest_site_schedule SET unit = 'fortnights'")
+    state, message = findings(folder)["sites"]
+    assert (state, "fortnights" in message) == ("PROBLEM", True)
+    tell(folder, "sites", "disable", "alder")
+    assert findings(folder)["sites"][0] == "OK"
+
+
+def test_an_overdue_site_is_a_problem(folder: Path) -> None:
+    past = (datetime.now(UTC) - timedelta(days=9)).date().isoformat()
+    tell(folder, "sites", "edit", "alder", "--next", past)
+    checks = findings(folder)
+    assert checks["sites"][0] == "PROBLEM"
+    assert f"alder has been due since {past}" in checks["sites"][1]
+    assert "schedule" not in checks
+
+
+def test_a_harvester_that_is_not_started_any_more_is_a_problem(folder: Path) -> None:
+    sql(folder, "UPDATE harvest_run SET harvest_date = '2020-01-01'")
+    tell(folder, "sites", "edit", "alder", "--next", "2020-01-02")
+    state, message = findings(folder)["schedule"]
+    assert (state, "2020-01-01" in message) == ("PROBLEM", True)
+
+
+def test_reports_that_did_not_arrive_are_told(folder: Path) -> None:
+    sql(
+        folder,
+        "INSERT INTO report_outbox (idempotency_key, kind, run_id, message_id, subject, content, created_at)"
+        " VALUES ('k', 'admin', 1, '<m@x>', 's', x'00', ?)",
+        datetime.now(UTC).replace(tzinfo=None).isoformat(" "),
+    )
+    sql(folder, "INSERT INTO report_delivery (report_id, recipient) VALUES (1, 'a@example.org')")
+    assert findings(folder)["reports"][0] == "WARNING"
+    sql(folder, "UPDATE report_delivery SET attempts = 3")
+    assert findings(folder)["reports"][0] == "PROBLEM"
+    now = datetime.now(UTC).replace(tzinfo=None).isoformat(" ")
+    sql(folder, "UPDATE report_delivery SET status = 'refused', last_attempt_at = ?", now)
+    state, message = findings(folder)["reports"]
+    assert (state, "1 recipient refused" in message) == ("WARNING", True)
+
+
+def test_the_doctor_changes_nothing(folder: Path) -> None:
+    def contents() -> dict[str, bytes]:
+        with sqlite3.connect(folder / "metaharvest.db") as connection:
+            dump = "\n".join(connection.iterdump()).encode()
+        connection.close()
+        files = (path for path in folder.iterdir() if not path.name.startswith("metaharvest.db"))
+        return {"database": dump, **{path.name: path.read_bytes() for path in files}}
+
+    before = contents()
+    tell(folder, "doctor")
+    assert contents() == before

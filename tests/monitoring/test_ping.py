@@ -1,0 +1,260 @@
+"""The ping at the end of a run: what the monitor gets on the wire, and what the operator is told where it fails."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from metaharvest.database.engine import run_lock
+from support.cli import process
+from support.harvester import Harvester, publish
+from support.http_server import Asking, HttpServer, silent
+from support.smtp_sink import free_port
+
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+TOKEN = "b7d6e0c1-secret-token"
+
+
+def monitored(harvester: Harvester, url: str) -> None:
+    text = harvester.config.read_text()
+    harvester.config.write_text(re.sub(r"\[monitoring\]\n.*\n", "", text) + f'[monitoring]\nping_url = "{url}"\n')
+
+
+@pytest.fixture
+def monitor(server: HttpServer) -> HttpServer:
+    for path in ("/0/succeeded/up", "/0/with-errors/up", "/1/with-errors/down", "/1/failed/down", "/2/failed/down"):
+        server.serve(f"/{TOKEN}{path}", b"OK")
+    server.serve(f"/{TOKEN}", b"")
+    return server
+
+
+def filled_in(monitor: HttpServer) -> str:
+    return monitor.url(f"/{TOKEN}/{{exit_code}}/{{status}}/{{up_or_down}}")
+
+
+def pings(monitor: HttpServer) -> list[str]:
+    return [request.path.removeprefix(f"/{TOKEN}") for request in monitor.requests if TOKEN in request.path]
+
+
+def test_a_run_pings_once_at_its_very_end_and_says_how_it_ended(harvester: Harvester, monitor: HttpServer) -> None:
+    seen: list[tuple[str, int]] = []
+
+    def note(asking: Asking) -> None:
+        [(status,)] = harvester.rows("SELECT status FROM harvest_run")
+        seen.append((status, len(harvester.mails())))
+        asking.answer(b"OK")
+
+    monitor.route(f"/{TOKEN}/0/succeeded/up", note)
+    monitored(harvester, filled_in(monitor))
+    harvester.add_site("site", publish(monitor, "a.1.1"))
+    said = harvester("run", "--date", "2026-11-20")
+    assert (said.code, said.err) == (0, "")
+    assert pings(monitor) == ["/0/succeeded/up"]
+    assert seen == [("succeeded", 2)]
+    request = next(request for request in monitor.requests if TOKEN in request.path)
+    assert request.method == "GET"
+    assert "metaharvest/" in request.headers["user-agent"]
+
+
+def test_errors_of_documents_and_of_sites_are_told_as_the_run_tells_them(
+    harvester: Harvester, monitor: HttpServer
+) -> None:
+    monitored(harvester, filled_in(monitor))
+    harvester.add_site("site", publish(monitor, "a.1.1", also=[("a.2.1", monitor.url("/gone.xml"))]))
+    assert harvester.run("2026-11-20")["exit_code"] == 0
+    assert harvester.run("2026-11-21", "--strict")["exit_code"] == 1
+    monitor.serve("/list.xml", b"gone", status=404)
+    assert harvester.run("2026-11-22")["exit_code"] == 1
+    assert pings(monitor) == ["/0/with-errors/up", "/1/with-errors/down", "/1/failed/down"]
+
+
+def test_a_plain_url_is_pinged_whatever_the_status(harvester: Harvester, monitor: HttpServer) -> None:
+    monitored(harvester, monitor.url(f"/{TOKEN}"))
+    harvester.add_site("site", monitor.url("/no-list.xml"))
+    assert harvester.run("2026-11-20")["exit_code"] == 1
+    assert pings(monitor) == [""]
+
+
+def test_a_rehearsal_pings_nobody(harvester: Harvester, monitor: HttpServer) -> None:
+    monitored(harvester, filled_in(monitor))
+    harvester.add_site("site", publish(monitor, "a.1.1"))
+    assert harvester("run", "--dry-run").code == 0
+    assert pings(monitor) == []
+
+
+def test_the_daemon_pings_after_each_run(harvester: Harvester, monitor: HttpServer) -> None:
+    monitored(harvester, filled_in(monitor))
+    done = process(harvester.folder, "daemon", "--every", "0.001", "--max-runs", "2")
+    assert done.returncode == 0, done.stderr
+    assert pings(monitor) == ["/0/succeeded/up"] * 2
+
+
+def test_a_lock_that_is_held_pings_nobody_for_the_run_under_way_will(harvester: Harvester, monitor: HttpServer) -> None:
+    monitored(harvester, filled_in(monitor))
+    with run_lock(harvester.engine):
+        assert harvester("run").code == 75
+    assert pings(monitor) == []
+
+
+def test_a_run_that_could_not_be_made_is_told_only_to_a_monitor_that_understands(
+    harvester: Harvester, monitor: HttpServer
+) -> None:
+    harvester.engine.dispose()
+    harvester.rows("UPDATE alembic_version SET version_num = '9999'")
+    monitored(harvester, filled_in(monitor))
+    assert harvester("run").code == 2
+    assert pings(monitor) == ["/2/failed/down"]
+    monitored(harvester, monitor.url(f"/{TOKEN}"))
+    assert harvester("run").code == 2
+    assert pings(monitor) == ["/2/failed/down"]
+
+
+@pytest.mark.parametrize("content", [None, b"no certificate"])
+def test_authorities_that_cannot_be_used_are_what_the_monitor_is_told_of(
+    harvester: Harvester, monitor: HttpServer, content: bytes | None
+) -> None:
+    if content is not None:
+        (harvester.folder / "nope").write_bytes(content)
+    monitored(harvester, filled_in(monitor))
+    text = harvester.config.read_text()
+    harvester.config.write_text(text.replace("[http]\n", '[http]\nca_file = "nope"\n'))
+    said = harvester("run")
+    assert (said.code, "ca_file" in said.err, "monitor" in said.err) == (2, True, False)
+    assert pings(monitor) == ["/2/failed/down"]
+    monitored(harvester, f"http://127.0.0.1:{free_port()}/{{exit_code}}")
+    said = harvester("run")
+    assert "could not be told that no run came to its end: " in said.err
+    assert "not affected" not in said.err
+
+
+def test_a_mistyped_site_is_no_alarm(harvester: Harvester, monitor: HttpServer) -> None:
+    monitored(harvester, filled_in(monitor))
+    assert harvester("run", "--site", "nobody").code == 2
+    assert pings(monitor) == []
+
+
+def test_a_monitor_that_stumbles_once_is_asked_again(harvester: Harvester, monitor: HttpServer) -> None:
+    answers = [503, 200]
+    monitor.route(f"/{TOKEN}", lambda asking: asking.answer(b"", answers.pop(0)))
+    monitored(harvester, monitor.url(f"/{TOKEN}"))
+    said = harvester("run")
+    assert (said.code, said.err, answers) == (0, "", [])
+
+
+def test_a_monitor_that_is_away_is_told_in_a_sentence_without_its_token_and_changes_nothing(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    port = free_port()
+    monitored(harvester, f"http://me:{TOKEN}@127.0.0.1:{port}/{TOKEN}/{{exit_code}}?key={TOKEN}")
+    said = harvester("run", "--date", "2026-11-20")
+    assert said.code == 0
+    assert f"http://127.0.0.1:{port}/..." in said.err
+    assert "could not be told that the run ended: " in said.err
+    assert "The run itself is not affected." in said.err
+    assert TOKEN not in said.out + said.err
+    assert set(harvester.held()) == {"a.1.1"}
+
+
+def test_a_monitor_that_refuses_is_asked_once_and_told(harvester: Harvester, monitor: HttpServer) -> None:
+    monitored(harvester, monitor.url(f"/{TOKEN}/unknown"))
+    said = harvester("run")
+    assert said.code == 0
+    assert "it answered 404" in said.err
+    assert TOKEN not in said.err
+    assert pings(monitor) == ["/unknown"]
+
+
+def test_a_monitor_that_says_nothing_is_not_waited_for_long(
+    harvester: Harvester, monitor: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metaharvest.monitoring.ping.DEADLINE_SECONDS", 1)
+    monitor.route(f"/{TOKEN}", silent(b"HTTP/1.1 200 OK\r\n"))
+    monitored(harvester, monitor.url(f"/{TOKEN}"))
+    said = harvester("run")
+    assert said.code == 0
+    assert "did not answer within 1 second" in said.err
+    assert pings(monitor) == ["", ""]
+
+
+def test_the_url_may_be_a_secret_kept_elsewhere(
+    harvester: Harvester, monitor: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monitored(harvester, "file:ping-url")
+    said = harvester("run")
+    assert said.code == 0
+    assert said.err.startswith("[monitoring] ping_url: The secret file:ping-url cannot be read")
+    assert said.err.endswith(" The run itself is not affected.\n")
+    secret = harvester.folder / "ping-url"
+    secret.write_text(f"{filled_in(monitor)}\n")
+    secret.chmod(0o600)
+    assert harvester("run").err == ""
+    secret.write_text(TOKEN)
+    said = harvester("run")
+    assert "must be a web address" in said.err
+    assert TOKEN not in said.err
+    monkeypatch.setenv("PING", filled_in(monitor))
+    monitored(harvester, "env:PING")
+    assert harvester("run").err == ""
+    assert pings(monitor) == ["/0/succeeded/up"] * 2
+
+
+@pytest.mark.parametrize(
+    "url", [f"ftp://x/{TOKEN}", TOKEN, f"https:///{TOKEN}", f"https://x/{TOKEN}/{{colour}}", f"https://x/{TOKEN} y"]
+)
+def test_a_value_that_cannot_be_pinged_is_refused_without_showing_it(harvester: Harvester, url: str) -> None:
+    monitored(harvester, url)
+    said = harvester("run")
+    assert said.code == 2
+    assert "[monitoring] ping_url = (not shown)" in said.err
+    assert TOKEN not in said.err
+
+
+def test_the_doctor_says_whether_a_monitor_is_told_and_asks_it_nothing(
+    harvester: Harvester, monitor: HttpServer
+) -> None:
+    def told() -> tuple[str, str]:
+        checks = json.loads(harvester("doctor", "--json").out)["checks"]
+        [check] = [check for check in checks if check["check"] == "monitor"]
+        return check["state"], check["message"]
+
+    assert told() == ("OK", "None is told that a run ended; ping_url in [monitoring] names one.")
+    monitored(harvester, filled_in(monitor))
+    assert told() == ("OK", f"http://127.0.0.1:{monitor.port}/... is pinged at the end of each run.")
+    monitored(harvester, "env:NO_SUCH_VARIABLE")
+    state, message = told()
+    assert (state, "NO_SUCH_VARIABLE" in message) == ("PROBLEM", True)
+    assert pings(monitor) == []
+
+
+def test_without_a_monitor_nothing_is_loaded_for_it(harvester: Harvester) -> None:
+    program = (
+        "import sys\nfrom metaharvest.cli import main\n"
+        f"try: main(['--config', {str(harvester.config)!r}, 'run'])\n"
+        "except SystemExit: pass\nsys.stderr.write(str('pycurl' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "False"
+
+
+def test_a_monitor_in_a_network_of_one_s_own_is_pinged_without_the_proxy(
+    harvester: Harvester, monitor: HttpServer
+) -> None:
+    monitored(harvester, filled_in(monitor))
+    text = harvester.config.read_text()
+    harvester.config.write_text(text.replace("[http]\n", f'[http]\nproxy = "http://127.0.0.1:{free_port()}"\n'))
+    assert harvester("run").err == ""
+    assert pings(monitor) == ["/0/succeeded/up"]
+
+
+def test_a_name_that_no_resolver_takes_is_left_to_the_proxy(harvester: Harvester) -> None:
+    monitored(harvester, f"http://{'a' * 64}.example.org/")
+    text = harvester.config.read_text()
+    harvester.config.write_text(text.replace("[http]\n", f'[http]\nproxy = "http://127.0.0.1:{free_port()}"\n'))
+    said = harvester("run")
+    assert (said.code, "could not be told" in said.err, "Traceback" in said.err) == (0, True, False)

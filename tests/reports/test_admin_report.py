@@ -1,0 +1,247 @@
+"""What the administrator reads: the composite of a run, by mail or in a log file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from datetime import timedelta
+from email.parser import BytesParser
+from email.policy import SMTP as SMTP_POLICY
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import html
+from sqlalchemy.orm import Session
+
+from metaharvest import __version__, reports
+from metaharvest.config.settings import Settings
+from metaharvest.database.models import HarvestRun, ReportDelivery
+from metaharvest.model import Finding, OutcomeKind
+from support.databases import TestDatabase
+from support.journal_rows import NOW, TODAY, JournalRows, new_database
+
+MISSING = Finding("schema.missing-element", "The element 'creator' is missing.", "Add it.", line=9)
+
+
+@pytest.fixture
+def session(database: TestDatabase) -> Iterator[Session]:
+    engine = new_database(database.url)
+    with Session(engine) as session:
+        yield session
+    engine.dispose()
+
+
+@pytest.fixture
+def rows(session: Session) -> JournalRows:
+    return JournalRows(session)
+
+
+def settings_for(folder: Path, **reports_settings: Any) -> Settings:
+    return Settings.model_validate(
+        {
+            "folder": folder,
+            "harvester": {"name": "NAME", "administrators": ["steward@example.org"]},
+            "mail": {"sender": "harvester@example.org"},
+            "reports": reports_settings,
+        }
+    )
+
+
+def report_of(session: Session, run: HarvestRun, settings: Settings) -> reports.Report:
+    return reports.admin_report(session, run.run_id, settings, "embedded repository", NOW + timedelta(seconds=200))
+
+
+def words_of(report: reports.Report) -> str:
+    return " ".join(report.text.split())
+
+
+def html_words(report: reports.Report) -> str:
+    return " ".join(html.fromstring(report.html.encode()).text_content().split())
+
+
+def a_mixed_night(rows: JournalRows) -> HarvestRun:
+    """One site well, one with errors, one whose list failed, one whose registration is broken."""
+    run = rows.run()
+    well = rows.site_run(run, rows.site("birch-hollow"))
+    rows.document(run, well, "birch.1", 1, OutcomeKind.INSERTED)
+    rows.unchanged(run, well, ("birch.2", 1, 1))
+    errors = rows.site_run(run, rows.site("alder-creek"))
+    for number in range(3):
+        rows.document(run, errors, f"alder.{number}", 1, OutcomeKind.INVALID, MISSING)
+    rows.document(run, errors, "alder.9", 2, OutcomeKind.UPDATED)
+    bad_list = rows.site_run(run, rows.site("cedar-bog"), "list-failed", failure_reason="Line 3 is wrong.")
+    rows.log(run, "ValidateHarvestListError", "x", bad_list, (Finding("list.x", "Line 3 is wrong.", "Mend it."),))
+    broken = rows.site_run(run, rows.site("dune-field"), "failed", failure_reason="The unit 'fortnights' is unknown.")
+    rows.log(run, "SiteError", "The registration of dune-field cannot be used.", broken)
+    return run
+
+
+def test_the_subject_counts_sites_and_documents(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    report = report_of(session, a_mixed_night(rows), settings_for(tmp_path))
+
+    assert report.subject == "[NAME] 4 sites: 1 well, 1 with errors, 2 failed; 1 new, 1 updated (2026-11-20)"
+    assert report.recipients == ("steward@example.org",)
+
+
+def test_a_night_on_which_no_site_was_due_says_so(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    report = report_of(session, rows.run(), settings_for(tmp_path))
+
+    assert report.subject == "[NAME] no site was due (2026-11-20)"
+    assert "No site was due." in report.text
+
+
+def test_the_table_has_the_failures_first(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    report = report_of(session, a_mixed_night(rows), settings_for(tmp_path))
+
+    for shown in (words_of(report), html_words(report)):
+        table = shown[shown.index("Sites") : shown.index("What failed, and why")]
+        places = [table.index(name) for name in ("dune-field", "cedar-bog", "alder-creek", "birch-hollow")]
+        assert places == sorted(places)
+        assert "3 not valid" in table
+        assert "3 min 20 s" in table
+        assert "2026-11-21" in table
+
+
+def test_what_failed_is_told_with_its_reason(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    report = report_of(session, a_mixed_night(rows), settings_for(tmp_path))
+
+    for shown in (words_of(report), html_words(report)):
+        failed = shown[shown.index("What failed, and why") :]
+        assert "The unit 'fortnights' is unknown." in failed
+        assert failed.count("Line 3 is wrong.") == 1
+        assert "What to do: Mend it." in failed
+
+
+def test_documents_that_need_attention_are_grouped_by_site_and_rule(
+    session: Session, rows: JournalRows, tmp_path: Path
+) -> None:
+    text = words_of(report_of(session, a_mixed_night(rows), settings_for(tmp_path)))
+
+    attention = text[text.index("Documents that need attention") :]
+    assert "3 documents, such as alder.0.1" in attention
+    assert attention.count(MISSING.message) == 1
+
+
+def test_the_run_its_host_and_its_version_are_named(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    text = words_of(report_of(session, a_mixed_night(rows), settings_for(tmp_path)))
+
+    assert f"metaharvest {__version__} on harvest.example.org" in text
+    assert "Repository: embedded repository" in text
+    assert "started 2026-11-20 02:30:00 UTC, took 3 min 20 s" in text
+
+
+def test_a_dead_run_found_at_the_start_is_told(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    run = rows.run()
+    rows.log(run, "RunInterrupted", "The run 41 never ended.")
+
+    text = words_of(report_of(session, run, settings_for(tmp_path)))
+
+    assert "Trouble of the run itself" in text
+    assert "The run 41 never ended." in text
+
+
+def test_mail_that_did_not_arrive_is_told(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    settings = settings_for(tmp_path)
+    night = timedelta(days=1)
+    before = rows.run(TODAY - night, NOW - night, "succeeded")
+    contacts = "waiting@example.org, refused@example.org, fresh@example.org, old@example.org"
+    site_run = rows.site_run(before, rows.site("alder-creek", contacts))
+    report = reports.site_report(session, site_run.site_run_id, settings, "embedded", NOW)
+    reports.queue(session, report, before.run_id, site_run.site_run_id, NOW - night)
+    for delivery in session.query(ReportDelivery):
+        match delivery.recipient.partition("@")[0]:
+            case "waiting":
+                delivery.attempts, delivery.last_error = 3, "The mail server cannot be reached."
+            case "refused":
+                delivery.status, delivery.last_error, delivery.last_attempt_at = "refused", "550 gone", NOW - night
+            case "old":
+                delivery.status, delivery.last_error, delivery.last_attempt_at = "refused", "550", NOW - 20 * night
+    session.flush()
+
+    text = words_of(report_of(session, rows.run(), settings))
+
+    assert "waiting@example.org (waiting, written 2026-11-19, 3 attempts)" in text
+    assert "The mail server cannot be reached." in text
+    assert "refused@example.org (refused" in text
+    assert "fresh@example.org" not in text
+    assert "old@example.org" not in text
+
+
+def test_the_whole_log_is_attached(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    run = a_mixed_night(rows)
+    message = BytesParser(policy=SMTP_POLICY).parsebytes(report_of(session, run, settings_for(tmp_path)).content)
+
+    (attachment,) = message.iter_attachments()  # type: ignore[attr-defined]
+    table = list(csv.DictReader(io.StringIO(attachment.get_payload(decode=True).decode("utf-8-sig"))))
+    assert {row["operation"] for row in table} >= {"InsertDocSuccess", "ValidateDocError", "MetacatHasDoc", "SiteError"}
+    assert {row["site"] for row in table} == {"birch-hollow", "alder-creek", "cedar-bog", "dune-field"}
+    assert sum(row["rule"] == MISSING.rule for row in table) == 3
+
+
+def test_a_log_file_has_the_whole_and_the_mail_says_where(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    run = a_mixed_night(rows)
+    report = report_of(session, run, settings_for(tmp_path, admin="log-file", log_folder="log"))
+
+    name = f"run-{run.run_id:06}-2026-11-20"
+    whole = (tmp_path / "log" / f"{name}.txt").read_text(encoding="utf-8")
+    assert "Documents that need attention" in whole
+    assert "birch-hollow" in whole
+    assert "<title>" in (tmp_path / "log" / f"{name}.html").read_text(encoding="utf-8")
+    assert MISSING.rule in (tmp_path / "log" / f"{name}.csv").read_text(encoding="utf-8-sig")
+    assert len(list((tmp_path / "log").iterdir())) == 3
+
+    assert report.subject == "[NAME] 4 sites: 1 well, 1 with errors, 2 failed; 1 new, 1 updated (2026-11-20)"
+    for shown in (words_of(report), html_words(report)):
+        assert str(tmp_path / "log" / f"{name}.txt") in shown
+        assert "Documents that need attention" not in shown
+        assert "The unit 'fortnights' is unknown." in shown
+    assert b"text/csv" not in report.content
+
+
+def test_a_log_folder_that_cannot_be_written_is_told_and_the_mail_has_it_all(
+    session: Session, rows: JournalRows, tmp_path: Path
+) -> None:
+    (tmp_path / "log").write_text("in the way")
+    report = report_of(session, a_mixed_night(rows), settings_for(tmp_path, admin="log-file", log_folder="log"))
+
+    assert "could not be written into the folder" in words_of(report)
+    assert "Documents that need attention" in report.text
+    assert b"text/csv" in report.content
+
+
+def test_a_site_run_taken_up_from_a_dead_run_is_in_the_table(
+    session: Session, rows: JournalRows, tmp_path: Path
+) -> None:
+    dead = rows.run(status="interrupted")
+    site_run = rows.site_run(dead, rows.site("alder-creek"))
+    run = rows.run(started=NOW + timedelta(hours=1))
+    rows.document(run, site_run, "alder.1", 1, OutcomeKind.INSERTED)
+
+    assert "1 site: 1 well; 1 new" in report_of(session, run, settings_for(tmp_path)).subject
+
+
+def test_a_template_that_fails_leaves_a_plain_report(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    own = tmp_path / "email" / "admin_report"
+    own.mkdir(parents=True)
+    (own / "body.txt").write_text("{{ nothing }}")
+
+    report = report_of(session, a_mixed_night(rows), settings_for(tmp_path, templates=tmp_path))
+
+    text = words_of(report)
+    assert "The report template email/admin_report/body.txt could not be used" in text
+    assert "alder-creek: with errors; 4 listed. 3 not valid" in text
+    assert "The unit 'fortnights' is unknown." in text
+    assert "[NAME] 4 sites" in report.subject
+
+
+def test_site_names_are_escaped_in_the_table(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    run = rows.run()
+    site_run = rows.site_run(run, rows.site("<script>alert(1)</script>"))
+    rows.document(run, site_run, "a.1", 1, OutcomeKind.INVALID, Finding("x", "`<script>alert(2)</script>`"))
+
+    report = report_of(session, run, settings_for(tmp_path))
+
+    assert not html.fromstring(report.html.encode()).xpath("//script")
+    assert "<script>alert(1)</script>" in html_words(report)

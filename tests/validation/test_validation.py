@@ -1,0 +1,134 @@
+"""The checks of a document as a whole: its type, the levels, threads, and whatever bytes may come."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metaharvest.config.settings import ValidationSettings
+from metaharvest.model import Level, Verdict
+from metaharvest.validation import Validator
+from support.eml_documents import NAMESPACES, NUMBERS, eml, listed
+
+VALIDATOR = Validator(ValidationSettings(other_document_types=("FGDC-STD-001-1998",)))
+every_version = pytest.mark.parametrize("number", NUMBERS)
+
+
+def check(content: bytes, document_type: str | None = None, number: str = "2.2.0") -> Verdict:
+    return VALIDATOR.check(content, listed(number, document_type=document_type), Level.WARNING)
+
+
+@every_version
+def test_the_document_type_may_have_blanks_around_it(number):
+    assert check(eml(number), f"\n  {NAMESPACES[number]} ", number).findings == ()
+
+
+@pytest.mark.parametrize("document_type", [NAMESPACES["2.1.1"], "metadata", ""])
+def test_a_document_type_that_differs_from_an_eml_document_is_a_warning(document_type):
+    verdict = check(eml("2.2.0"), document_type)
+
+    assert verdict.acceptable
+    [finding] = verdict.findings
+    assert finding.rule == "eml.document-type"
+    assert "EML 2.2.0" in finding.message
+    assert NAMESPACES["2.2.0"] in finding.remedy
+
+
+def test_the_warnings_of_a_level_that_was_passed_stay_beside_the_errors_of_the_next():
+    findings = check(eml("2.2.0", "<foo/>"), NAMESPACES["2.1.1"]).findings
+    assert [finding.rule for finding in findings] == ["eml.document-type", "schema.unexpected-element"]
+
+
+@pytest.mark.parametrize(
+    ("root", "remedy"),
+    [
+        ('<eml:eml xmlns:eml="eml://ecoinformatics.org/eml-2.2.0"/>', "https://eml.ecoinformatics.org/eml-2.2.0"),
+        ('<eml:eml xmlns:eml="https://eml.ecoinformatics.org/eml-2.1.1"/>', "eml://ecoinformatics.org/eml-2.1.1"),
+        ('<eml:eml xmlns:eml="https://eml.ecoinformatics.org/eml-2.3.0"/>', "EML 2.3.0 is not known"),
+        ('<eml:eml xmlns:eml="eml://ecoinformatics.org/eml2.0.1"/>', "Did you mean the namespace"),
+        ("<eml/>", "Declare the namespace"),
+        ('<e:dataset xmlns:e="https://eml.ecoinformatics.org/eml-2.2.0"/>', "eml:eml"),
+        ('<h:harvestList xmlns:h="eml://ecoinformatics.org/harvestList"/>', "This is a harvest list"),
+        ("<html><body/></html>", "URL"),
+    ],
+)
+def test_a_root_that_is_not_eml_is_refused_with_what_would_be_right(root, remedy):
+    [finding] = check(root.encode()).findings
+
+    assert (finding.rule, finding.level) == ("eml.not-eml", Level.ERROR)
+    assert finding.line == 1
+    assert remedy in finding.remedy
+
+
+def test_another_document_type_is_accepted_where_the_settings_list_it_if_it_is_well_formed():
+    fgdc = b"<metadata><idinfo/></metadata>"
+
+    assert check(fgdc, " FGDC-STD-001-1998 ").findings == ()
+    assert [f.rule for f in check(fgdc[:-3], "FGDC-STD-001-1998").findings] == ["xml.bad-tag"]
+    [finding] = check(fgdc, "INCITS-453-2009").findings
+    assert finding.rule == "eml.not-eml"
+    assert "INCITS-453-2009" in finding.message
+
+
+def test_eml_listed_as_another_type_is_checked_as_eml_all_the_same():
+    findings = check(eml("2.2.0", "<foo/>"), "FGDC-STD-001-1998").findings
+    assert [finding.rule for finding in findings] == ["eml.document-type", "schema.unexpected-element"]
+
+
+def test_threads_come_to_the_same_findings_as_one_alone():
+    documents = []
+    for number in NUMBERS:
+        documents += [
+            (number, eml(number)),
+            (number, eml(number, "<foo/>")),
+            (number, eml(number, "<pubDate>x</pubDate>")),
+            (number, eml(number, "<contact><references>nothing</references></contact>")),
+            (number, eml(number, "&")),
+            (number, eml(number)[:-20]),
+        ]
+    alone = [check(content, number=number) for number, content in documents]
+    order = list(range(len(documents))) * 12
+    random.Random(2).shuffle(order)
+    validator = Validator(ValidationSettings())
+
+    def verdict(index: int) -> Verdict:
+        number, content = documents[index]
+        return validator.check(content, listed(number), Level.WARNING)
+
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(verdict, order))
+
+    assert together == [alone[index] for index in order]
+
+
+PIECES = [
+    *(b"<", b">", b"&", b"\x00", b"\xff\xfe", b"</dataset>", b'id="creator-1"'),
+    *(b"<references>", b"<!DOCTYPE a [", b"]>"),
+]
+MUTATIONS = st.lists(
+    st.tuples(st.integers(0, 600), st.integers(0, 40), st.one_of(st.binary(max_size=8), st.sampled_from(PIECES))),
+    max_size=4,
+)
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(st.sampled_from(NUMBERS), MUTATIONS)
+def test_whatever_the_bytes_there_is_a_verdict_with_whole_sentences(number, mutations):
+    content = eml(number)
+    for start, length, replacement in mutations:
+        content = content[:start] + replacement + content[start + length :]
+
+    for finding in check(content, number=number).findings:
+        assert finding.message.endswith((".", "?"))
+        assert finding.line is None or finding.line >= 1
+        assert "\n" not in finding.message + finding.excerpt
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_document_are_refused(content):
+    assert not check(content).acceptable
