@@ -1,7 +1,7 @@
 # make demo    harvest the sample sites: needs nothing but Python 3.11 or later
 # make test    run the tests, two at a time, as most of them wait for something (ARGS="-n 0 -k word": one at a time, some);
 #              what needs a service that is not there is skipped, unless REQUIRE_SERVICES=1
-# make check   lint and type-check
+# make check   lint, type-check, and see that imports point downwards and no module is too long
 # make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; needs nginx-light, curl, libxml2-utils
 # make fuzz    fuzz for as long as one likes: ARGS="lists", "documents" or "answers", and libFuzzer's options
 # make docs    write the files that are made from the code: docs/rules.md, sql/ddl/*.sql
@@ -24,6 +24,8 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
+	$(BIN)/python -m pytest --quiet tests/test_house.py
 
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks $(ARGS)

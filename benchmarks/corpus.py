@@ -15,7 +15,6 @@ from pathlib import Path
 from lxml import etree
 
 from metaharvest.config.paths import data_folder
-from metaharvest.config.settings import ValidationSettings
 from metaharvest.model import Level, ListedDocument
 from metaharvest.validation import Validator
 
@@ -62,7 +61,7 @@ class SiteFolder:
 def bodies() -> Sequence[Body]:
     """Thirty different documents, each checked to be beyond complaint."""
     made = [_body(sample, size) for size in SIZES for sample in SAMPLES]
-    validator = Validator(ValidationSettings())
+    validator = Validator()
     document_id, _, revision = PLACEHOLDER.rpartition(".")
     for body in made:
         listed = ListedDocument(document_id, int(revision), body.document_type, "http://localhost/")

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from sqlalchemy import make_url, text
+from sqlalchemy import MetaData, Table, create_engine, make_url, text
 
 from benchmarks.corpus import SiteFolder
-from metaharvest.config.settings import load
-from metaharvest.database.engine import open_database, readers, upgrade, writers
-from metaharvest.sites.registry import add_site, read_sites
+from benchmarks.databases import SQLITE
+from benchmarks.states import THIS, State
 
 NIGHT = date(2030, 1, 1)
 """The day that the first run of each benchmark takes for today."""
@@ -33,8 +34,7 @@ SETTINGS = """\
 [harvester]
 name = "Benchmark"
 administrators = ["steward@example.org"]
-workers = {workers}
-[database]
+{workers}[database]
 url = "{url}"
 password = "env:{password}"
 [mail]
@@ -46,72 +46,91 @@ allow_networks = ["127.0.0.0/8"]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one process took: seconds on the clock and of the processor (user, system), peak memory in MB."""
+    """What a process and those it started took: seconds on the clock and of the processor, peak memory in MB."""
 
     wall: float
-    user: float
-    system: float
+    processor: float
     memory: float
 
 
 class Installation:
-    """One installation in a folder, with a database of its own."""
+    """One installation in a folder, with a database of its own. `workers` is the setting; None leaves the default.
 
-    def __init__(self, folder: Path, url: str = "sqlite:///metaharvest.db", workers: int = 8) -> None:
+    The state of the program that is measured makes the tables. What the benchmarks write and read there, they do by
+    SQL, with tables as they find them: another state may have others.
+    """
+
+    def __init__(self, folder: Path, url: str = SQLITE, workers: int | None = None, state: State = THIS) -> None:
         folder.mkdir()
-        self.config = folder / "metaharvest.toml"
+        self._state = state
+        self._config = folder / "metaharvest.toml"
         # A settings file holds no password.
         parts = make_url(url)
         os.environ[PASSWORD] = str(parts.password or "")
-        bare = parts._replace(password=None).render_as_string()
-        self.config.write_text(SETTINGS.format(url=bare, password=PASSWORD, workers=workers), encoding="utf-8")
-        self.engine = open_database(load(self.config, {}))
-        upgrade(self.engine)
+        bare = parts._replace(password=None)
+        at_once = "" if workers is None else f"workers = {workers}\n"
+        self._config.write_text(
+            SETTINGS.format(url=bare.render_as_string(), password=PASSWORD, workers=at_once), encoding="utf-8"
+        )
+        self.engine = create_engine(parts.set(database=str(folder / str(parts.database))) if url == SQLITE else parts)
+        self._do("init")
 
     def close(self) -> None:
         self.engine.dispose()
 
     def register(self, sites: Sequence[SiteFolder]) -> None:
-        """Register the sites, all due on the first night."""
-        with writers(self.engine).begin() as session:
-            for site in sites:
-                add_site(
-                    session,
-                    {
-                        "name": site.name,
-                        "documentlisturl": site.list_url,
-                        "contact_email": f"{site.name}@example.org",
-                        "datenextharvest": NIGHT,
-                    },
-                )
+        """Register the sites, all due on the first night: the first by command, the others as copies of its row."""
+        columns = [_columns(site) for site in sites]
+        name, url, contact = columns[0].values()
+        self._do("sites", "add", name, "--list-url", url, "--contact", contact, "--next", str(NIGHT))
+        schedule = self.table("harvest_site_schedule")
+        with self.engine.begin() as connection:
+            first = connection.execute(schedule.select()).one()._asdict()
+            copied = {column.name: first[column.name] for column in schedule.columns if not column.primary_key}
+            if rows := [{**copied, **values} for values in columns[1:]]:
+                connection.execute(schedule.insert(), rows)
 
-    def run(self, day: date, wrapper: Sequence[str] = ()) -> Cost:
-        """One `metaharvest run` on that day. Raises CalledProcessError where it does not end with 0."""
-        program = [sys.executable, "-m", "metaharvest"]
+    def run(self, day: date) -> Cost:
+        """One `metaharvest run` on that day. Raises CalledProcessError if it does not end with 0."""
         self.engine.dispose()
-        return cost_of([*wrapper, *program, "--config", str(self.config), "run", "--date", str(day)])
+        return self._do("run", "--date", str(day))
+
+    def table(self, name: str) -> Table:
+        """A table as it is in the database."""
+        return Table(name, MetaData(), autoload_with=self.engine)
 
     def site_numbers(self) -> dict[str, int]:
         """The registered sites' numbers by name."""
-        with readers(self.engine)() as session:
-            return {site.name: site.site_id for site in read_sites(session)}
+        with self.engine.connect() as connection:
+            rows = connection.execute(text("SELECT name, site_schedule_id FROM harvest_site_schedule"))
+            return {str(name): int(number) for name, number in rows}
 
     def number(self, statement: str) -> int:
         """The number that a SELECT gives."""
-        with readers(self.engine)() as session:
-            return int(session.execute(text(statement)).scalar_one())
+        with self.engine.connect() as connection:
+            return int(connection.execute(text(statement)).scalar_one())
+
+    def _do(self, *arguments: str) -> Cost:
+        return cost_of(self._state.command("--config", str(self._config), *arguments), self._state.environment)
 
 
-def cost_of(command: Sequence[str]) -> Cost:
-    """Run a command and take what it cost; what it prints is shown only where it fails.
+def _columns(site: SiteFolder) -> dict[str, str]:
+    """The columns of the schedule in which one site differs from the next."""
+    return {"name": site.name, "documentlisturl": site.list_url, "contact_email": f"{site.name}@example.org"}
+
+
+def cost_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Cost:
+    """Run a command and take what it cost; what it prints is shown only if it fails.
 
     The peak memory is read from /proc: ru_maxrss would begin with that of this process, from which the child is made.
+    Processes that it leaves behind become this one's, so that what they took is known when they end.
     """
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
     ended = threading.Event()
-    with ThreadPoolExecutor(2) as threads:
-        peak = threads.submit(_peak_memory, process.pid, ended)
+    with ThreadPoolExecutor(1) as threads:
+        peaks = threads.submit(_peaks, process.pid, ended)
         watchdog = threading.Timer(LONGEST, process.kill)
         watchdog.start()
         said = process.stdout.read() if process.stdout else b""
@@ -125,11 +144,16 @@ def cost_of(command: Sequence[str]) -> Cost:
     if process.returncode:
         sys.stderr.write(said.decode(errors="replace"))
         raise subprocess.CalledProcessError(process.returncode, command)
-    return Cost(wall, usage.ru_utime, usage.ru_stime, peak.result())
+    processor = usage.ru_utime + usage.ru_stime + _processor_of_orphans(peaks.result())
+    return Cost(wall, processor, sum(peaks.result().values()) / 1024)
 
 
-def _peak_memory(pid: int, ended: threading.Event) -> float:
-    """The highest resident memory of the process and of those it started, each at its own moment, added up, in MB.
+_SET_CHILD_SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of prctl(2)."""
+
+
+def _peaks(pid: int, ended: threading.Event) -> dict[int, int]:
+    """The highest resident memory of the process, and of all that it started, each at its own moment, in KB.
 
     Read until it has ended; what they share counts for each.
     """
@@ -137,7 +161,7 @@ def _peak_memory(pid: int, ended: threading.Event) -> float:
     looks = 0
     while not ended.wait(0.02):
         if looks % 10 == 0:
-            peaks.update({each: 0 for each in _children(pid) if each not in peaks})
+            peaks = {each: peaks.get(each, 0) for each in _with_descendants(peaks)}
         looks += 1
         for each, peak in peaks.items():
             try:
@@ -145,13 +169,28 @@ def _peak_memory(pid: int, ended: threading.Event) -> float:
             except OSError:
                 continue
             peaks[each] = max([peak, *(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))])
-    return sum(peaks.values()) / 1024
+    return peaks
 
 
-def _children(pid: int) -> Iterator[int]:
+def _processor_of_orphans(pids: Iterable[int]) -> float:
+    """The processor seconds of those of these processes whose parents did not wait for them."""
+    seconds = 0.0
+    for pid in pids:
+        with suppress(ChildProcessError):
+            usage = os.wait4(pid, 0)[2]
+            seconds += usage.ru_utime + usage.ru_stime
+    return seconds
+
+
+def _with_descendants(known: Iterable[int]) -> set[int]:
+    """These processes, and those that they started, and so on; a process stays known when its parent has ended."""
+    parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
-                yield int(stat.parent.name)
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
+    found = set(known)
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.installation import NIGHT, Installation, cost_of
+from benchmarks.states import THIS
 from benchmarks.table import Line
 
 TIMES = 9
@@ -17,8 +18,7 @@ def start_up(scratch: Path, _scale: float) -> Iterator[Line]:
     """`metaharvest --help`, and a run in which nothing is due: the median of several."""
     python = statistics.median(cost_of([sys.executable, "-c", "pass"]).wall for _ in range(TIMES))
     yield Line("python -c pass", python)
-    program = [sys.executable, "-m", "metaharvest"]
-    helped = statistics.median(cost_of([*program, "--help"]).wall for _ in range(TIMES))
+    helped = statistics.median(cost_of(THIS.command("--help"), THIS.environment).wall for _ in range(TIMES))
     yield Line("metaharvest --help", helped, beside="python", yardstick=python, goal=0.3)
     installation = Installation(scratch / "nothing-due")
     try:

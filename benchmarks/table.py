@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -44,20 +45,24 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def show(title: str, lines: Sequence[Line]) -> None:
+def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table on the terminal."""
     table = Table(title=title, title_justify="left")
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right" if heading in ("measured", "ratio", "goal") else "left")
-    for line in lines:
-        table.add_row(*line.cells())
+    for heading in headings:
+        table.add_column(heading, justify=_justified(heading))
+    for row in rows:
+        table.add_row(*row)
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=180)
     console.print(table)
 
 
-def markdown(lines: Sequence[Line]) -> str:
+def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """The same as a Markdown table."""
-    rows = [HEADINGS, ("---", "--:", "---", "---", "--:", "--:", "---"), *(line.cells() for line in lines)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    dashes = ["--:" if _justified(heading) == "right" else "---" for heading in headings]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (headings, dashes, *rows))
+
+
+def _justified(heading: str) -> Literal["left", "right"]:
+    return "left" if heading in ("", "benchmark", "beside") else "right"

@@ -9,8 +9,8 @@ from sqlalchemy import Index, Table, inspect
 from metaharvest.database.models import Base
 
 
-class GoesOn(MySQLImpl):
-    """MySQL commits every change of a table at once: an upgrade that was broken off goes on where it stopped."""
+class ResumableMySQL(MySQLImpl):
+    """Makes an interrupted upgrade repeatable by skipping what exists: MySQL commits each change of a table at once."""
 
     __dialect__ = "mysql"
 
@@ -31,7 +31,7 @@ class GoesOn(MySQLImpl):
         return any(known["name"] == index.name for known in inspect(self.connection).get_indexes(index.table.name))
 
 
-class MariaDBGoesOn(GoesOn, MariaDBImpl):
+class ResumableMariaDB(ResumableMySQL, MariaDBImpl):
     """The same for MariaDB."""
 
     __dialect__ = "mariadb"

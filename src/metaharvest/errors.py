@@ -3,6 +3,7 @@
     MetaharvestError
     ├── SettingsError          the settings file, an environment variable or an option is wrong
     ├── ScheduleError          a site cannot be registered or changed as asked
+    ├── NotAHarvestList        what is to be checked cannot be a harvest list
     ├── DatabaseError          the database cannot be used
     │   ├── DatabaseUnavailable    it cannot be opened, read or written
     │   └── SchemaMismatch         its tables are older or newer than this program
@@ -11,22 +12,16 @@
     └── HarvestError           an expected failure on the way of a document; carries findings
         ├── FetchError             a URL could not be fetched whole
         │   └── NotAsked               its server was not asked
-    │       └── NoConnectionFree       the harvester has all the connections to it that it allows itself
         ├── ListError              a harvest list is not valid
         └── TargetError            the target refused, or did not answer
 
-Expected failures become values (outcomes with findings) where the story is told; surprises propagate. Each message is a
+Expected failures become values (outcomes with findings) in harvest/; unexpected errors propagate. Each message is a
 sentence, or a few, for the person who can do something about it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from metaharvest.model import Finding
-
-if TYPE_CHECKING:
-    from metaharvest.fetch.slots import Line
 
 
 class MetaharvestError(Exception):
@@ -43,6 +38,10 @@ class SettingsError(MetaharvestError):
 
 class ScheduleError(MetaharvestError):
     """A site cannot be registered or changed as asked."""
+
+
+class NotAHarvestList(MetaharvestError):
+    """What is to be checked is no web address, and no file that may be read; nothing was asked for."""
 
 
 class DatabaseError(MetaharvestError):
@@ -95,23 +94,14 @@ class FetchError(HarvestError):
 
 
 class NotAsked(FetchError):
-    """A URL was not asked for, as its server, which `host` names, wants to be left alone or cannot be reached.
+    """A URL was not asked for: its server, named by `host`, wants to be left alone, cannot be reached or is busy.
 
-    `host` is empty where it is for what is wrong on this side.
-    `retry_after` is None where it is not to be asked for in this run at all.
+    `host` is empty if the reason is on this side. `retry_after` is None if it is not to be asked for in this run.
     """
 
     def __init__(self, finding: Finding, host: str, *, seconds: float, retry_after: float | None = None) -> None:
         super().__init__(finding, transient=True, seconds=seconds, retry_after=retry_after)
         self.host = host
-
-
-class NoConnectionFree(NotAsked):
-    """A URL was not asked for, as all connections to its host were in use; `line` is where to wait for one."""
-
-    def __init__(self, finding: Finding, line: Line, *, seconds: float) -> None:
-        super().__init__(finding, line.host, seconds=seconds)
-        self.line = line
 
 
 class ListError(HarvestError):

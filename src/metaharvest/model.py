@@ -1,13 +1,13 @@
 """The values that travel through a run, each frozen and named for its stage.
 
-`Site` -> `ListedDocument` -> `Intent` -> `FetchedDocument` -> `Verdict` -> `Outcome`, and `Finding` for whatever is
-wrong or doubtful on the way. No value is passed on half-filled and completed later. Nothing here reads a clock, a
+`Site` -> `ListedDocument` -> `Intent` -> `FetchedDocument` -> `Verdict` -> `Outcome`, and `Finding` for what is wrong
+or doubtful on the way. No value is passed on half-filled and completed later. Nothing here reads a clock, a
 file, a socket or a database.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
@@ -114,6 +114,10 @@ class OutcomeKind(StrEnum):
 
 
 ERROR_OUTCOMES = frozenset({OutcomeKind.ACCESS_ERROR, OutcomeKind.INVALID, OutcomeKind.UPLOAD_ERROR})
+ATTENTION_OUTCOMES = frozenset({OutcomeKind.STALE, OutcomeKind.DUPLICATE, OutcomeKind.DEFERRED})
+
+LOG_LEVELS = ("error", "warning", "notice", "info", "debug")
+"""The levels of operations in the log, the gravest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ class Finding:
 
     @property
     def is_error(self) -> bool:
-        """True where this finding alone keeps a document or a list out."""
+        """True if this finding alone keeps a document or a list out."""
         return self.level is Level.ERROR
 
 
@@ -189,7 +193,7 @@ class Site:
     """One registered source of documents: a checked row of harvest_site_schedule.
 
     `ldap_name` and `ldap_password`, a reference to a secret, are the site's login at a target that asks for one.
-    `file_folder` is the folder below which the settings allow it file: URLs, as `Settings.furnished` adds it.
+    `file_folder` is the folder below which the settings allow it file: URLs, as `Settings.applied_to` adds it.
     """
 
     site_id: int
@@ -211,9 +215,30 @@ class Site:
     file_folder: Path | None = None
 
 
+OriginalColumns = tuple[str, int] | tuple[None, None]
+"""The original Harvester's columns scope and identifier; None if a source has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRun:
+    """One site's part of a run, as the journal opened it. `resumed`: an earlier run began it and logged some of it.
+
+    `original_columns` gives those of a document id of this site. `known_list` is the version of the site's list that
+    the ledger mirrors, `known_documents` how many documents it named; None: the list is to be read.
+    """
+
+    site_run_id: int
+    site: Site
+    kind: SiteRunKind
+    original_columns: Callable[[str], OriginalColumns]
+    resumed: bool = False
+    known_list: ListVersion | None = None
+    known_documents: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class ListedDocument:
-    """One document as its site lists it. `line` is its place in the list, where it came from one."""
+    """One document as its site lists it. `line` is its place in the list, if it came from one."""
 
     document_id: str
     revision: int
@@ -229,7 +254,7 @@ class ListedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What the target holds of one document: its highest revision. `site_id` is the site it belongs to, where known."""
+    """What the target holds of one document: its highest revision. `site_id` is the site it belongs to, if known."""
 
     document_id: str
     revision: int
@@ -239,7 +264,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What is to be done with a listed document. `findings` say why, where nothing will be fetched."""
+    """What is to be done with a listed document. `findings` say why, if nothing will be fetched."""
 
     document: ListedDocument
     action: Action
@@ -248,41 +273,37 @@ class Intent:
 
     @property
     def wants_fetch(self) -> bool:
-        """True where the document has to be fetched."""
+        """True if the document has to be fetched."""
         return self.action in (Action.INSERT, Action.UPDATE)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the checks say of a fetched document: acceptable where no finding is an error."""
+    """What the checks say of a fetched document: acceptable if no finding is an error."""
 
     findings: tuple[Finding, ...] = ()
 
     @property
     def acceptable(self) -> bool:
-        """True where the document may go into the target."""
+        """True if the document may go into the target."""
         return not any(finding.is_error for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedDocument:
-    """A document's bytes exactly as received. `seconds` is how long its server took.
-
-    `verdict`: where it was checked on the way.
-    """
+    """A document's bytes exactly as received. `seconds` is how long its server took."""
 
     document: ListedDocument
     content: bytes
     sha256: str
     seconds: float
-    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How one listed document ended.
 
-    `seconds` is the time its server took, `size` its length in bytes; both None where nothing was fetched. `transient`
+    `seconds` is the time its server took, `size` its length in bytes; both None if nothing was fetched. `transient`
     marks a failure that may be gone the next time (a time-out, a 503), or what was put off for such failures of its
     server: it is tried again in the next run, for some nights. What was put off for other reasons always is.
     `unconfirmed`: an upload was begun, and it is not known whether it arrived; the target is asked before anything is

@@ -1,6 +1,6 @@
-"""Every rule that a finding can name: what it means, how it comes about, what to do. docs/rules.md is made from this.
+"""Every rule that a finding can name: what it means, its usual cause, what to do. docs/rules.md is made from this.
 
-A finding's own message and remedy say more, about the one place; this is what holds for all of them.
+The message and remedy of a finding are about one place; the texts here hold for all findings of a rule.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RULES: dict[str, Rule] = {
         "A document or list has more than 100 findings; only their number is told.",
         "Mend the ones that are shown and rehearse again with `metaharvest check`.",
     ),
-    # -- file.*: files of the harvester's own machine (local_files.py)
+    # -- file.*: files of the harvester's own machine (fetch/local_files.py)
     "file.not-allowed": Rule(
         "A file that may not be read",
         "A file: URL names a file on the harvester's own machine, and the settings allow the site no folder there, or "
@@ -46,7 +46,7 @@ RULES: dict[str, Rule] = {
         "The harvester's user may not read the file, or a folder that it is in; or the disk fails or is not there.",
         "Let the harvester's user read it. What may pass is tried again by itself.",
     ),
-    # -- http.*: fetching (fetch.py, html_page.py)
+    # -- http.*: fetching (fetch/)
     "http.bad-url": Rule(
         "The URL cannot be read",
         "The text has no http:// or https:// in front, no valid host name or port, or contains a line break.",
@@ -162,7 +162,7 @@ RULES: dict[str, Rule] = {
         "Something rare; the finding has the words of the library that fetches.",
         "Send the finding to the harvester's administrator.",
     ),
-    # -- list.*: harvest lists (sources/harvest_list.py)
+    # -- list.*: harvest lists (sources/harvest_list/)
     "list.not-well-formed": Rule(
         "The list is not well-formed XML",
         "A tag is not closed or closed by another name, a character is not allowed in XML, or other text stands "
@@ -537,6 +537,13 @@ RULES: dict[str, Rule] = {
         "Write the same system in both, or in neither.",
     ),
     # -- target.*, site.*, harvest.*: the rest
+    "validation.too-expensive": Rule(
+        "Checking took too long",
+        "The document could not be checked within the time that the settings allow for one document ([validation] "
+        "time_limit): elements are nested very deeply, or it has many thousands of ids and references, or very long "
+        "values.",
+        "Simplify the document. If it is right as it is, the harvester's administrator can raise the limit.",
+    ),
     "http.server-stopped": Rule(
         "The server stopped answering",
         "A server failed several times in a row and was asked no more in this run; the rest was put off.",
@@ -640,7 +647,7 @@ RULES: dict[str, Rule] = {
 
 
 def render() -> str:
-    """docs/rules.md: every rule with its cause and remedy, grouped by what it is about, in Markdown."""
+    """The text of docs/rules.md, in Markdown: every rule with its cause and remedy, grouped by subject."""
     parts = [
         "# Rules",
         "Every finding in a report names one of these rules. The finding itself says more about the one place; here "
@@ -668,7 +675,7 @@ GROUPS = {
     "target": "The repository",
     "xml": "XML",
 }
-"""The headings of docs/rules.md, by the first part of a rule's name."""
+"""The headings of docs/rules.md by the first part of a rule's id."""
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ import unicodedata
 _KEPT = "\n\t\u00ad\u200c\u200d"
 _USERINFO = re.compile(r"(?<=://)[^/?#]*@")
 _USERINFO_IN_TEXT = re.compile(r"(?<=://)(?!\[)(?:[^/?#\s<>\"']*@|[^/?#@:\s<>\"']*+:(?!\d*[/?#])[^\s<>\"']*+)")
-"""The second part, up to its last @, is for a password in which a `/`, `?` or `#` is not encoded, as it has to be.
+"""The second alternative, up to the last @, is for a password in which a `/`, `?` or `#` is not encoded as it must be.
 
-It takes all that can belong to it, with or without an @, so that the time is linear: servers can send many a `://`.
+It matches possessively, with or without an @, so that the time is linear: a server can send a text with many `://`.
 """
 
 
@@ -28,7 +28,7 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """`text` cleaned, white space folded, cut to `limit` characters with an ellipsis."""
+    """`text` cleaned, white space folded; a text of more than `limit` characters is cut and ends with an ellipsis."""
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text and text == text.strip(" "):
         return text
     folded = " ".join(clean(text).split())
@@ -36,7 +36,7 @@ def one_line(text: str, limit: int = 300) -> str:
 
 
 def shown_url(url: str) -> str:
-    """`url` as it may be shown: without user name and password, on one line."""
+    """`url` on one line, without user name and password."""
     return one_line(without_credentials(_USERINFO.sub("", url)) if "@" in url else url, 2000)
 
 

@@ -7,8 +7,10 @@ import pytest
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings, load
 from metaharvest.errors import SettingsError
-from support.cli import process, tell
+from support.harvester import Harvester
 from support.smtp_sink import free_port
+
+sqlite_only = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 
 def write(folder: Path, text: str) -> Path:
@@ -22,6 +24,8 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     settings = load(environ={})
     assert settings.harvester.log_period_days == 90
+    assert settings.harvester.workers == 128
+    assert settings.validation.time_limit == 60
     assert settings.http.max_document_bytes == 52428800
     assert settings.folder == tmp_path
 
@@ -64,6 +68,15 @@ def test_all_problems_are_told_at_once_with_file_key_value_and_remedy(tmp_path: 
     assert "env:NAME, file:PATH or keyring:SERVICE/USERNAME" in text
 
 
+def test_a_number_beyond_its_limits_is_told(tmp_path: Path) -> None:
+    file = write(tmp_path, "[harvester]\nworkers = 1025\n[validation]\ntime_limit = -1\n")
+    with pytest.raises(SettingsError) as raised:
+        load(file, {})
+    workers, time_limit = raised.value.problems
+    assert workers.endswith("[harvester] workers = 1025: input should be less than or equal to 1024.")
+    assert time_limit.endswith("[validation] time_limit = -1: input should be greater than or equal to 0.")
+
+
 def test_what_is_known_is_named_whole(tmp_path: Path) -> None:
     file = write(tmp_path, '[mail]\nfile = "x"\n[post]\n[sites.a]\nfolder = "x"\n')
     with pytest.raises(SettingsError) as raised:
@@ -102,6 +115,7 @@ def test_a_proxy_of_any_kind_that_there_is_is_taken(tmp_path: Path, value: str) 
     assert load(write(tmp_path, f'[http]\nproxy = "{value}"\n'), {}).http.proxy == value
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     ("setting", "advice"),
     [
@@ -113,10 +127,13 @@ def test_a_proxy_of_any_kind_that_there_is_is_taken(tmp_path: Path, value: str) 
         ({"METAHARVEST_DATABASE__URL": "nonsense"}, "mysql+pymysql://host/name, with a user name"),
     ],
 )
-def test_nothing_of_our_own_advice_is_masked(tmp_path: Path, setting: dict[str, str], advice: str) -> None:
-    tell(tmp_path, "init")
-    said = process(tmp_path, "run", **setting)
-    assert (said.returncode, advice in said.stderr) == (2, True)
+def test_nothing_of_our_own_advice_is_masked(
+    harvester: Harvester, monkeypatch: pytest.MonkeyPatch, setting: dict[str, str], advice: str
+) -> None:
+    for variable, value in setting.items():
+        monkeypatch.setenv(variable, value)
+    said = harvester("run")
+    assert (said.code, advice in said.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -153,9 +170,9 @@ def test_no_field_of_the_settings_is_without_a_default() -> None:
     assert Settings().target.kind == "embedded"
 
 
-def test_what_a_database_asks_is_not_ended_twice(tmp_path: Path) -> None:
-    tell(tmp_path, "init")
-    url = f"postgresql+psycopg://me@127.0.0.1:{free_port()}/x"
-    said = process(tmp_path, "run", METAHARVEST_DATABASE__URL=url)
-    assert said.returncode == 1
-    assert "accepting TCP/IP connections? Check that it is there" in said.stderr
+@sqlite_only
+def test_what_a_database_asks_is_not_ended_twice(harvester: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METAHARVEST_DATABASE__URL", f"postgresql+psycopg://me@127.0.0.1:{free_port()}/x")
+    said = harvester("run")
+    assert said.code == 1
+    assert "accepting TCP/IP connections? Check that it is there" in said.err

@@ -33,6 +33,7 @@ from metaharvest.database.engine import (
     upgrade,
     writers,
 )
+from metaharvest.database.locks import server_wide_name
 from metaharvest.database.models import OPERATIONS, Base, DocumentRevision, HarvestDocument, HarvestSiteSchedule
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, SchemaMismatch, SettingsError
@@ -305,7 +306,7 @@ def kill_lock_connection(harvester: Harvester) -> None:
         harvester.rows(f"SELECT pg_terminate_backend(pid) FROM {locks}")
         return
     with harvester.engine.connect() as connection:
-        name = {"name": dialects.server_wide_name(connection, "run")}
+        name = {"name": server_wide_name(connection, "run")}
         holder = connection.scalar(text("SELECT IS_USED_LOCK(:name)"), name)
         connection.execute(text(f"KILL {holder}"))
 

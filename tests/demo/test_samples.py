@@ -15,7 +15,6 @@ import pytest
 from lxml import etree
 
 from metaharvest.config.paths import data_folder
-from metaharvest.config.settings import ValidationSettings
 from metaharvest.demo.samples import SAMPLE_SITES, SampleNetwork
 from metaharvest.errors import ListError
 from metaharvest.model import Level, ListedDocument
@@ -73,7 +72,7 @@ NOT_XML = {"html-page.html", "empty-file.xml"}
 
 @pytest.fixture(scope="module")
 def validator() -> Validator:
-    return Validator(ValidationSettings())
+    return Validator()
 
 
 def get(url: str) -> tuple[int, dict[str, str], bytes]:

@@ -28,12 +28,13 @@ from hypothesis import strategies as st
 from metaharvest import __version__
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked, SettingsError
-from metaharvest.fetch.client import Fetcher, user_agent
-from metaharvest.fetch.curl import Exchange, Limits
+from metaharvest.fetch.client import user_agent
+from metaharvest.fetch.exchange import Exchange, Limits
 from metaharvest.fetch.sentences import Circumstances, failure, seconds_to_wait
 from metaharvest.fetch.url import parse_url
 from metaharvest.model import Finding
 from metaharvest.rules import RULES
+from support.fetching import WaitingFetcher as Fetcher
 from support.http_server import Asking, HttpServer, Route, dripped, endless, raw, reset_after, silent
 
 LOOPBACK = ip_network("127.0.0.1/32")
@@ -796,20 +797,14 @@ class TestAHostNameWithMoreThanOneAnswer:
     def answers(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, str], None]:
         """Sets what the name server says from now on."""
         said: list[str] = []
-        real = pycurl.Curl
 
-        class Resolving:
+        class Resolving(pycurl.Curl):
             """A libcurl handle that asks the name server anew for each request."""
 
-            def __init__(self) -> None:
-                self._curl = real()
-
-            def perform(self) -> None:
-                self._curl.setopt(pycurl.RESOLVE, said)
-                self._curl.perform()
-
-            def __getattr__(self, name: str) -> object:
-                return getattr(self._curl, name)
+            def setopt(self, option: int, value: Any) -> None:
+                super().setopt(option, value)
+                if option == pycurl.URL:
+                    super().setopt(pycurl.RESOLVE, said)
 
         monkeypatch.setattr(pycurl, "Curl", Resolving)
 

@@ -13,10 +13,10 @@ import pytest
 
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
-from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.local_files import copy, is_file_url, refusal
 from metaharvest.model import Finding
 from metaharvest.rules import RULES
+from support.fetching import WaitingFetcher as Fetcher
 
 SECRET = b"root:x:0:0"
 

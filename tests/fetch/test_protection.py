@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from metaharvest.config.settings import HttpSettings, check_network
+from metaharvest.config.field_types import check_network
+from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
-from metaharvest.fetch.client import Fetcher
 from metaharvest.model import Finding
+from support.fetching import WaitingFetcher as Fetcher
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
 

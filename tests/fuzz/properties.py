@@ -17,15 +17,15 @@ from contextlib import contextmanager
 from html.parser import HTMLParser
 from ipaddress import ip_network
 
-from metaharvest.config.settings import HttpSettings, ValidationSettings
+from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, ListError, NotAsked
-from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.html_page import html_title
 from metaharvest.journal.log_rows import LogRow, outcome_rows
 from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, Finding, Level, ListedDocument, Outcome, OutcomeKind
 from metaharvest.rules import RULES
 from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.validation import VERSIONS, Validator
+from support.fetching import WaitingFetcher as Fetcher
 from support.http_server import HttpServer, Raw
 
 SECONDS = 3.0
@@ -109,7 +109,7 @@ def check_list(content: bytes) -> None:
 
 
 _LISTED = ListedDocument("alder.1", 1, list(VERSIONS)[-1], "http://example.org/1")
-_validator = Validator(ValidationSettings(other_document_types=["other"]))
+_validator = Validator(["other"])
 
 
 def check_document(content: bytes) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
 from datetime import timedelta
 from email.parser import BytesParser
 from email.policy import SMTP as SMTP_POLICY
 from pathlib import Path
 from typing import Any
 
-import pytest
 from lxml import html
 from sqlalchemy.orm import Session
 
@@ -19,23 +17,9 @@ from metaharvest import __version__, reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, ReportDelivery
 from metaharvest.model import Finding, OutcomeKind
-from support.databases import TestDatabase
-from support.journal_rows import NOW, TODAY, JournalRows, new_database
+from support.journal_rows import NOW, TODAY, JournalRows
 
 MISSING = Finding("schema.missing-element", "The element 'creator' is missing.", "Add it.", line=9)
-
-
-@pytest.fixture
-def session(database: TestDatabase) -> Iterator[Session]:
-    engine = new_database(database.url)
-    with Session(engine) as session:
-        yield session
-    engine.dispose()
-
-
-@pytest.fixture
-def rows(session: Session) -> JournalRows:
-    return JournalRows(session)
 
 
 def settings_for(folder: Path, **reports_settings: Any) -> Settings:
@@ -57,8 +41,14 @@ def words_of(report: reports.Report) -> str:
     return " ".join(report.text.split())
 
 
+def attached(part: Any) -> bytes:
+    """What is in an attachment."""
+    return bytes(part.get_payload(decode=True))
+
+
 def html_words(report: reports.Report) -> str:
-    return " ".join(html.fromstring(report.html.encode()).text_content().split())
+    page: Any = html.fromstring(report.html.encode())
+    return " ".join(page.text_content().split())
 
 
 def a_mixed_night(rows: JournalRows) -> HarvestRun:
@@ -173,8 +163,8 @@ def test_the_whole_log_is_attached(session: Session, rows: JournalRows, tmp_path
     run = a_mixed_night(rows)
     message = BytesParser(policy=SMTP_POLICY).parsebytes(report_of(session, run, settings_for(tmp_path)).content)
 
-    (attachment,) = message.iter_attachments()  # type: ignore[attr-defined]
-    table = list(csv.DictReader(io.StringIO(attachment.get_payload(decode=True).decode("utf-8-sig"))))
+    (attachment,) = message.iter_attachments()
+    table = list(csv.DictReader(io.StringIO(attached(attachment).decode("utf-8-sig"))))
     assert {row["operation"] for row in table} >= {"InsertDocSuccess", "ValidateDocError", "MetacatHasDoc", "SiteError"}
     assert {row["site"] for row in table} == {"birch-hollow", "alder-creek", "cedar-bog", "dune-field"}
     assert sum(row["rule"] == MISSING.rule for row in table) == 3

@@ -20,16 +20,8 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.models import ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind
-from support.databases import TestDatabase
-from support.journal_rows import NOW, JournalRows, new_database
+from support.journal_rows import NOW, JournalRows
 from support.smtp_sink import SmtpSink, free_port
-
-
-@pytest.fixture
-def engine(tmp_path: Path, database: TestDatabase) -> Iterator[Engine]:
-    engine = new_database(database.url or f"sqlite:///{tmp_path / 'journal.db'}")
-    yield engine
-    engine.dispose()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from email import message_from_bytes, policy
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lxml import html
@@ -17,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest import reports
 from metaharvest.config.settings import Settings
+from metaharvest.database.models import HarvestRun, HarvestSiteRun
 from metaharvest.model import Finding, Level, OutcomeKind
 from support.journal_rows import NOW, JournalRows, new_database
 
@@ -86,7 +88,7 @@ def page(request: pytest.FixtureRequest, session: Session) -> str:
     return str(body.get_content())
 
 
-def _fill(rows: JournalRows, run: object, site_run: object) -> None:
+def _fill(rows: JournalRows, run: HarvestRun, site_run: HarvestSiteRun) -> None:
     long_url = f"https://data.example.org/eml?id={UNBREAKABLE}&format=xml"
     rows.document(run, site_run, "ren-" + "alder" * 30 + ".1", 2**62, OutcomeKind.INVALID, BROKEN_OFF, url=long_url)
     rows.document(run, site_run, "ren-alder.2", 1, OutcomeKind.ACCESS_ERROR, NOT_FETCHED, url=long_url)
@@ -121,7 +123,7 @@ def test_a_page_that_sticks_out_would_be_noticed(chromium: str, tmp_path: Path) 
 
 
 def test_a_report_refers_to_no_remote_resource(page: str) -> None:
-    document = html.fromstring(page)
+    document: Any = html.fromstring(page)
     elements = list(document.iter())
     assert not {str(element.tag) for element in elements} & {
         "script", "link", "img", "iframe", "object", "embed", "video", "audio", "source", "svg", "form", "base",

@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterator
 from datetime import date, timedelta
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -21,8 +20,7 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.model import Finding, Level, OutcomeKind
-from support.databases import TestDatabase
-from support.journal_rows import NOW, TODAY, JournalRows, new_database
+from support.journal_rows import NOW, TODAY, JournalRows
 
 HEADERS = {"from", "to", "subject", "date", "message-id", "reply-to", "auto-submitted", "mime-version", "content-type"}
 
@@ -35,19 +33,6 @@ MISSING = Finding(
     excerpt="<pubDate>2026</pubDate>",
 )
 DOUBTFUL = Finding("eml.package-id", "The packageId is another one.", "Make them the same.", Level.WARNING, line=2)
-
-
-@pytest.fixture
-def session(database: TestDatabase) -> Iterator[Session]:
-    engine = new_database(database.url)
-    with Session(engine) as session:
-        yield session
-    engine.dispose()
-
-
-@pytest.fixture
-def rows(session: Session) -> JournalRows:
-    return JournalRows(session)
 
 
 def settings_with(name: str = "NAME", **reports_settings: Any) -> Settings:
@@ -65,7 +50,7 @@ def report_of(session: Session, site_run: Any, settings: Settings | None = None)
 
 
 def parsed(report: reports.Report) -> EmailMessage:
-    return BytesParser(policy=SMTP_POLICY).parsebytes(report.content)  # type: ignore[return-value]
+    return BytesParser(policy=SMTP_POLICY).parsebytes(report.content)
 
 
 def text_of(report: reports.Report) -> str:
@@ -79,8 +64,14 @@ def words_of(report: reports.Report) -> str:
     return " ".join(text_of(report).split())
 
 
+def attached(part: Any) -> bytes:
+    """What is in an attachment."""
+    return bytes(part.get_payload(decode=True))
+
+
 def html_words(report: reports.Report) -> str:
-    return " ".join(html.fromstring(report.html.encode()).text_content().split())
+    page: Any = html.fromstring(report.html.encode())
+    return " ".join(page.text_content().split())
 
 
 def test_the_subject_says_that_all_is_well_and_what_is_new(session: Session, rows: JournalRows) -> None:
@@ -301,7 +292,7 @@ def test_the_html_is_simple_and_fetches_nothing(session: Session, rows: JournalR
     site_run = rows.site_run(run, rows.site("alder-creek"))
     rows.document(run, site_run, "alder.1", 1, OutcomeKind.INVALID, MISSING, url="javascript:alert(1)")
 
-    page = html.fromstring(report_of(session, site_run).html.encode())
+    page: Any = html.fromstring(report_of(session, site_run).html.encode())
 
     assert not page.xpath("//script | //img | //link | //iframe | //object | //form | //*[@src] | //*[@background]")
     assert not [name for element in page.iter() for name in element.attrib if name.startswith("on")]
@@ -336,7 +327,7 @@ def test_hostile_text_does_no_harm_anywhere(session: Session, rows: JournalRows)
         assert "\x1b" not in shown
         assert "\u202e" not in shown
     (table,) = message.iter_attachments()
-    for row in csv.reader(io.StringIO(table.get_payload(decode=True).decode("utf-8-sig"))):
+    for row in csv.reader(io.StringIO(attached(table).decode("utf-8-sig"))):
         assert not [cell for cell in row if cell[:1] in tuple("=+-@\t\r")]
 
 
@@ -365,7 +356,7 @@ def test_a_message_of_5000_characters_stays_within_the_limits_of_mail(session: S
     assert max(len(line) for line in report.content.split(b"\r\n")) <= 998
     assert "é" * 700 in text_of(report)
     (table,) = parsed(report).iter_attachments()
-    assert "é" * 5000 in table.get_payload(decode=True).decode("utf-8-sig")
+    assert "é" * 5000 in attached(table).decode("utf-8-sig")
 
 
 def test_a_long_table_is_gzipped_and_a_very_long_one_left_out(session: Session, rows: JournalRows) -> None:
@@ -378,7 +369,7 @@ def test_a_long_table_is_gzipped_and_a_very_long_one_left_out(session: Session, 
     (attachment,) = gzipped.iter_attachments()
     assert attachment.get_filename() == "alder-creek-2026-11-20.csv.gz"
     assert attachment.get_content_type() == "application/gzip"
-    table = gzip.decompress(attachment.get_payload(decode=True)).decode("utf-8-sig")
+    table = gzip.decompress(attached(attachment)).decode("utf-8-sig")
     assert len(list(csv.reader(io.StringIO(table)))) == 31
 
     left_out = report_of(session, site_run, settings_with(gzip_csv_over=1000, drop_csv_over=2000, lines_per_group=4))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import tracemalloc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pytest
 from sqlalchemy import insert
@@ -14,24 +14,10 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.database.models import HarvestLog
 from metaharvest.model import Finding, Level, OutcomeKind
-from support.databases import TestDatabase
-from support.journal_rows import NOW, TODAY, JournalRows, new_database
+from support.journal_rows import NOW, TODAY, JournalRows
 
 BROKEN = Finding("schema.missing-element", "The element 'creator'\nis missing.", "Add it.", line=9, column=4)
 DOUBTFUL = Finding("eml.package-id", "The packageId is another one.", level=Level.WARNING)
-
-
-@pytest.fixture
-def session(database: TestDatabase) -> Iterator[Session]:
-    engine = new_database(database.url)
-    with Session(engine) as session:
-        yield session
-    engine.dispose()
-
-
-@pytest.fixture
-def rows(session: Session) -> JournalRows:
-    return JournalRows(session)
 
 
 def read(chunks: Iterable[str]) -> list[dict[str, str]]:

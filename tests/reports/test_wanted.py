@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy.orm import Session
 
 from metaharvest import reports
 from metaharvest.config.settings import Settings
@@ -15,20 +13,11 @@ from metaharvest.database.models import HarvestSiteRun
 from metaharvest.model import Finding, Level, OutcomeKind
 from metaharvest.reports.wanted import is_wanted
 from metaharvest.sites.registry import read_site
-from support.databases import TestDatabase
-from support.journal_rows import NOW, TODAY, JournalRows, new_database
+from support.journal_rows import NOW, TODAY, JournalRows
 
 BROKEN = Finding("schema.missing-element", "The element 'creator' is missing.")
 OTHER = Finding("schema.date", "This is not a date.")
 DOUBTFUL = Finding("eml.package-id", "The packageId is another one.", level=Level.WARNING)
-
-
-@pytest.fixture
-def rows(database: TestDatabase) -> Iterator[JournalRows]:
-    engine = new_database(database.url)
-    with Session(engine) as session:
-        yield JournalRows(session)
-    engine.dispose()
 
 
 class Nights:

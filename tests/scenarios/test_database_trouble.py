@@ -20,7 +20,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, make_url, text
 
-from metaharvest.database import dialects
+from metaharvest.database.locks import server_wide_name
+from metaharvest.harvest.limits import RunLimits
+from metaharvest.journal.writer import GroupLimits
 from support.databases import KINDS, TestDatabase
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
@@ -38,9 +40,9 @@ cursors_cut_off = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExc
 
 
 @pytest.fixture(autouse=True)
-def small_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_groups(harvester: Harvester) -> Iterator[None]:
     """Groups of a few documents, so that trouble comes between two commits; cursors that were cut off end here."""
-    monkeypatch.setattr("metaharvest.journal.journal.GROUP_DOCUMENTS", 5)
+    harvester.limits = RunLimits(group=GroupLimits(notes=5))
     yield
     gc.collect()
 
@@ -372,7 +374,7 @@ def lose_the_lock(harvester: Harvester) -> None:
         harvester.rows(f"SELECT pg_terminate_backend(pid) FROM {locks}")
     else:
         with harvester.engine.connect() as connection:
-            name = {"name": dialects.server_wide_name(connection, "run")}
+            name = {"name": server_wide_name(connection, "run")}
             holder = connection.scalar(text("SELECT IS_USED_LOCK(:name)"), name)
             connection.execute(text(f"KILL {holder}"))
 

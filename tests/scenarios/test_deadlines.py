@@ -1,18 +1,14 @@
 """A run, or a site, that takes too long ends in order; what it leaves is told, and done by the next run."""
 
-import threading
 import time
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from datetime import date
 
 import pytest
 
-from metaharvest.cli.progress import shown_progress
-from metaharvest.config.settings import load
-from metaharvest.database.engine import readers
-from metaharvest.harvest import run as controller
-from metaharvest.harvest.run import RunRequest, RunResult, run_once
-from metaharvest.targets.embedded import EmbeddedTarget
+from metaharvest.harvest.deadlines import StopSignal
+from metaharvest.harvest.limits import RunLimits
+from metaharvest.harvest.run import RunRequest, RunResult
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer, dripped
 
@@ -157,26 +153,18 @@ def test_a_list_that_is_read_beyond_a_deadline_is_given_up(
     assert harvester.held() == {}
 
 
-def run_until(harvester: Harvester, day: date, stop: threading.Event) -> RunResult:
+def run_until(harvester: Harvester, day: date, stop: StopSignal) -> RunResult:
     """A run in this process that `stop` stops, as the signal does."""
-    with shown_progress() as progress:
-        return run_once(
-            load(harvester.config),
-            harvester.engine,
-            EmbeddedTarget(readers(harvester.engine)),
-            RunRequest(day),
-            lambda: datetime.now(UTC),
-            progress,
-            stop=stop,
-        )
+    with harvester.opened() as opened:
+        return opened.run(RunRequest(day), stop=stop)
 
 
 @pytest.mark.parametrize("by", ["signal", "deadline"])
 def test_sites_that_were_not_begun_are_told_and_harvested_by_the_next_run(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    monkeypatch.setattr(controller, "SITES_AT_ONCE", 1)
-    stop = threading.Event()
+    harvester.limits = RunLimits(sites_at_once=1)
+    stop = StopSignal()
     docids = [f"a.{number}.1" for number in range(60)]
     url = publish_slowly(server, docids, "/a.xml", 0.2)
     harvester.add_site("alder", url, datenextharvest="2026-11-18")
@@ -215,7 +203,7 @@ def test_sites_that_were_not_begun_are_told_and_harvested_by_the_next_run(
 
 def test_a_run_that_began_no_site_is_not_all_well(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("alder", publish(server, "a.1.1"))
-    stop = threading.Event()
+    stop = StopSignal()
     stop.set()
     ended = run_until(harvester, date(2026, 11, 20), stop)
     assert ended.status == "with-errors"
@@ -230,7 +218,7 @@ def test_a_run_that_began_no_site_is_not_all_well(harvester: Harvester, server: 
 def test_those_that_have_been_due_for_longest_come_first(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(controller, "SITES_AT_ONCE", 1)
+    harvester.limits = RunLimits(sites_at_once=1)
     for name, day in (("alder", "2026-11-20"), ("birch", "2026-11-18"), ("cedar", "2026-11-19")):
         harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}.xml"), datenextharvest=day)
     run = harvester.run("2026-11-20")

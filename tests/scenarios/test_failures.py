@@ -128,36 +128,24 @@ def test_a_server_that_stopped_answering_is_asked_no_more_and_the_rest_is_deferr
 def test_a_surprise_fails_its_site_alone_and_shows_in_the_administrators_report(
     harvester: Harvester, server: HttpServer, caplog
 ) -> None:
-    from datetime import UTC, date, datetime
-
-    from metaharvest.cli.progress import shown_progress
-    from metaharvest.config.settings import load
-    from metaharvest.database.engine import readers
-    from metaharvest.harvest.run import RunRequest, run_once
-    from metaharvest.sources.base import source_for
-    from metaharvest.targets.embedded import EmbeddedTarget
+    from metaharvest.harvest.run import RunRequest
+    from metaharvest.sources.harvest_list.source import scope_and_identifier
+    from metaharvest.sources.lookup import source_for
 
     harvester.add_site("a-bad", publish(server, "a.1.1"))
     harvester.add_site("b-good", publish(server, "b.1.1", path="/b.xml"))
 
     class Surprising:
-        def list_documents(self, known, seconds):
+        original_columns = staticmethod(scope_and_identifier)
+
+        async def list_documents(self, known, seconds):
             raise ZeroDivisionError("a mistake of ours")
 
     def source(site, fetcher):
         return Surprising() if site.name == "a-bad" else source_for(site, fetcher)
 
-    target = EmbeddedTarget(readers(harvester.engine))
-    with shown_progress() as progress:
-        run_once(
-            load(harvester.config, {}),
-            harvester.engine,
-            target,
-            RunRequest(date(2026, 11, 20)),
-            lambda: datetime.now(UTC),
-            progress,
-            source,
-        )
+    with harvester.opened(source=source) as opened:
+        opened.run(RunRequest(date(2026, 11, 20)))
     statuses = harvester.rows("SELECT site_name, status FROM harvest_site_run ORDER BY site_name")
     assert statuses == [("a-bad", "failed"), ("b-good", "succeeded")]
     excerpt = harvester.rows("SELECT excerpt FROM harvest_detail_log WHERE rule = 'harvest.surprise'")[0][0]

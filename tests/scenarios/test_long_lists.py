@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from metaharvest.harvest import room
-from metaharvest.journal import journal
+from metaharvest.harvest.limits import RunLimits
+from metaharvest.journal.writer import GroupLimits
 from support.harvester import TYPE, Harvester, eml, harvest_list
 from support.http_server import Asking, HttpServer
 
@@ -93,8 +93,8 @@ def test_documents_that_wait_to_be_written_are_bounded_by_their_bytes(
 ) -> None:
     """While another process has the database locked, no more is fetched than there is room for."""
     monkeypatch.setenv("METAHARVEST_HTTP__CONNECTIONS_PER_HOST", "16")
-    monkeypatch.setattr(room, "ROOM_BYTES", 3_000)
-    monkeypatch.setattr(journal, "GROUP_BYTES", 1_000)
+    monkeypatch.setenv("METAHARVEST_HARVESTER__WORKERS", "8")
+    harvester.limits = RunLimits(memory=3_000, group=GroupLimits(size=1_000))
     fetched_meanwhile = []
     locked = threading.Event()
 

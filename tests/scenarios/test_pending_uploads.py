@@ -1,16 +1,14 @@
 """A target that does not write in the journal's transaction: uploads are noted before they are sent, and looked up."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
 import pytest
 from sqlalchemy.orm import Session
 
-from metaharvest.cli.progress import shown_progress
-from metaharvest.config.settings import load
 from metaharvest.errors import TargetError
-from metaharvest.harvest.run import RunRequest, RunResult, run_once
+from metaharvest.harvest.run import RunRequest, RunResult
 from metaharvest.model import Action, Finding, Holding
 from metaharvest.targets.base import Upload
 from support.harvester import Harvester, eml, publish
@@ -58,9 +56,8 @@ class FolderTarget:
 
 
 def run(harvester: Harvester, target: FolderTarget, day: date) -> RunResult:
-    settings = load(harvester.config)
-    with shown_progress() as progress:
-        return run_once(settings, harvester.engine, target, RunRequest(day), lambda: datetime.now(UTC), progress)
+    with harvester.opened(target=target) as opened:
+        return opened.run(RunRequest(day))
 
 
 @pytest.fixture

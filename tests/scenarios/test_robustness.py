@@ -252,14 +252,14 @@ def test_a_document_that_surprises_the_harvester_fails_alone(
 def test_a_surprise_before_a_site_is_begun_costs_that_site_alone(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    real = Settings.furnished
+    real = Settings.applied_to
 
     def surprised(self, site):
         if site.name == "bad":
             raise ZeroDivisionError("a mistake of ours")
         return real(self, site)
 
-    monkeypatch.setattr(Settings, "furnished", surprised)
+    monkeypatch.setattr(Settings, "applied_to", surprised)
     harvester.add_site("bad", publish(server, "a.1.1"))
     harvester.add_site("good", publish(server, "b.1.1", path="/good.xml"))
     run = harvester.run("2026-11-20")

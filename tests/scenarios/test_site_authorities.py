@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from metaharvest.config.settings import HttpSettings, check_network
+from metaharvest.config.field_types import check_network
+from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
-from metaharvest.fetch.client import Fetcher
 from metaharvest.model import Network
+from support.fetching import WaitingFetcher as Fetcher
 from support.harvester import SETTINGS, Harvester, harvest_list, publish
 from support.http_server import HttpServer
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from metaharvest.harvest.limits import RunLimits
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
 
@@ -77,7 +78,7 @@ def test_documents_to_retry_and_repaired_ones_are_not_hidden_by_an_unchanged_lis
 def test_many_revisions_and_documents_come_back_whole_from_the_ledger(
     harvester: Harvester, server: HttpServer, monkeypatch
 ) -> None:
-    monkeypatch.setattr("metaharvest.harvest.documents.BATCH", 4)
+    harvester.limits = RunLimits(batch=4)
     docids = [*(f"a.1.{revision}" for revision in range(1, 10)), "a.2.1", "a.3.1", "a.3.2", "a.4.1", "a.5.1"]
     harvester.add_site("site", with_etag(server, *docids))
     assert harvester.run("2026-11-20")["sites"][0]["status"] == "succeeded"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from metaharvest.model import ListedDocument
-from metaharvest.validation import VERSIONS
+from metaharvest.validation import VERSIONS, Validator
 
 NAMESPACES = {version.number: version.namespace for version in VERSIONS.values()}
 NUMBERS = list(NAMESPACES)
+
+VALIDATOR = Validator(other_document_types=["FGDC-STD-001-1998"])
+"""For all tests of a process: compiling the schemas takes longer than most checks."""
 
 PARTY = "<organizationName>Alder Creek</organizationName>"
 DATASET = """

@@ -19,9 +19,11 @@ from typing import Any
 
 from sqlalchemy import Engine, make_url, text
 
+from metaharvest import app
 from metaharvest.cli import main
 from metaharvest.config.settings import load
 from metaharvest.database.engine import open_database, upgrade, writers
+from metaharvest.harvest.limits import RunLimits
 from metaharvest.sites.registry import add_site
 
 SETTINGS = """\
@@ -65,12 +67,16 @@ class Said:
 
 
 class Harvester:
-    """One installation. `database` is the URL of an empty database; without one it is a SQLite file in the folder."""
+    """One installation. `database` is the URL of an empty database; without one it is a SQLite file in the folder.
+
+    `limits` are those of its runs in this process, if a test sets them.
+    """
 
     def __init__(self, folder: Path, settings: str = SETTINGS, database: str = "") -> None:
         self.folder = folder
         self.config = folder / "metaharvest.toml"
         self.config.write_text(settings + settings_for(database), encoding="utf-8")
+        self.limits: RunLimits | None = None
         self.engine = open_database(load(self.config, {}))
         upgrade(self.engine)
 
@@ -92,10 +98,14 @@ class Harvester:
             contextlib.redirect_stderr(stderr),
         ):
             try:
-                main(["--config", str(self.config), *arguments])
+                main(["--config", str(self.config), *arguments], self.limits)
             except SystemExit as ended:
                 code = int(ended.code or 0)
             return Said(code, out.getvalue().decode(), err.getvalue().decode())
+
+    def opened(self, **given: Any) -> app.Harvester:
+        """What the command works with, for a test that wants to give it something of its own; to be closed."""
+        return app.Harvester(load(self.config), **{"limits": self.limits, **given})
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command in a process of its own."""

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,10 @@ from urllib.parse import quote, unquote, urlsplit
 
 from sqlalchemy.orm import Session
 
-from metaharvest.cli.progress import shown_progress
+from metaharvest.app import Harvester
 from metaharvest.config.settings import load
-from metaharvest.database.engine import open_database
 from metaharvest.errors import LockHeld, TargetError
-from metaharvest.harvest.run import RunRequest, run_once
+from metaharvest.harvest.run import RunRequest
 from metaharvest.model import Action, Finding, Holding
 from metaharvest.targets.base import Upload
 
@@ -164,12 +163,9 @@ class RemoteTarget:
 def main(config: str, url: str, day: str) -> None:
     """One run into the repository at `url`."""
     logging.basicConfig()
-    settings = load(Path(config))
-    engine = open_database(settings)
-    request = RunRequest(date.fromisoformat(day))
     try:
-        with shown_progress() as progress:
-            run_once(settings, engine, RemoteTarget(url), request, lambda: datetime.now(UTC), progress)
+        with Harvester(load(Path(config)), target=RemoteTarget(url)) as harvester:
+            harvester.run(RunRequest(date.fromisoformat(day)))
     except LockHeld as error:
         print(error, file=sys.stderr)
         sys.exit(75)

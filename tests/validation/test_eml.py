@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from metaharvest.config.settings import ValidationSettings
-from metaharvest.model import Level
-from metaharvest.validation import Validator
-from support.eml_documents import NUMBERS, additional, eml, listed
+from metaharvest.model import Finding, Level
+from support.eml_documents import NUMBERS, VALIDATOR, additional, eml, listed
 
-VALIDATOR = Validator(ValidationSettings())
 every_version = pytest.mark.parametrize("number", NUMBERS)
 
 UNIT_LIST = '<unitList><unit id="{}" name="x"/></unitList>'
@@ -21,7 +18,7 @@ def rules(number: str, content: bytes, level: Level = Level.WARNING) -> list[tup
     return [(finding.level.value, finding.rule) for finding in verdict.findings]
 
 
-def only_finding(number: str, content: bytes):
+def only_finding(number: str, content: bytes) -> Finding:
     [finding] = VALIDATOR.check(content, listed(number), Level.WARNING).findings
     return finding
 
@@ -35,12 +32,12 @@ def data_table(number: str, unit: str) -> str:
 
 
 @every_version
-def test_a_minimal_document_is_accepted_without_a_finding(number):
+def test_a_minimal_document_is_accepted_without_a_finding(number: str) -> None:
     assert rules(number, eml(number)) == []
 
 
 @every_version
-def test_two_elements_may_not_have_the_same_id(number):
+def test_two_elements_may_not_have_the_same_id(number: str) -> None:
     party = '<associatedParty id="creator-1"><organizationName>o</organizationName><role>r</role></associatedParty>'
     finding = only_finding(number, eml(number, party))
 
@@ -50,18 +47,18 @@ def test_two_elements_may_not_have_the_same_id(number):
 
 
 @every_version
-def test_no_element_may_have_the_package_id_as_its_id(number):
+def test_no_element_may_have_the_package_id_as_its_id(number: str) -> None:
     assert rules(number, eml(number, attributes=' id="alder.1.1"')) == [("error", "eml.id-duplicate")]
 
 
 @every_version
-def test_the_ids_of_units_count_as_ids(number):
+def test_the_ids_of_units_count_as_ids(number: str) -> None:
     document = eml(number, after=additional(number, UNIT_LIST.format("creator-1")))
     assert rules(number, document) == [("error", "eml.id-duplicate")]
 
 
 @every_version
-def test_a_reference_that_leads_nowhere_is_an_error_with_its_place_and_a_suggestion(number):
+def test_a_reference_that_leads_nowhere_is_an_error_with_its_place_and_a_suggestion(number: str) -> None:
     finding = only_finding(number, eml(number, "<contact><references>creator-l</references></contact>"))
 
     assert (finding.level, finding.rule) == (Level.ERROR, "eml.reference-unresolved")
@@ -73,13 +70,13 @@ def test_a_reference_that_leads_nowhere_is_an_error_with_its_place_and_a_suggest
 
 @every_version
 @pytest.mark.parametrize("named", ["creator-1", "\n  creator-1 ", "alder.1.1"])
-def test_references_may_name_an_id_or_the_package_id_with_blanks_around(number, named):
+def test_references_may_name_an_id_or_the_package_id_with_blanks_around(number: str, named: str) -> None:
     document = eml(number, f"<contact><references>{named}</references></contact>")
     assert [rule for level, rule in rules(number, document) if level == "error"] == []
 
 
 @every_version
-def test_a_comment_within_an_id_is_not_part_of_it(number):
+def test_a_comment_within_an_id_is_not_part_of_it(number: str) -> None:
     named = "<!-- the owner -->creator<!-- one -->-1"
     table = data_table(number, "<customUnit><!-- u -->perTree</customUnit>")
     described = additional(number, UNIT_LIST.format("perTree"), f"<describes>{named}</describes>")
@@ -89,7 +86,7 @@ def test_a_comment_within_an_id_is_not_part_of_it(number):
 
 
 @every_version
-def test_errors_are_shown_before_warnings_where_not_all_can_be_shown(number):
+def test_errors_are_shown_before_warnings_where_not_all_can_be_shown(number: str) -> None:
     warnings = "".join(f"<references>nothing-{index}</references>" for index in range(150))
     described = additional(number, "<x/>", "<describes>nowhere</describes>")
     found = rules(number, eml(number, after=additional(number, f"<bib>{warnings}</bib>") + described))
@@ -99,13 +96,13 @@ def test_errors_are_shown_before_warnings_where_not_all_can_be_shown(number):
 
 
 @every_version
-def test_an_element_with_references_may_have_no_id_of_its_own(number):
+def test_an_element_with_references_may_have_no_id_of_its_own(number: str) -> None:
     document = eml(number, '<contact id="c"><references>creator-1</references></contact>')
     assert rules(number, document) == [("error", "eml.id-with-references")]
 
 
 @every_version
-def test_describes_must_name_an_id(number):
+def test_describes_must_name_an_id(number: str) -> None:
     good = eml(number, after=additional(number, "<x/>", "<describes>creator-1</describes>"))
     bad = eml(number, after=additional(number, "<x/>", "<describes>creator-2</describes>"))
 
@@ -115,7 +112,7 @@ def test_describes_must_name_an_id(number):
 
 @every_version
 @pytest.mark.parametrize("unit_list", [UNIT_LIST, STMML])
-def test_a_custom_unit_must_be_defined_in_a_unit_list_of_any_namespace(number, unit_list):
+def test_a_custom_unit_must_be_defined_in_a_unit_list_of_any_namespace(number: str, unit_list: str) -> None:
     table = data_table(number, "<customUnit>metersPerTree</customUnit>")
 
     def document(unit: str) -> bytes:
@@ -128,7 +125,7 @@ def test_a_custom_unit_must_be_defined_in_a_unit_list_of_any_namespace(number, u
 
 
 @every_version
-def test_a_different_system_of_a_reference_is_a_warning(number):
+def test_a_different_system_of_a_reference_is_a_warning(number: str) -> None:
     party = '<associatedParty id="p" system="s"><organizationName>o</organizationName><role>r</role></associatedParty>'
     document = eml(number, f"{party}<contact><references>p</references></contact>")
 
@@ -146,7 +143,9 @@ def test_a_different_system_of_a_reference_is_a_warning(number):
         ("<bib><describes>nothing</describes></bib>", []),
     ],
 )
-def test_free_content_that_uses_names_of_eml_refuses_no_document(number, content, expected):
+def test_free_content_that_uses_names_of_eml_refuses_no_document(
+    number: str, content: str, expected: list[tuple[str, str]]
+) -> None:
     assert rules(number, eml(number, after=additional(number, content))) == expected
 
 
@@ -154,7 +153,7 @@ ANNOTATION = """<annotation{}><propertyURI label="p">https://example.org/p</prop
   <valueURI label="v">https://example.org/v</valueURI></annotation>"""
 
 
-def test_an_annotated_element_must_have_an_id():
+def test_an_annotated_element_must_have_an_id() -> None:
     bare = eml("2.2.0", ANNOTATION.format(""))
     with_id = eml("2.2.0", ANNOTATION.format(""), attributes=' id="dataset-1"')
 
@@ -164,14 +163,16 @@ def test_an_annotated_element_must_have_an_id():
 
 
 @pytest.mark.parametrize(("named", "expected"), [("creator-1", []), ("x", [("error", "eml.reference-unresolved")])])
-def test_an_annotation_with_references_needs_no_id_around_it_but_a_target(named, expected):
+def test_an_annotation_with_references_needs_no_id_around_it_but_a_target(
+    named: str, expected: list[tuple[str, str]]
+) -> None:
     reference = f' references="{named}"'
     annotations = f"<annotations>{ANNOTATION.format(reference)}</annotations>"
     assert rules("2.2.0", eml("2.2.0", after=annotations)) == expected
 
 
 @every_version
-def test_an_annotation_of_additional_metadata_needs_describes_in_place_of_an_id(number):
+def test_an_annotation_of_additional_metadata_needs_describes_in_place_of_an_id(number: str) -> None:
     annotation = ANNOTATION.format("")
     described = additional(number, annotation, "<describes>creator-1</describes>")
 
@@ -181,7 +182,7 @@ def test_an_annotation_of_additional_metadata_needs_describes_in_place_of_an_id(
     assert "in a describes" in finding.remedy
 
 
-def test_all_findings_of_the_level_are_given_in_the_order_of_the_document():
+def test_all_findings_of_the_level_are_given_in_the_order_of_the_document() -> None:
     document = eml("2.2.0", '<contact id="creator-1"><references>nothing</references></contact>')
 
     assert [rule for _, rule in rules("2.2.0", document)] == [
@@ -192,7 +193,7 @@ def test_all_findings_of_the_level_are_given_in_the_order_of_the_document():
 
 
 @pytest.mark.parametrize("level", list(Level))
-def test_a_package_id_that_is_not_the_docid_is_as_grave_as_asked(level):
+def test_a_package_id_that_is_not_the_docid_is_as_grave_as_asked(level: Level) -> None:
     document = eml("2.2.0", package_id="alder.1.2")
     verdict = VALIDATOR.check(document, listed("2.2.0"), level)
 
@@ -204,7 +205,7 @@ def test_a_package_id_that_is_not_the_docid_is_as_grave_as_asked(level):
 
 
 @pytest.mark.parametrize("package_id", ["doi:10.5063/F1", "urn:uuid:1f2e", "alder.1", "other.1.1"])
-def test_a_package_id_of_another_kind_is_a_mismatch_too(package_id):
+def test_a_package_id_of_another_kind_is_a_mismatch_too(package_id: str) -> None:
     assert rules("2.2.0", eml("2.2.0", package_id=package_id)) == [("warning", "eml.package-id-mismatch")]
 
 
@@ -222,7 +223,9 @@ def test_a_package_id_of_another_kind_is_a_mismatch_too(package_id):
         ("text", False),
     ],
 )
-def test_additional_metadata_of_eml_2_0_takes_describes_and_then_one_element(number, content, valid):
+def test_additional_metadata_of_eml_2_0_takes_describes_and_then_one_element(
+    number: str, content: str, valid: bool
+) -> None:
     document = eml(number, after=f"<additionalMetadata>{content}</additionalMetadata>")
     verdict = VALIDATOR.check(document, listed(number), Level.WARNING)
 

@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from metaharvest.config.settings import ValidationSettings
 from metaharvest.errors import ListError
 from metaharvest.model import Finding, Level
 from metaharvest.sources.harvest_list.source import read_list
-from metaharvest.validation import Validator
-from support.eml_documents import eml, listed
+from support.eml_documents import VALIDATOR, eml, listed
 from support.harvester import harvest_list
 from support.http_server import HttpServer
 
@@ -25,11 +23,9 @@ DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 DOCUMENT = eml("2.2.0").removeprefix(DECLARATION)
 LIST = harvest_list([("alder.1.1", "http://example.org/1.xml")]).split(b"\n", 1)[1]
 
-validator = Validator(ValidationSettings())
-
 
 def of_document(content: bytes) -> tuple[Finding, ...]:
-    return validator.check(content, listed("2.2.0"), Level.WARNING).findings
+    return VALIDATOR.check(content, listed("2.2.0"), Level.WARNING).findings
 
 
 def of_list(content: bytes) -> tuple[Finding, ...]:
@@ -207,14 +203,11 @@ def test_a_million_elements_are_accepted_and_more_are_not() -> None:
 MEASURE = """
 import resource, sys
 from metaharvest.model import Level
-from metaharvest.config.settings import ValidationSettings
-from metaharvest.validation import Validator
-from support.eml_documents import eml, listed
+from support.eml_documents import VALIDATOR as validator, eml, listed
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 def metadata(content):
     return eml("2.2.0", after=f"<additionalMetadata><metadata><x>{content}</x></metadata></additionalMetadata>")
-validator = Validator(ValidationSettings())
 validator.check(eml("2.2.0", "<foo/>"), listed("2.2.0"), Level.WARNING)
 size = 30_000_000
 """

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from metaharvest.config.settings import ValidationSettings
-from metaharvest.model import MAX_FINDINGS, Level
-from metaharvest.validation import Validator
-from metaharvest.validation.catalogue import VERSIONS, compile_schema
-from support.eml_documents import NAMESPACES, NUMBERS, additional, eml, listed
+from metaharvest.model import MAX_FINDINGS, Level, Verdict
+from metaharvest.validation.catalogue import VERSIONS, EmlVersion, compile_schema
+from support.eml_documents import NAMESPACES, NUMBERS, VALIDATOR, additional, eml, listed
 
-VALIDATOR = Validator(ValidationSettings())
 every_version = pytest.mark.parametrize("number", NUMBERS)
 
 
-def check(number: str, content: bytes):
+def check(number: str, content: bytes) -> Verdict:
     return VALIDATOR.check(content, listed(number), Level.WARNING)
 
 
@@ -47,7 +44,9 @@ KEYWORD = '<keywordSet><keyword keywordType="{}">k</keyword></keywordSet>'
         ("<pubDate>2005<b/></pubDate>", "schema.unexpected-element", "pubDate", "nothing but text"),
     ],
 )
-def test_each_kind_of_mistake_is_told_in_plain_words_with_its_place(number, first, rule, path, said):
+def test_each_kind_of_mistake_is_told_in_plain_words_with_its_place(
+    number: str, first: str, rule: str, path: str, said: str
+) -> None:
     findings = check(number, eml(number, first)).findings
 
     assert [finding.rule for finding in findings] == [rule]
@@ -63,14 +62,14 @@ def test_each_kind_of_mistake_is_told_in_plain_words_with_its_place(number, firs
 
 @pytest.mark.parametrize("number", ["2.1.0", "2.1.1", "2.2.0"])
 @pytest.mark.parametrize("series", ["<series> \n </series>", "<series/>"])
-def test_a_required_text_that_is_empty_or_blank_is_told_once(number, series):
+def test_a_required_text_that_is_empty_or_blank_is_told_once(number: str, series: str) -> None:
     [finding] = check(number, eml(number, series)).findings
     assert finding.rule == "schema.empty-text"
 
 
 @every_version
 @pytest.mark.parametrize("value", ["12,5", "0.1 m", "fine"])
-def test_a_number_that_is_none_is_told(number, value):
+def test_a_number_that_is_none_is_told(number: str, value: str) -> None:
     assert check(number, eml(number, last=TABLE.format("0.1"))).findings == ()
 
     [finding] = check(number, eml(number, last=TABLE.format(value))).findings
@@ -78,7 +77,7 @@ def test_a_number_that_is_none_is_told(number, value):
     assert finding.message == f"precision is '{value}', which is not a number."
 
 
-def test_a_number_out_of_range_is_told_with_the_limit():
+def test_a_number_out_of_range_is_told_with_the_limit() -> None:
     [finding] = check("2.2.0", eml("2.2.0", COVERAGE.format("-190.5"))).findings
 
     assert finding.rule == "schema.out-of-range"
@@ -86,7 +85,7 @@ def test_a_number_out_of_range_is_told_with_the_limit():
 
 
 @every_version
-def test_the_allowed_values_are_listed(number):
+def test_the_allowed_values_are_listed(number: str) -> None:
     [finding] = check(number, eml(number, KEYWORD.format("Theme"))).findings
 
     assert finding.message == "The attribute keywordType of keyword is 'Theme', which is not one of the allowed values."
@@ -94,7 +93,7 @@ def test_the_allowed_values_are_listed(number):
 
 
 @every_version
-def test_a_missing_element_is_named_with_where_it_belongs(number):
+def test_a_missing_element_is_named_with_where_it_belongs(number: str) -> None:
     [finding] = check(number, eml(number).replace(b"    <title>Water temperature</title>\n", b"")).findings
 
     assert finding.rule == "schema.missing-element"
@@ -103,14 +102,14 @@ def test_a_missing_element_is_named_with_where_it_belongs(number):
 
 
 @every_version
-def test_a_missing_package_id_is_a_missing_attribute(number):
+def test_a_missing_package_id_is_a_missing_attribute(number: str) -> None:
     [finding] = check(number, eml(number).replace(b'packageId="alder.1.1" ', b"")).findings
 
     assert finding.rule == "schema.missing-attribute"
     assert finding.message == "eml lacks the attribute packageId."
 
 
-def test_a_default_namespace_in_place_of_a_prefix_is_explained():
+def test_a_default_namespace_in_place_of_a_prefix_is_explained() -> None:
     document = eml("2.2.0").replace(b"eml:eml", b"eml").replace(b"xmlns:eml", b"xmlns")
     [finding] = check("2.2.0", document).findings
 
@@ -120,7 +119,7 @@ def test_a_default_namespace_in_place_of_a_prefix_is_explained():
 
 
 @every_version
-def test_all_schema_findings_are_given_in_the_order_of_the_document_and_no_eml_finding(number):
+def test_all_schema_findings_are_given_in_the_order_of_the_document_and_no_eml_finding(number: str) -> None:
     content = f"<pubDate>x</pubDate>{KEYWORD.format('y')}<contact><references>nothing</references></contact><foo/>"
     findings = check(number, eml(number, content)).findings
 
@@ -132,7 +131,7 @@ def test_all_schema_findings_are_given_in_the_order_of_the_document_and_no_eml_f
 
 
 @every_version
-def test_places_are_right_beyond_line_65535(number):
+def test_places_are_right_beyond_line_65535(number: str) -> None:
     gap = "\n" * 70_000
     findings = check(number, eml(number, f"{gap}<pubDate\n>x</pubDate>\n{KEYWORD.format('y')}<foo/>")).findings
 
@@ -144,7 +143,7 @@ def test_places_are_right_beyond_line_65535(number):
 
 
 @every_version
-def test_a_url_that_is_none_is_told_with_what_to_write(number):
+def test_a_url_that_is_none_is_told_with_what_to_write(number: str) -> None:
     url = "<distribution><online><url>https://example.org/[a]</url></online></distribution>"
     [finding] = check(number, eml(number, url)).findings
 
@@ -154,7 +153,7 @@ def test_a_url_that_is_none_is_told_with_what_to_write(number):
     assert "%5B" in finding.remedy
 
 
-def test_a_large_document_is_explained_in_plain_words_at_the_right_place():
+def test_a_large_document_is_explained_in_plain_words_at_the_right_place() -> None:
     document = eml("2.2.0", f"<!--{'x' * 1_100_000}-->\n<pubDate>x</pubDate>\n<foo/>")
     findings = check("2.2.0", document).findings
 
@@ -164,7 +163,7 @@ def test_a_large_document_is_explained_in_plain_words_at_the_right_place():
     assert "Expected here: language, series" in findings[1].remedy
 
 
-def test_more_findings_than_are_shown_are_counted():
+def test_more_findings_than_are_shown_are_counted() -> None:
     findings = check("2.2.0", eml("2.2.0", KEYWORD.format("y") * (MAX_FINDINGS + 25))).findings
 
     assert len(findings) == MAX_FINDINGS + 1
@@ -187,7 +186,9 @@ def test_more_findings_than_are_shown_are_counted():
         ("<access/>", "schema.", "access", ""),
     ],
 )
-def test_small_and_large_documents_get_whole_sentences(size, first, rule, message, remedy):
+def test_small_and_large_documents_get_whole_sentences(
+    size: int, first: str, rule: str, message: str, remedy: str
+) -> None:
     for finding in check("2.2.0", eml("2.2.0", f"<!--{'x' * size}-->{first}")).findings:
         assert finding.rule.startswith(rule)
         assert message in finding.message
@@ -201,7 +202,7 @@ def test_small_and_large_documents_get_whole_sentences(size, first, rule, messag
 @every_version
 @pytest.mark.parametrize("size", [0, 300_000, 1_100_000])
 @pytest.mark.parametrize("kind", ["x:nothing", "y:undeclared", "nothing", "", "x:"])
-def test_an_xsi_type_that_does_not_exist_is_an_error_of_the_document_alone(number, size, kind):
+def test_an_xsi_type_that_does_not_exist_is_an_error_of_the_document_alone(number: str, size: int, kind: str) -> None:
     contact = (
         f'<contact xmlns:x="urn:x" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="{kind}">'
         "<references>creator-1</references></contact>"
@@ -213,12 +214,12 @@ def test_an_xsi_type_that_does_not_exist_is_an_error_of_the_document_alone(numbe
     assert findings[0].xpath.startswith("/eml:eml/dataset/contact")
 
 
-def test_an_element_whose_name_is_misspelt_gets_the_right_name():
+def test_an_element_whose_name_is_misspelt_gets_the_right_name() -> None:
     [finding] = check("2.2.0", eml("2.2.0", "<PubDate>2005</PubDate>")).findings
     assert finding.remedy.startswith("Did you mean pubDate? ")
 
 
-def test_a_prefix_too_many_is_to_be_removed():
+def test_a_prefix_too_many_is_to_be_removed() -> None:
     [finding] = check("2.2.0", eml("2.2.0", "<eml:pubDate>2005</eml:pubDate>")).findings
 
     assert "should be in none" in finding.message
@@ -243,7 +244,9 @@ URL = "<distribution><online><url>{}</url></online></distribution>"
         ("\n  http://host:/x\n", "no port number"),
     ],
 )
-def test_a_url_that_the_standard_accepts_is_no_error_and_what_is_doubtful_is_a_warning(number, size, url, said):
+def test_a_url_that_the_standard_accepts_is_no_error_and_what_is_doubtful_is_a_warning(
+    number: str, size: int, url: str, said: str
+) -> None:
     verdict = check(number, eml(number, f"<!--{'x' * size}-->{URL.format(url)}"))
 
     assert verdict.acceptable
@@ -255,18 +258,18 @@ def test_a_url_that_the_standard_accepts_is_no_error_and_what_is_doubtful_is_a_w
 
 @every_version
 @pytest.mark.parametrize("url", ["", "data/x.csv", "http://host/å b|c", "C:\\data\\x.csv", "doi:10.5063/F1", "#a"])
-def test_a_url_that_is_right_or_relative_has_no_finding(number, url):
+def test_a_url_that_is_right_or_relative_has_no_finding(number: str, url: str) -> None:
     assert check(number, eml(number, URL.format(url))).findings == ()
 
 
 @every_version
 @pytest.mark.parametrize("url", ["http://host/[a]", "http://host/a%zz", "http://host/a#b#c", ":x", "1a:b", "a b:c"])
-def test_a_url_that_the_standard_refuses_is_an_error(number, url):
+def test_a_url_that_the_standard_refuses_is_an_error(number: str, url: str) -> None:
     [finding] = check(number, eml(number, URL.format(url))).findings
     assert (finding.rule, finding.level) == ("schema.bad-url", Level.ERROR)
 
 
-def test_doubtful_urls_refuse_no_document_however_many_and_wide_it_is():
+def test_doubtful_urls_refuse_no_document_however_many_and_wide_it_is() -> None:
     keywords = f"<keywordSet>{'<keyword>k</keyword>' * 250_000}</keywordSet>"
     verdict = check("2.2.0", eml("2.2.0", keywords + URL.format("http://host:/x") * 1_100))
 
@@ -274,7 +277,7 @@ def test_doubtful_urls_refuse_no_document_however_many_and_wide_it_is():
     assert verdict.findings[0].message.startswith("The URL 'http://host:/x' has a colon after the host name")
 
 
-def test_a_doubtful_url_beside_an_error_stays_a_warning():
+def test_a_doubtful_url_beside_an_error_stays_a_warning() -> None:
     findings = check("2.2.0", eml("2.2.0", "<pubDate>x</pubDate>" + URL.format("http://host:/"))).findings
 
     assert [(f.rule, f.level) for f in findings] == [
@@ -285,7 +288,7 @@ def test_a_doubtful_url_beside_an_error_stays_a_warning():
 
 @every_version
 @pytest.mark.parametrize("space", ["", " ", "\n\t  "])
-def test_white_space_around_dates_and_times_is_no_mistake(number, space):
+def test_white_space_around_dates_and_times_is_no_mistake(number: str, space: str) -> None:
     def document(date: str, time: str) -> bytes:
         return eml(
             number,
@@ -300,7 +303,7 @@ def test_white_space_around_dates_and_times_is_no_mistake(number, space):
 
 
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16", "UTF-32", "ISO-8859-1"])
-def test_documents_that_are_not_small_have_the_same_verdict_in_every_encoding(encoding):
+def test_documents_that_are_not_small_have_the_same_verdict_in_every_encoding(encoding: str) -> None:
     def document(content: str) -> bytes:
         text = eml("2.2.0", f"<!--{'x' * 300_000}-->{content}").decode()
         return text.replace("UTF-8", encoding).encode(encoding)
@@ -310,12 +313,12 @@ def test_documents_that_are_not_small_have_the_same_verdict_in_every_encoding(en
 
 
 @every_version
-def test_additional_metadata_may_hold_anything(number):
+def test_additional_metadata_may_hold_anything(number: str) -> None:
     content = '<x:a xmlns:x="urn:x"><b c="d"><references/></b>text</x:a>'
     assert check(number, eml(number, after=additional(number, content))).findings == ()
 
 
 @pytest.mark.parametrize("version", VERSIONS.values(), ids=lambda version: version.number)
-def test_every_schema_compiles_from_local_files_alone(version):
+def test_every_schema_compiles_from_local_files_alone(version: EmlVersion) -> None:
     assert compile_schema(version).validate is not None
     assert NAMESPACES[version.number] == version.namespace

@@ -24,10 +24,9 @@ def begin(number):
 CHECK = """
 import threading, time
 from metaharvest.model import Level, ListedDocument
-from metaharvest.config.settings import ValidationSettings
 from metaharvest.validation import Validator
 
-validator, failed, namespace = Validator(ValidationSettings()), [], "eml://ecoinformatics.org/eml-2.1.1"
+validator, failed, namespace = Validator(), [], "eml://ecoinformatics.org/eml-2.1.1"
 document = ListedDocument("a.1", 1, namespace, "https://example.org/a.1.1.xml")
 party = "<organizationName>Station</organizationName>"
 dataset = f"<dataset><title>T</title><creator>{party}</creator><contact>{party}</contact></dataset>"

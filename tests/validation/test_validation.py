@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metaharvest.config.settings import ValidationSettings
 from metaharvest.model import Level, Verdict
 from metaharvest.validation import Validator
-from support.eml_documents import NAMESPACES, NUMBERS, eml, listed
+from support.eml_documents import NAMESPACES, NUMBERS, VALIDATOR, eml, listed
 
-VALIDATOR = Validator(ValidationSettings(other_document_types=("FGDC-STD-001-1998",)))
 every_version = pytest.mark.parametrize("number", NUMBERS)
 
 
@@ -23,12 +21,12 @@ def check(content: bytes, document_type: str | None = None, number: str = "2.2.0
 
 
 @every_version
-def test_the_document_type_may_have_blanks_around_it(number):
+def test_the_document_type_may_have_blanks_around_it(number: str) -> None:
     assert check(eml(number), f"\n  {NAMESPACES[number]} ", number).findings == ()
 
 
 @pytest.mark.parametrize("document_type", [NAMESPACES["2.1.1"], "metadata", ""])
-def test_a_document_type_that_differs_from_an_eml_document_is_a_warning(document_type):
+def test_a_document_type_that_differs_from_an_eml_document_is_a_warning(document_type: str) -> None:
     verdict = check(eml("2.2.0"), document_type)
 
     assert verdict.acceptable
@@ -38,7 +36,7 @@ def test_a_document_type_that_differs_from_an_eml_document_is_a_warning(document
     assert NAMESPACES["2.2.0"] in finding.remedy
 
 
-def test_the_warnings_of_a_level_that_was_passed_stay_beside_the_errors_of_the_next():
+def test_the_warnings_of_a_level_that_was_passed_stay_beside_the_errors_of_the_next() -> None:
     findings = check(eml("2.2.0", "<foo/>"), NAMESPACES["2.1.1"]).findings
     assert [finding.rule for finding in findings] == ["eml.document-type", "schema.unexpected-element"]
 
@@ -56,7 +54,7 @@ def test_the_warnings_of_a_level_that_was_passed_stay_beside_the_errors_of_the_n
         ("<html><body/></html>", "URL"),
     ],
 )
-def test_a_root_that_is_not_eml_is_refused_with_what_would_be_right(root, remedy):
+def test_a_root_that_is_not_eml_is_refused_with_what_would_be_right(root: str, remedy: str) -> None:
     [finding] = check(root.encode()).findings
 
     assert (finding.rule, finding.level) == ("eml.not-eml", Level.ERROR)
@@ -64,7 +62,7 @@ def test_a_root_that_is_not_eml_is_refused_with_what_would_be_right(root, remedy
     assert remedy in finding.remedy
 
 
-def test_another_document_type_is_accepted_where_the_settings_list_it_if_it_is_well_formed():
+def test_another_document_type_is_accepted_where_the_settings_list_it_if_it_is_well_formed() -> None:
     fgdc = b"<metadata><idinfo/></metadata>"
 
     assert check(fgdc, " FGDC-STD-001-1998 ").findings == ()
@@ -74,12 +72,12 @@ def test_another_document_type_is_accepted_where_the_settings_list_it_if_it_is_w
     assert "INCITS-453-2009" in finding.message
 
 
-def test_eml_listed_as_another_type_is_checked_as_eml_all_the_same():
+def test_eml_listed_as_another_type_is_checked_as_eml_all_the_same() -> None:
     findings = check(eml("2.2.0", "<foo/>"), "FGDC-STD-001-1998").findings
     assert [finding.rule for finding in findings] == ["eml.document-type", "schema.unexpected-element"]
 
 
-def test_threads_come_to_the_same_findings_as_one_alone():
+def test_threads_come_to_the_same_findings_as_one_alone() -> None:
     documents = []
     for number in NUMBERS:
         documents += [
@@ -93,7 +91,7 @@ def test_threads_come_to_the_same_findings_as_one_alone():
     alone = [check(content, number=number) for number, content in documents]
     order = list(range(len(documents))) * 12
     random.Random(2).shuffle(order)
-    validator = Validator(ValidationSettings())
+    validator = Validator()
 
     def verdict(index: int) -> Verdict:
         number, content = documents[index]
@@ -117,7 +115,9 @@ MUTATIONS = st.lists(
 
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(st.sampled_from(NUMBERS), MUTATIONS)
-def test_whatever_the_bytes_there_is_a_verdict_with_whole_sentences(number, mutations):
+def test_whatever_the_bytes_there_is_a_verdict_with_whole_sentences(
+    number: str, mutations: list[tuple[int, int, bytes]]
+) -> None:
     content = eml(number)
     for start, length, replacement in mutations:
         content = content[:start] + replacement + content[start + length :]
@@ -130,5 +130,5 @@ def test_whatever_the_bytes_there_is_a_verdict_with_whole_sentences(number, muta
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.binary(max_size=200))
-def test_bytes_that_are_no_document_are_refused(content):
+def test_bytes_that_are_no_document_are_refused(content: bytes) -> None:
     assert not check(content).acceptable

@@ -10,16 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from metaharvest.config.settings import ValidationSettings
-from metaharvest.model import MAX_FINDINGS, Level
-from metaharvest.validation import Validator
-from support.eml_documents import eml, listed
+from metaharvest.model import MAX_FINDINGS, Level, Verdict
+from support.eml_documents import VALIDATOR, eml, listed
 
-VALIDATOR = Validator(ValidationSettings())
 GOOD = eml("2.2.0")
 
 
-def check(content: bytes):
+def check(content: bytes) -> Verdict:
     return VALIDATOR.check(content, listed("2.2.0"), Level.WARNING)
 
 
@@ -62,7 +59,9 @@ def with_title(title: bytes) -> bytes:
         (with_title(b"x" * 10_000_001), "xml.too-large-text", 4, "10 MB"),
     ],
 )
-def test_each_kind_of_mistake_is_told_in_plain_words_with_its_place(content, rule, line, said):
+def test_each_kind_of_mistake_is_told_in_plain_words_with_its_place(
+    content: bytes, rule: str, line: int | None, said: str
+) -> None:
     verdict = check(content)
 
     assert not verdict.acceptable
@@ -77,14 +76,14 @@ def test_each_kind_of_mistake_is_told_in_plain_words_with_its_place(content, rul
         assert finding.excerpt or rule == "xml.unclosed"
 
 
-def test_the_excerpt_is_the_line_with_the_mistake_and_the_column_points_into_it():
+def test_the_excerpt_is_the_line_with_the_mistake_and_the_column_points_into_it() -> None:
     finding = check(with_title(b"Salt & water")).findings[0]
 
     assert finding.excerpt == "<title>Salt & water</title>"
     assert finding.column == len("    <title>Salt & ")
 
 
-def test_several_mistakes_are_all_told():
+def test_several_mistakes_are_all_told() -> None:
     document = with_title(b"Salt & water").replace(b"Alder Creek", b"Alder & Sons")
     assert [(f.rule, f.line) for f in check(document).findings] == [("xml.ampersand", line) for line in (4, 5, 6)]
 
@@ -96,22 +95,22 @@ def test_several_mistakes_are_all_told():
         (GOOD.replace(b"UTF-8", b"US-ASCII").replace(b"Water", "Wässer".encode()), "seems to be UTF-8"),
     ],
 )
-def test_the_encoding_that_a_document_really_has_is_suggested(content, remedy):
+def test_the_encoding_that_a_document_really_has_is_suggested(content: bytes, remedy: str) -> None:
     assert remedy in check(content).findings[0].remedy
 
 
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16", "ISO-8859-1", "windows-1252", "UTF-32"])
-def test_documents_are_read_in_the_encoding_that_they_declare(encoding):
+def test_documents_are_read_in_the_encoding_that_they_declare(encoding: str) -> None:
     text = with_title("Wässer".encode()).decode().replace("UTF-8", encoding)
     assert check(text.encode(encoding)).findings == ()
 
 
-def test_a_byte_order_mark_is_no_mistake():
+def test_a_byte_order_mark_is_no_mistake() -> None:
     assert check(b"\xef\xbb\xbf" + GOOD).findings == ()
 
 
 @pytest.fixture
-def trap(tmp_path):
+def trap(tmp_path: Path) -> str:
     """A path that blocks whoever opens it, until the time-out of the tests."""
     path = tmp_path / "trap"
     os.mkfifo(path)
@@ -134,7 +133,7 @@ def with_doctype(doctype: str, title: str = "T") -> bytes:
     ],
 )
 @pytest.mark.timeout(20)
-def test_a_doctype_with_declarations_is_refused_and_nothing_is_read(doctype, trap):
+def test_a_doctype_with_declarations_is_refused_and_nothing_is_read(doctype: str, trap: str) -> None:
     [finding] = check(with_doctype(doctype.format(trap=trap), "<x a='&e;'/>")).findings
 
     assert (finding.rule, finding.line) == ("xml.dtd", 3)
@@ -142,7 +141,7 @@ def test_a_doctype_with_declarations_is_refused_and_nothing_is_read(doctype, tra
 
 
 @pytest.mark.parametrize("encoding", ["UTF-16", "UTF-32"])
-def test_a_doctype_is_found_in_any_encoding(encoding):
+def test_a_doctype_is_found_in_any_encoding(encoding: str) -> None:
     document = with_doctype('<!DOCTYPE eml [<!ENTITY e "text">]>').decode().replace("UTF-8", encoding).encode(encoding)
     assert [finding.rule for finding in check(document).findings] == ["xml.dtd"]
 
@@ -151,7 +150,7 @@ def test_a_doctype_is_found_in_any_encoding(encoding):
     "doctype", ["<!DOCTYPE eml>", '<!DOCTYPE eml SYSTEM "{trap}">', "<!DOCTYPE eml PUBLIC '-//x//' '{trap}'>"]
 )
 @pytest.mark.timeout(20)
-def test_a_doctype_that_only_names_a_dtd_is_passed_over_and_the_dtd_not_read(doctype, trap):
+def test_a_doctype_that_only_names_a_dtd_is_passed_over_and_the_dtd_not_read(doctype: str, trap: str) -> None:
     assert check(with_doctype(doctype.format(trap=trap))).findings == ()
 
     [finding] = check(with_doctype(doctype.format(trap=trap), "a&nbsp;b")).findings
@@ -159,7 +158,7 @@ def test_a_doctype_that_only_names_a_dtd_is_passed_over_and_the_dtd_not_read(doc
 
 
 @pytest.mark.timeout(20)
-def test_schema_locations_and_inclusions_in_a_document_are_not_followed(trap):
+def test_schema_locations_and_inclusions_in_a_document_are_not_followed(trap: str) -> None:
     locations = (
         f'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="{trap}" '
         f'xsi:schemaLocation="https://eml.ecoinformatics.org/eml-2.2.0 {trap} urn:other {trap}" system='
@@ -197,7 +196,7 @@ BOMB = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "ha"}">' for n in 
         b"<?a?>" * 300_000 + b"<!DOCTYPE",
     ],
 )
-def test_hostile_documents_are_refused_in_bounded_time_with_a_bounded_number_of_findings(content):
+def test_hostile_documents_are_refused_in_bounded_time_with_a_bounded_number_of_findings(content: bytes) -> None:
     start = time.monotonic()
     verdict = check(content)
 
@@ -206,17 +205,14 @@ def test_hostile_documents_are_refused_in_bounded_time_with_a_bounded_number_of_
     assert time.monotonic() - start < 10
 
 
-def test_the_errors_of_a_hostile_document_take_little_memory():
+def test_the_errors_of_a_hostile_document_take_little_memory() -> None:
     """Measured in a process of its own, beyond what its tree takes."""
     code = """
 import resource
 from lxml import etree
 from metaharvest.model import Level
-from metaharvest.config.settings import ValidationSettings
-from metaharvest.validation import Validator
-from support.eml_documents import eml, listed
+from support.eml_documents import VALIDATOR as validator, eml, listed
 content = eml("2.2.0", "<keywordSet>" + "<keyword a='' b='' c=''/>" * 400_000 + "</keywordSet>")
-validator = Validator(ValidationSettings())
 validator.check(eml("2.2.0", "<foo/>"), listed("2.2.0"), Level.WARNING)
 tree = etree.fromstring(content)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,4 +1,4 @@
-"""Indices for what reports, decisions and the purge ask, and none for what nobody asks"""
+"""Indices for the queries of reports, decisions and the purge; unused ones removed"""
 
 from alembic import op
 

@@ -1,6 +1,6 @@
-"""The command line: wires the parts together, shows progress, prints. It holds no harvesting logic.
+"""The command line: wires the parts together, shows progress, prints. It holds no query and no harvesting logic.
 
-Each command is in a module of its own and imported when it is used, so that `metaharvest --help` is there at once.
+Each command is in a module of its own, which is imported when it is used: `metaharvest --help` answers at once.
 People read stdout, logs go to stderr, `--json` gives machines one JSON document.
 """
 
@@ -14,15 +14,18 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from metaharvest import __version__
-from metaharvest.cli.app import App
+from metaharvest.cli.invocation import Invocation
 from metaharvest.config.secret_references import MaskingFormatter, masked
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, RunLost
 from metaharvest.text import clean, shown_url
+
+if TYPE_CHECKING:
+    from metaharvest.harvest.limits import RunLimits
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -47,8 +50,8 @@ _COMMANDS = {
 
 
 _OBJECTS_BEFORE_COLLECTION = 100_000
-"""New objects after which the garbage collector looks for cycles: few are made, and Python's own 700 cost a tenth.
-The imports of a command are fewer, so that a short one is not looked through at all."""
+"""New objects after which the garbage collector looks for cycles. Few cycles are made, and with Python's own number of
+700 the collector takes a tenth of the time. The imports of a command make fewer objects than that."""
 
 
 class _LazyGroup(click.Group):
@@ -80,15 +83,18 @@ class _LazyGroup(click.Group):
 @click.pass_context
 def cli(ctx: click.Context, config: Path | None) -> None:
     """Harvests metadata documents from the sites that publish them, and tells everybody what happened."""
-    app = App(config)
-    ctx.obj = app
-    ctx.call_on_close(app.close)
+    invocation = Invocation(config, ctx.obj)
+    ctx.obj = invocation
+    ctx.call_on_close(invocation.close)
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """The `metaharvest` command: every error a person can cause ends in a sentence, and in an exit code."""
+def main(arguments: Sequence[str] | None = None, limits: RunLimits | None = None) -> NoReturn:
+    """The `metaharvest` command: every error a person can cause ends in a sentence, and in an exit code.
+
+    `limits` are for tests: those of the runs that it makes.
+    """
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION, *gc.get_threshold()[1:])
-    # At its end Python would look through everything once more, before the system takes it all back.
+    # Python would look for cycles once more as it ends, though the memory is given back anyway.
     atexit.register(gc.freeze)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -96,35 +102,39 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     to_stderr = logging.StreamHandler(sys.stderr)
     to_stderr.setFormatter(MaskingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[to_stderr], level=logging.WARNING)
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    sys.exit(_exit_code(sys.argv[1:] if arguments is None else list(arguments), limits))
+
+
+def _exit_code(arguments: list[str], limits: RunLimits | None) -> int:
+    """Run a command; what it returned, or the exit code of what it raised, after a sentence on stderr."""
     try:
-        _require_text(given)
-        code = cli(given, standalone_mode=False)
+        _require_text(arguments)
+        returned = cli(arguments, standalone_mode=False, obj=limits)
+        return returned if isinstance(returned, int) else 0
     except click.ClickException as error:
         error.show()
-        code = error.exit_code
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo(STOPPED, err=True)
-        code = EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED
     except MetaharvestError as error:
         click.echo(clean(masked(str(error))), err=True)
-        code = exit_code_of(error)
+        return exit_code_of(error)
     except BrokenPipeError:
         sys.stderr.close()
-        code = EXIT_FAILED
+        return EXIT_FAILED
     except OSError as error:
         click.echo(f"Something could not be read or written: {clean(masked(str(error)))}.", err=True)
-        code = EXIT_FAILED
+        return EXIT_FAILED
     except Exception:
         logging.getLogger(__name__).exception(
             "metaharvest met something that it did not expect. Please report this to its developers"
         )
-        code = EXIT_FAILED
-    sys.exit(code if isinstance(code, int) else 0)
+        return EXIT_FAILED
 
 
 def _require_text(arguments: Sequence[str]) -> None:
-    """Raises UsageError where bytes were given that are no text in the encoding of this terminal."""
+    """Raises UsageError if an argument is not text in the encoding of this terminal."""
     for argument in arguments:
         if any("\ud800" <= character <= "\udfff" for character in argument):
             encoding = sys.getfilesystemencoding()
@@ -132,7 +142,7 @@ def _require_text(arguments: Sequence[str]) -> None:
 
 
 def exit_code_of(error: MetaharvestError) -> int:
-    """How the command ends where `error` ends it."""
+    """The exit code of a command that ends with `error`."""
     if isinstance(error, LockHeld):
         return EXIT_LOCKED
     return EXIT_FAILED if isinstance(error, DatabaseUnavailable | RunLost) else EXIT_USAGE

@@ -1,7 +1,7 @@
 """`metaharvest daemon`: run again and again, on machines without cron.
 
-Each run is what `metaharvest run` does, with the settings as they are then. What fails in one is told, and the next one
-comes all the same.
+Each run is what `metaharvest run` does, with the settings as they are then. If a run fails, that is told, and the next
+one comes nevertheless.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from metaharvest.cli.app import App
+from metaharvest.cli.invocation import Invocation
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
     from schedule import Scheduler
 
 _LONGEST_SLEEP = 30.0
-"""Seconds after which the clock is looked at again: it may have been set, or the machine may have slept."""
+"""Seconds after which the clock is read again: it may have been set, or the machine may have slept."""
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def _hours(_context: click.Context, _parameter: click.Parameter, value: float) -
 )
 @click.option("--max-runs", type=click.IntRange(0), default=0, metavar="N", help="End after N runs; 0: never.")
 @click.pass_obj
-def command(app: App, every: float, at: time | None, delay: float, max_runs: int) -> None:
+def command(invocation: Invocation, every: float, at: time | None, delay: float, max_runs: int) -> None:
     """Run again and again: at once, then every 24 hours; or at a time of day.
 
     SIGTERM and Ctrl-C end it: between runs with exit code 0; in the middle of a run with 130, and the next run takes up
@@ -77,11 +77,13 @@ def command(app: App, every: float, at: time | None, delay: float, max_runs: int
     period = timedelta(hours=every)
     if at is not None and period % timedelta(days=1):
         raise click.UsageError("With --at, --every must be whole days: 24, 48, ...")
-    zone = app.settings.harvester.zone
+    zone = invocation.harvester.settings.harvester.zone
     start = datetime.now(UTC) + timedelta(hours=delay)
     first = start if at is None else next_at(start, at, zone)
     with _terminated_as_interrupted():
-        _run_for_ever(app, first, lambda began: next_time(began, datetime.now(UTC), period, at, zone), max_runs)
+        _run_for_ever(
+            invocation, first, lambda began: next_time(began, datetime.now(UTC), period, at, zone), zone, max_runs
+        )
 
 
 def next_at(after: datetime, at: time, zone: ZoneInfo) -> datetime:
@@ -95,7 +97,7 @@ def next_at(after: datetime, at: time, zone: ZoneInfo) -> datetime:
 
 
 def next_time(began: datetime, now: datetime, period: timedelta, at: time | None, zone: ZoneInfo) -> datetime:
-    """When to run after the run that began at `began`: whole periods later, those that passed meanwhile left out."""
+    """When to run after the run that began at `began`: whole periods later, without those that have passed by now."""
     if at is None:
         return began + period * max(1, -((began - now) // period))
     days = period // timedelta(days=1)
@@ -104,17 +106,23 @@ def next_time(began: datetime, now: datetime, period: timedelta, at: time | None
     return next_at(max(start.astimezone(UTC), now), at, zone)
 
 
-def _run_for_ever(app: App, first: datetime, following: Callable[[datetime], datetime], max_runs: int) -> None:
+def _run_for_ever(
+    invocation: Invocation,
+    first: datetime,
+    following: Callable[[datetime], datetime],
+    zone: ZoneInfo,
+    max_runs: int,
+) -> None:
     """Run at `first` and then as `following` says, until `max_runs` are done or a signal comes between two runs."""
     import schedule
 
     scheduler = schedule.Scheduler()
-    job = scheduler.every().day.do(lambda: _run(app))
+    job = scheduler.every().day.do(lambda: _run(invocation))
     moment, runs = first, 0
     while True:
         try:
             job.next_run = _as_scheduled(moment)
-            local = moment.astimezone(app.settings.harvester.zone)
+            local = moment.astimezone(zone)
             click.echo(f"The next run is at {local:%Y-%m-%d %H:%M %Z}.", err=True)
             _sleep_until_due(scheduler)
         except KeyboardInterrupt:
@@ -138,14 +146,14 @@ def _sleep_until_due(scheduler: Scheduler) -> None:
         clock.sleep(min(seconds, _LONGEST_SLEEP))
 
 
-def _run(app: App) -> None:
-    """One run, with the settings read afresh; whatever fails in it is told, not passed on."""
+def _run(invocation: Invocation) -> None:
+    """One run, with the settings as they are now; whatever fails in it is told, not passed on."""
     from metaharvest.cli.run import harvest_now
     from metaharvest.errors import MetaharvestError
 
-    fresh = App(app.config)
+    fresh = Invocation(invocation.config, invocation.limits)
     try:
-        harvest_now(fresh)
+        harvest_now(fresh.harvester)
     except MetaharvestError as error:
         click.echo(clean(f"This run failed: {error}"), err=True)
     except Exception:

@@ -9,30 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.app import App
 from metaharvest.errors import SettingsError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from collections.abc import Sequence
 
-    from metaharvest.config.settings import Settings
-    from metaharvest.demo.samples import SampleNetwork
-
-_SETTINGS = """\
-# The settings of `metaharvest demo`. The sample sites are served only while it runs.
-[harvester]
-name = "Riverine Ecology Network"
-administrators = ["steward@example.org"]
-
-[mail]
-backend = "maildir"
-folder = "mail"
-sender = "harvester@example.org"
-
-[http]
-contact_url = "https://example.org/harvester"
-allow_networks = ["127.0.0.0/8"]
-"""
+    from metaharvest.app import Harvester
 
 _NIGHTS = {
     1: "the first harvest",
@@ -48,36 +30,31 @@ _NIGHTS = {
     type=click.Path(path_type=Path, file_okay=False),
     help="Where to put everything: a new or empty folder. Default: a new one in the temporary folder.",
 )
-@click.pass_obj
-def command(app: App, nights: int, folder: Path | None) -> int:
+def command(nights: int, folder: Path | None) -> int:
     """Harvest a small network of sample sites, served on loopback: needs no configuration.
 
     It plays three nights: the first harvest, a night with nothing new, and one in which sites raised revisions and
     repaired errors. Everything is kept in a folder, to be looked at.
     """
-    from metaharvest.config.settings import load
-    from metaharvest.database.engine import open_database, upgrade
+    from metaharvest.demo.nights import new_installation, register_samples, write_pages
     from metaharvest.demo.samples import SampleNetwork
 
-    folder = _scratch(folder)
-    (folder / "metaharvest.toml").write_text(_SETTINGS, encoding="utf-8")
-    settings = load(folder / "metaharvest.toml", {})
-    engine = open_database(settings)
-    upgrade(engine)
-    today = app.now().date()
-    with SampleNetwork() as network:
-        _register(engine, network, today)
-        for night in range(1, nights + 1):
-            network.night = night
-            click.secho(f"\nNight {night}: {_NIGHTS.get(night, 'and on it goes')}", bold=True)
-            _harvest(app, settings, engine, today + timedelta(days=night - 1))
-    pages = _pages(engine, folder)
-    engine.dispose()
+    folder = _empty_folder(folder)
+    with new_installation(folder) as harvester:
+        first_night = harvester.today()
+        with SampleNetwork() as network:
+            register_samples(harvester, network, first_night)
+            for night in range(1, nights + 1):
+                network.night = night
+                click.secho(f"\nNight {night}: {_NIGHTS.get(night, 'and on it goes')}", bold=True)
+                _harvest(harvester, first_night + timedelta(days=night - 1))
+        pages = list(write_pages(harvester, folder / "html"))
     _say_where(folder, pages)
     return 0
 
 
-def _scratch(folder: Path | None) -> Path:
+def _empty_folder(folder: Path | None) -> Path:
+    """The folder, made if it is missing, or a new temporary one. Raises SettingsError if it cannot be used."""
     try:
         if folder is None:
             return Path(tempfile.mkdtemp(prefix="metaharvest-demo-"))
@@ -92,68 +69,19 @@ def _scratch(folder: Path | None) -> Path:
     return folder.resolve()
 
 
-def _register(engine: Engine, network: SampleNetwork, today: date) -> None:
-    from metaharvest.database.engine import writers
-    from metaharvest.demo.samples import SAMPLE_SITES
-    from metaharvest.sites.registry import add_site
-
-    with writers(engine).begin() as session:
-        for site in SAMPLE_SITES:
-            offset = site.next_offset_days
-            add_site(
-                session,
-                {
-                    "name": site.name,
-                    "documentlisturl": network.list_url(site.name),
-                    "contact_email": site.contact,
-                    "updatefrequency": site.frequency,
-                    "unit": site.unit.value,
-                    "datenextharvest": None if offset is None else today + timedelta(days=offset),
-                },
-            )
-
-
-def _harvest(app: App, settings: Settings, engine: Engine, today: date) -> None:
+def _harvest(harvester: Harvester, today: date) -> None:
     from metaharvest.cli.progress import shown_progress
     from metaharvest.cli.summary import print_run
-    from metaharvest.database.engine import readers
-    from metaharvest.harvest.run import RunRequest, run_once
-    from metaharvest.targets.embedded import EmbeddedTarget
+    from metaharvest.harvest.run import RunRequest
+    from metaharvest.queries.runs import run_record
 
     with shown_progress() as progress:
-        target = EmbeddedTarget(readers(engine))
-        ended = run_once(settings, engine, target, RunRequest(today), app.now, progress)
-    with readers(engine)() as session:
-        print_run(session, ended.run_id)
+        result = harvester.run(RunRequest(today), progress)
+    with harvester.reading() as session:
+        print_run(run_record(session, result.run_id))
 
 
-def _pages(engine: Engine, folder: Path) -> list[Path]:
-    """The HTML part of every report as a file that a browser opens."""
-    from email import message_from_bytes, policy
-
-    from sqlalchemy import select
-
-    from metaharvest.database.engine import readers
-    from metaharvest.database.models import HarvestRun, HarvestSiteRun, ReportOutbox
-
-    statement = (
-        select(ReportOutbox, HarvestRun.harvest_date, HarvestSiteRun.site_name)
-        .join(HarvestRun, HarvestRun.run_id == ReportOutbox.run_id)
-        .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == ReportOutbox.site_run_id)
-        .order_by(ReportOutbox.report_id)
-    )
-    pages = []
-    (folder / "html").mkdir()
-    with readers(engine)() as session:
-        for report, day, site in session.execute(statement):
-            body = message_from_bytes(report.content, policy=policy.default).get_body(("html",))
-            page = folder / "html" / f"{day}-{site or 'administrator'}.html"
-            page.write_text(body.get_content().replace("\r\n", "\n") if body else "", encoding="utf-8")
-            pages.append(page)
-    return pages
-
-
-def _say_where(folder: Path, pages: list[Path]) -> None:
+def _say_where(folder: Path, pages: Sequence[Path]) -> None:
     config = folder / "metaharvest.toml"
     click.echo(
         f"\nEverything is in {folder}:\n"

@@ -1,4 +1,4 @@
-"""`metaharvest init`: writes a commented settings file where there is none, creates or upgrades the database."""
+"""`metaharvest init`: writes a commented settings file if there is none, creates or upgrades the database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.app import App
+from metaharvest.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 @click.command("init")
 @click.pass_obj
-def command(app: App) -> None:
+def command(invocation: Invocation) -> None:
     """Write a commented settings file where there is none, and create or upgrade the database.
 
     The file is the one named by --config, else metaharvest.toml here. What is there already stays as it is.
     """
     from metaharvest.config.settings import FILE_NAME, find_file, load
 
-    path = app.config or find_file() or Path(FILE_NAME)
+    path = invocation.config or find_file() or Path(FILE_NAME)
     wrote = _write_settings(path)
     click.echo(f"Wrote the settings file {path}." if wrote else f"The settings file {path} is already there.")
     made = _prepare_database(load(path))
     if wrote or made:
-        _say_what_next(app, path)
+        _say_what_next(invocation, path)
     else:
         click.echo("Nothing to do.")
 
 
 def _write_settings(path: Path) -> bool:
-    """Write the file, unless one is there; whether it was written. Raises SettingsError."""
+    """Write the file, unless there is one; whether it was written. Raises SettingsError."""
     from metaharvest.config.paths import data_folder
     from metaharvest.errors import SettingsError
 
@@ -65,25 +65,25 @@ def _prepare_database(settings: Settings) -> bool:
 
 
 def _create_or_upgrade(engine: Engine) -> bool:
-    from metaharvest.database.engine import SCHEMA_VERSION, run_lock, shown, upgrade
+    from metaharvest.database.engine import SCHEMA_VERSION, run_lock, shown_database, upgrade
 
     before = _version(engine)
     if before is None:
         upgrade(engine)
-        click.echo(f"Created the database {shown(engine)}.")
+        click.echo(f"Created the database {shown_database(engine)}.")
         return True
     if before < SCHEMA_VERSION:
         with run_lock(engine):
             upgrade(engine)
-        click.echo(f"Upgraded the database {shown(engine)} from {before} to {SCHEMA_VERSION}.")
+        click.echo(f"Upgraded the database {shown_database(engine)} from {before} to {SCHEMA_VERSION}.")
         return True
     upgrade(engine)
-    click.echo(f"The database {shown(engine)} is already there and up to date.")
+    click.echo(f"The database {shown_database(engine)} is already there and up to date.")
     return False
 
 
 def _version(engine: Engine) -> str | None:
-    """The migration that the database's tables are at; None where there is no database, or no table in it."""
+    """The migration that the database's tables are at; None if there is no database, or no table in it."""
     from metaharvest.database.engine import database_errors, schema_version
 
     if engine.dialect.name == "sqlite" and not Path(engine.url.database or "").exists():
@@ -92,8 +92,8 @@ def _version(engine: Engine) -> str | None:
         return schema_version(connection)
 
 
-def _say_what_next(app: App, path: Path) -> None:
-    start = f"metaharvest --config {path}" if app.config else "metaharvest"
+def _say_what_next(invocation: Invocation, path: Path) -> None:
+    start = f"metaharvest --config {path}" if invocation.config else "metaharvest"
     click.echo(
         f"\nWhat next:\n"
         f"  1. Fill in {path}: the name of your network, the administrators, how mail is sent.\n"

@@ -1,4 +1,4 @@
-"""Progress on a terminal: a bar for each site. On anything that is no terminal: nothing."""
+"""Progress on a terminal: a bar for each site. Nothing on anything else."""
 
 from __future__ import annotations
 
@@ -7,31 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from metaharvest.app import NO_PROGRESS
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-    from metaharvest.harvest.documents import Progress
-
+    from metaharvest.harvest.context import Progress
 
 _MOST_BARS = 20
-
-
-class _Silence:
-    """No progress."""
-
-    def site_began(self, name: str) -> None:
-        """Say nothing."""
-
-    def documents_listed(self, name: str, listed: int) -> None:
-        """Say nothing."""
-
-    def documents_ended(self, name: str, number: int) -> None:
-        """Say nothing."""
-
-    def site_ended(self, name: str) -> None:
-        """Say nothing."""
+"""With more sites than that, a bar goes when its site has ended."""
 
 
 class _SiteBars:
@@ -54,11 +39,11 @@ class _SiteBars:
         self._bars.update(self._tasks[name], total=listed)
 
     def documents_ended(self, name: str, number: int) -> None:
-        """So much further."""
+        """The bar is so much longer."""
         self._bars.advance(self._tasks[name], number)
 
     def site_ended(self, name: str) -> None:
-        """The bar stops, at the number of documents that it came to; where there are many, it makes room."""
+        """The bar stops, at the number of documents that it came to."""
         task = self._tasks[name]
         stays = len(self._tasks) <= _MOST_BARS
         self._bars.update(task, total=self._bars.tasks[task].completed, visible=stays)
@@ -67,9 +52,9 @@ class _SiteBars:
 
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """Bars on stderr while the context lasts, if it is a terminal."""
+    """Bars on stderr, if it is a terminal, as long as the context lasts."""
     if not sys.stderr.isatty():
-        yield _Silence()
+        yield NO_PROGRESS
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

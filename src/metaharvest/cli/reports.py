@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.app import ROWS, App, print_fields, print_json, print_table
+from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.option_types import ROWS
+from metaharvest.cli.printing import print_fields, print_json, print_line, print_table, stamp
 from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
 
-    from sqlalchemy.orm import Session
-
-    from metaharvest.database.models import ReportDelivery, ReportOutbox
+    from metaharvest.queries.outbox import DeliveryRecord
 
 
 @click.group("reports", invoke_without_command=True)
@@ -34,25 +36,25 @@ def command(context: click.Context, limit: int, undelivered: bool, as_json: bool
 @click.option("--html", "form", flag_value="html", help="The HTML, as it was sent.")
 @click.option("--raw", "form", flag_value="raw", help="The whole message, byte for byte.")
 @click.pass_obj
-def show(app: App, report_id: int, form: str) -> None:
+def show(invocation: Invocation, report_id: int, form: str) -> None:
     """Show a report as it was rendered."""
     from email import message_from_bytes
     from email.policy import default
 
-    from metaharvest.cli.queries import reading
+    from metaharvest.queries.outbox import report_content, report_record
 
-    with reading(app) as session:
-        report = _find(session, report_id)
-        deliveries = _deliveries(session, report_id)
+    with invocation.harvester.reading() as session:
+        report = report_record(session, report_id)
+        content = report_content(session, report_id)
     if form == "raw":
-        click.echo(report.content, nl=False)
+        click.echo(content, nl=False)
         return
-    message = message_from_bytes(report.content, policy=default)
+    message = message_from_bytes(content, policy=default)
     if form == "html":
         click.echo(_part(message, "html").encode("utf-8"), nl=False)
         return
     print_fields({"Subject": report.subject, "Date": message["Date"], "From": message["From"]})
-    for delivery in deliveries:
+    for delivery in report.deliveries:
         click.echo(_delivery_line(delivery))
     click.echo(clean(f"\n{_part(message, 'plain')}"))
 
@@ -60,16 +62,13 @@ def show(app: App, report_id: int, form: str) -> None:
 @command.command("resend")
 @click.argument("report_id", type=click.IntRange(min=1))
 @click.pass_obj
-def resend(app: App, report_id: int) -> int:
+def resend(invocation: Invocation, report_id: int) -> int:
     """Send a report again to all its recipients, under its old Message-ID."""
-    from metaharvest import reports
-    from metaharvest.cli.queries import writing
     from metaharvest.errors import LockHeld
 
-    with writing(app) as session:
-        reports.resend(session, report_id)
+    invocation.harvester.resend(report_id)
     try:
-        return _deliver(app)
+        return _deliver(invocation)
     except LockHeld:
         click.echo(f"Report {report_id} is in the outbox again; the run that is under way hands it over.")
         return 0
@@ -77,128 +76,60 @@ def resend(app: App, report_id: int) -> int:
 
 @command.command("deliver")
 @click.pass_obj
-def deliver(app: App) -> int:
+def deliver(invocation: Invocation) -> int:
     """Hand over now whatever waits in the outbox. Exit code 1 if something could not be handed over."""
-    return _deliver(app)
+    return _deliver(invocation)
 
 
-def _deliver(app: App) -> int:
-    """Flush the outbox, under the run lock, so that no run sends the same at the same time."""
-    from metaharvest import reports
-    from metaharvest.cli.queries import reading
-    from metaharvest.database.engine import database_errors, run_lock, writers
+def _deliver(invocation: Invocation) -> int:
+    """Flush the outbox and say how that went; the exit code."""
+    from metaharvest.queries.outbox import reasons_not_delivered
 
-    with run_lock(app.engine), database_errors(app.engine):
-        done = reports.deliver(writers(app.engine), app.settings, app.now())
+    done = invocation.harvester.deliver()
     click.echo(f"{done.sent} sent, {done.waiting} waiting, {done.refused} refused.")
     if done.there:
         click.echo(f"Still in the mail folder, and not written again: {done.there} of those sent.")
     if not done.waiting and not done.refused:
         return 0
-    with reading(app) as session:
-        for sentence in _reasons(session):
-            click.echo(one_line(sentence, 2000), err=True)
+    with invocation.harvester.reading() as session:
+        for sentence in reasons_not_delivered(session):
+            print_line(sentence, err=True)
     return 1
 
 
-def _reasons(session: Session) -> list[str]:
-    """Why reports wait or were refused, each reason once, the newest first."""
-    from sqlalchemy import select
+def _list(invocation: Invocation, limit: int, undelivered: bool, as_json: bool) -> None:
+    from metaharvest.queries.outbox import newest_reports
 
-    from metaharvest.database.models import ReportDelivery
-
-    statement = (
-        select(ReportDelivery.last_error)
-        .where(ReportDelivery.status != "sent", ReportDelivery.last_error.is_not(None))
-        .order_by(ReportDelivery.last_attempt_at.desc())
-        .limit(1000)
-    )
-    return list(dict.fromkeys(str(reason) for reason in session.scalars(statement)))[:10]
-
-
-def _list(app: App, limit: int, undelivered: bool, as_json: bool) -> None:
-    from metaharvest.cli.queries import reading, stamp
-
-    with reading(app) as session:
-        rows = _rows(session, limit, undelivered)
+    with invocation.harvester.reading() as session:
+        reports = newest_reports(session, limit, undelivered=undelivered)
     if as_json:
-        print_json(rows)
+        print_json([asdict(report) for report in reports])
         return
-    if not rows:
+    if not reports:
         click.echo("Every report has arrived." if undelivered else "There is no report yet.")
         return
     table = [
-        [row["report_id"], stamp(row["created_at"]), row["kind"], _summary(row["deliveries"]), row["subject"]]
-        for row in rows
+        [report.report_id, stamp(report.created_at), report.kind, _summary(report.deliveries), report.subject]
+        for report in reports
     ]
     print_table(["report", "written (UTC)", "kind", "delivery", "subject"], table)
-    for row in rows:
-        for delivery in row["deliveries"]:
-            if delivery["last_error"]:
-                click.echo(one_line(f"{row['report_id']}: {delivery['recipient']}: {delivery['last_error']}", 2000))
+    for report in reports:
+        for delivery in report.deliveries:
+            if delivery.last_error:
+                print_line(f"{report.report_id}: {delivery.recipient}: {delivery.last_error}")
 
 
-def _rows(session: Session, limit: int, undelivered: bool) -> list[dict[str, Any]]:
-    from sqlalchemy import select
-    from sqlalchemy.orm import defer
-
-    from metaharvest.database.models import ReportDelivery, ReportOutbox
-
-    statement = select(ReportOutbox).options(defer(ReportOutbox.content))
-    if undelivered:
-        missing = select(ReportDelivery.report_id).where(ReportDelivery.status != "sent")
-        statement = statement.where(ReportOutbox.report_id.in_(missing))
-    statement = statement.order_by(ReportOutbox.report_id.desc()).limit(limit)
-    return [
-        {
-            "report_id": report.report_id,
-            "created_at": report.created_at,
-            "kind": report.kind,
-            "run_id": report.run_id,
-            "site_run_id": report.site_run_id,
-            "subject": report.subject,
-            "message_id": report.message_id,
-            "deliveries": [_delivery_values(row) for row in _deliveries(session, report.report_id)],
-        }
-        for report in session.scalars(statement)
-    ]
-
-
-def _delivery_values(delivery: ReportDelivery) -> dict[str, Any]:
-    names = ("recipient", "status", "attempts", "last_error", "last_attempt_at")
-    return {name: getattr(delivery, name) for name in names}
-
-
-def _summary(deliveries: list[dict[str, Any]]) -> str:
-    """`2 sent, 1 refused`; `to nobody` where there is no recipient."""
+def _summary(deliveries: Sequence[DeliveryRecord]) -> str:
+    """`2 sent, 1 refused`; `to nobody` if there is no recipient."""
     words = {"sent": "sent", "queued": "waiting", "refused": "refused"}
-    states = [delivery["status"] for delivery in deliveries]
+    states = [delivery.status for delivery in deliveries]
     return ", ".join(f"{states.count(key)} {word}" for key, word in words.items() if key in states) or "to nobody"
 
 
-def _delivery_line(delivery: ReportDelivery) -> str:
+def _delivery_line(delivery: DeliveryRecord) -> str:
     state = "waiting" if delivery.status == "queued" else delivery.status
     reason = f": {one_line(delivery.last_error, 1000)}" if delivery.last_error else ""
     return f"To       {one_line(delivery.recipient)} ({state}{reason})"
-
-
-def _deliveries(session: Session, report_id: int) -> list[ReportDelivery]:
-    from sqlalchemy import select
-
-    from metaharvest.database.models import ReportDelivery
-
-    statement = select(ReportDelivery).where(ReportDelivery.report_id == report_id).order_by(ReportDelivery.delivery_id)
-    return list(session.scalars(statement))
-
-
-def _find(session: Session, report_id: int) -> ReportOutbox:
-    from metaharvest.database.models import ReportOutbox
-    from metaharvest.errors import MetaharvestError
-
-    report = session.get(ReportOutbox, report_id) if report_id < 2**63 else None
-    if report is None:
-        raise MetaharvestError(f"There is no report {report_id}. `metaharvest reports` lists those there are.")
-    return report
 
 
 def _part(message: EmailMessage, kind: str) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.app import ROWS, App, print_fields, print_json, print_table
+from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.option_types import ROWS
+from metaharvest.cli.printing import print_fields, print_json, print_table, stamp
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from metaharvest.database.models import HarvestRun
+    from metaharvest.queries.runs import RunRecord
 
 _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 
@@ -30,27 +30,27 @@ def command(context: click.Context, limit: int, as_json: bool) -> None:
 @click.argument("run_id", type=click.IntRange(min=1))
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
-def show(app: App, run_id: int, as_json: bool) -> None:
+def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
     """Show a run: its sites, their totals, what failed."""
-    from metaharvest.cli.queries import find_run, reading
-    from metaharvest.cli.summary import print_run, run_as_json
+    from metaharvest.cli.summary import print_run
+    from metaharvest.queries.runs import run_record
 
-    with reading(app) as session:
-        run = find_run(session, run_id)
-        if as_json:
-            print_json({**run_as_json(session, run_id), "totals": _totals(session, run_id)})
-            return
-        print_run(session, run_id)
-        click.echo()
-        print_fields(_fields(session, run))
+    with invocation.harvester.reading() as session:
+        record = run_record(session, run_id)
+    if as_json:
+        print_json({**record.as_mapping, "totals": record.totals})
+        return
+    print_run(record)
+    click.echo()
+    print_fields(_fields(record))
     click.echo(f"\nWhat happened: metaharvest log --run {run_id}")
 
 
-def _list(app: App, limit: int, as_json: bool) -> None:
-    from metaharvest.cli.queries import reading
+def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
+    from metaharvest.queries.runs import newest_runs
 
-    with reading(app) as session:
-        rows = _rows(session, limit)
+    with invocation.harvester.reading() as session:
+        rows = [_row(record) for record in newest_runs(session, limit)]
     if as_json:
         print_json(rows)
         return
@@ -62,62 +62,31 @@ def _list(app: App, limit: int, as_json: bool) -> None:
     print_table(headings, [[row[column] for column in columns] for row in rows])
 
 
-def _rows(session: Session, limit: int) -> list[dict[str, Any]]:
-    from sqlalchemy import select
-
-    from metaharvest.database.models import HarvestRun
-
-    runs = session.scalars(select(HarvestRun).order_by(HarvestRun.run_id.desc()).limit(limit)).all()
-    return [
-        {
-            "run_id": run.run_id,
-            "harvest_date": run.harvest_date,
-            "started_at": run.started_at,
-            "ended_at": run.ended_at,
-            "took": _took(run),
-            "status": run.status,
-            **_totals(session, run.run_id),
-        }
-        for run in runs
-    ]
-
-
-def _totals(session: Session, run_id: int) -> dict[str, int]:
-    """How many sites, documents, and documents of each kind a run had, from the rows that the reports read."""
-    from metaharvest.cli.summary import site_runs
-    from metaharvest.model import OutcomeKind
-    from metaharvest.reports.words import ATTENTION, ERRORS
-
-    rows = site_runs(session, run_id)
-
-    def counted(*kinds: OutcomeKind) -> int:
-        return sum(getattr(row, kind.column) for row in rows for kind in kinds)
-
+def _row(record: RunRecord) -> dict[str, object]:
+    run = record.run
     return {
-        "sites": len(rows),
-        "listed": sum(row.listed for row in rows),
-        "inserted": counted(OutcomeKind.INSERTED),
-        "updated": counted(OutcomeKind.UPDATED),
-        "unchanged": counted(OutcomeKind.UNCHANGED),
-        "attention": counted(*ATTENTION),
-        "errors": counted(*ERRORS),
+        "run_id": run["run_id"],
+        "harvest_date": run["harvest_date"],
+        "started_at": run["started_at"],
+        "ended_at": run["ended_at"],
+        "took": _took(record),
+        "status": run["status"],
+        **record.totals,
     }
 
 
-def _fields(session: Session, run: HarvestRun) -> dict[str, object]:
-    from metaharvest.cli.queries import stamp
-
-    totals = _totals(session, run.run_id)
+def _fields(record: RunRecord) -> dict[str, object]:
+    run, totals = record.run, record.totals
     return {
-        "started": f"{stamp(run.started_at)} UTC",
-        "ended": f"{stamp(run.ended_at)} UTC" if run.ended_at else "not yet",
-        "took": _took(run),
-        "host": f"{run.host}, process {run.pid}",
+        "started": f"{stamp(run['started_at'])} UTC",
+        "ended": f"{stamp(run['ended_at'])} UTC" if run["ended_at"] else "not yet",
+        "took": _took(record),
+        "host": f"{run['host']}, process {run['pid']}",
         "documents": ", ".join(f"{totals[name]:,} {name}" for name in _COUNTS),
     }
 
 
-def _took(run: HarvestRun) -> str:
+def _took(record: RunRecord) -> str:
     from metaharvest.reports.words import duration
 
-    return duration((run.ended_at - run.started_at).total_seconds()) if run.ended_at else ""
+    return duration(record.took.total_seconds()) if record.took is not None else ""

@@ -1,28 +1,29 @@
-"""`metaharvest sites`: the schedule. What a site may look like is decided in register.py."""
+"""`metaharvest sites`: the schedule. What a site may look like is decided in `metaharvest.sites`."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from datetime import date
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.app import App, as_date, print_fields, print_json, print_table
+from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.option_types import day
+from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
 from metaharvest.model import Level, Notify, Site, Unit
-from metaharvest.text import one_line
+from metaharvest.text import shown_url
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
     from metaharvest.model import Network
-    from metaharvest.sites.registry import BrokenSite
+    from metaharvest.queries.sites import RegisteredSite
+    from metaharvest.sites.rows import BrokenSite
 
 Options = Mapping[str, Any]
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _AS_SETTINGS = "as-settings"
 _NONE = "none"
 
@@ -32,15 +33,11 @@ def command() -> None:
     """Register sites and change the schedule."""
 
 
-def _day(_context: click.Context, _parameter: click.Parameter, value: str | None) -> date | None:
-    return as_date(value)
-
-
 def _networks(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[Network, ...] | None:
-    """The networks; None where the option was not given, an empty tuple for `none`."""
-    from metaharvest.config.settings import check_network
+    """The networks; None if the option was not given, an empty tuple for `none`."""
+    from metaharvest.config.field_types import check_network
 
     parts = [part for value in values for part in value.replace(";", ",").split(",") if part.strip()]
     if [part.strip().lower() for part in parts] == ["none"]:
@@ -55,13 +52,25 @@ def _choice(values: Iterable[str], *more: str) -> click.Choice[str]:
     return click.Choice([*map(str, values), *more])
 
 
-def _options(required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _options(required: bool) -> Decorator:
     """The options that `add` and `edit` share; the URL and the contacts are required of a new site."""
 
     def default(value: object) -> str:
         return f" [default: {value}]" if required else ""
 
-    options = [
+    options = [*_schedule_options(required, default), *_own_options(default)]
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def _schedule_options(required: bool, default: Callable[[object], str]) -> list[Decorator]:
+    """Where the list is, when it is harvested, and who is told."""
+    return [
         click.option("--list-url", metavar="URL", required=required, help="Where the site's harvest list is."),
         click.option(
             "--contact",
@@ -74,9 +83,15 @@ def _options(required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any
         click.option("--every", type=click.IntRange(1, 99), metavar="N", help=f"Harvest every N units.{default(1)}"),
         click.option("--unit", type=_choice(Unit), help=f"The unit of --every.{default('days')}"),
         click.option(
-            "--next", "next_day", metavar="YYYY-MM-DD", callback=_day, help=f"The next harvest.{default('today')}"
+            "--next", "next_day", metavar="YYYY-MM-DD", callback=day, help=f"The next harvest.{default('today')}"
         ),
         click.option("--notify", type=_choice(Notify), help=f"When the contacts get a report.{default('always')}"),
+    ]
+
+
+def _own_options(default: Callable[[object], str]) -> list[Decorator]:
+    """What a site may have of its own instead of what the settings say."""
+    return [
         click.option(
             "--package-id-mismatch",
             type=_choice(Level, _AS_SETTINGS),
@@ -107,29 +122,23 @@ def _options(required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any
         ),
     ]
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
 
 @command.command("add")
 @click.argument("name")
 @_options(required=True)
 @click.pass_obj
-def add(app: App, /, name: str, **options: Any) -> None:
+def add(invocation: Invocation, /, name: str, **options: Any) -> None:
     """Register a site. NAME is yours to choose; reports and commands call the site by it."""
-    from metaharvest.cli.queries import writing
+    from metaharvest.sites.allowed import require_allowed
     from metaharvest.sites.registry import add_site
 
-    values = {"name": name, "datenextharvest": app.today(), **_columns(options, None)}
-    with writing(app) as session:
+    harvester = invocation.harvester
+    values = {"name": name, "datenextharvest": harvester.today(), **_columns(options, None)}
+    with harvester.writing() as session:
         site = add_site(session, values)
-        _require_allowed(app, site, values)
+        require_allowed(harvester.settings, site, values)
     click.echo(f"Registered {site.name}: {_when(site)}.")
-    url = shlex.quote(str(_view(site, {}, app.today())["list_url"]))
+    url = shlex.quote(shown_url(site.list_url))
     click.echo(f"To see what its first report would say: metaharvest check {url}")
 
 
@@ -138,64 +147,63 @@ def add(app: App, /, name: str, **options: Any) -> None:
 @click.option("--name", "new_name", metavar="NAME", help="Give the site another name.")
 @_options(required=False)
 @click.pass_obj
-def edit(app: App, /, name: str, new_name: str | None, **options: Any) -> None:
+def edit(invocation: Invocation, /, name: str, new_name: str | None, **options: Any) -> None:
     """Change a site; what is not named stays as it is."""
-    from metaharvest.cli.queries import writing
+    from metaharvest.sites.allowed import require_allowed
     from metaharvest.sites.registry import edit_site, find_site
 
-    with writing(app) as session:
+    harvester = invocation.harvester
+    with harvester.writing() as session:
         changes = _columns(options, find_site(session, name))
         if new_name is not None:
             changes["name"] = new_name
         if not changes:
             raise click.UsageError("Nothing to change: name at least one option.")
         site = edit_site(session, name, changes)
-        _require_allowed(app, site, changes)
+        require_allowed(harvester.settings, site, changes)
     click.echo(f"Changed {site.name}: {_when(site)}.")
 
 
 @command.command("enable")
 @click.argument("name")
 @click.pass_obj
-def enable(app: App, name: str) -> None:
+def enable(invocation: Invocation, name: str) -> None:
     """Harvest a site again, from its next date on."""
-    from metaharvest.cli.queries import writing
-    from metaharvest.sites.registry import switch_site
-
-    with writing(app) as session:
-        switch_site(session, name, True)
+    _switch(invocation, name, True)
     click.echo(f"{name} is switched on.")
 
 
 @command.command("disable")
 @click.argument("name")
 @click.pass_obj
-def disable(app: App, name: str) -> None:
+def disable(invocation: Invocation, name: str) -> None:
     """Leave a site out until it is enabled again; everything stays."""
-    from metaharvest.cli.queries import writing
+    _switch(invocation, name, False)
+    click.echo(f"{name} is switched off: it is not harvested until `metaharvest sites enable` switches it on.")
+
+
+def _switch(invocation: Invocation, name: str, enabled: bool) -> None:
     from metaharvest.sites.registry import switch_site
 
-    with writing(app) as session:
-        switch_site(session, name, False)
-    click.echo(f"{name} is switched off: it is not harvested until `metaharvest sites enable` switches it on.")
+    with invocation.harvester.writing() as session:
+        switch_site(session, name, enabled)
 
 
 @command.command("remove")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def remove(app: App, name: str, yes: bool) -> None:
+def remove(invocation: Invocation, name: str, yes: bool) -> None:
     """Take a site off the schedule. Its history stays: runs, log, reports and documents."""
-    from metaharvest.cli.queries import reading, writing
     from metaharvest.sites.registry import find_site, remove_site
 
-    with reading(app) as session:
+    with invocation.harvester.reading() as session:
         find_site(session, name)
     if not yes and not sys.stdin.isatty():
         raise click.UsageError(f"Nobody is here to ask: add --yes to remove {name}.")
     if not yes:
         click.confirm(f"Take {name} off the schedule?", abort=True)
-    with writing(app) as session:
+    with invocation.harvester.writing() as session:
         remove_site(session, name)
     click.echo(f"Removed {name} from the schedule. Its history stays: runs, log, reports, and its documents.")
     click.echo("Those documents belong to no site now: the next site that lists one of them takes it over.")
@@ -204,14 +212,12 @@ def remove(app: App, name: str, yes: bool) -> None:
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
-def list_sites(app: App, as_json: bool) -> None:
+def list_sites(invocation: Invocation, as_json: bool) -> None:
     """List the sites: when each is due, who is told."""
-    from metaharvest.cli.queries import reading
-    from metaharvest.sites.registry import read_sites
+    from metaharvest.queries.sites import registered_sites
 
-    with reading(app) as session:
-        late = _overdue(session, app.today())
-        sites = [_full_view(session, site, late, app.today()) for site in read_sites(session)]
+    with invocation.harvester.reading() as session:
+        sites = [_as_mapping(site) for site in registered_sites(session, invocation.harvester.today())]
     if as_json:
         print_json(sites)
         return
@@ -219,37 +225,38 @@ def list_sites(app: App, as_json: bool) -> None:
         click.echo("No site is registered yet. `metaharvest sites add NAME --list-url URL --contact EMAIL` adds one.")
         return
     headings = ["site", "state", "next", "frequency", "contacts", "list"]
-    print_table(headings, [[_cell(view[column]) for column in _COLUMNS_SHOWN] for view in sites])
-    for view in sites:
-        for problem in view["problems"]:
-            click.echo(one_line(problem, 2000))
+    print_table(headings, [[_cell(site[column]) for column in _COLUMNS_SHOWN] for site in sites])
+    for site in sites:
+        _print_problems(site)
 
 
 @command.command("show")
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
-def show(app: App, name: str, as_json: bool) -> None:
+def show(invocation: Invocation, name: str, as_json: bool) -> None:
     """Show everything that is registered of a site."""
-    from metaharvest.cli.queries import reading
-    from metaharvest.sites.registry import find_site
+    from metaharvest.queries.sites import registered_site
 
-    with reading(app) as session:
-        view = _full_view(session, find_site(session, name), _overdue(session, app.today()), app.today())
+    with invocation.harvester.reading() as session:
+        site = _as_mapping(registered_site(session, name, invocation.harvester.today()))
     if as_json:
-        print_json(view)
+        print_json(site)
         return
-    problems = view.pop("problems")
-    print_fields({label.replace("_", " "): _cell(value) for label, value in view.items()})
-    for problem in problems:
-        click.echo(one_line(problem, 2000))
+    print_fields({label.replace("_", " "): _cell(value) for label, value in site.items() if label != "problems"})
+    _print_problems(site)
+
+
+def _print_problems(site: Mapping[str, Any]) -> None:
+    for problem in site["problems"]:
+        print_line(problem)
 
 
 _COLUMNS_SHOWN = ("name", "state", "next_harvest", "frequency", "contacts", "list_url")
 
 
 def _cell(value: object) -> object:
-    if isinstance(value, list):
+    if isinstance(value, tuple):
         return ", ".join(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -279,7 +286,7 @@ def _columns(options: Options, before: Site | BrokenSite | None) -> dict[str, An
 
 def _site_options(options: Options, before: Site | BrokenSite | None) -> str | None:
     from metaharvest.model import SiteOptions
-    from metaharvest.sites.registry import options_text
+    from metaharvest.sites.rows import options_text
 
     own = before.options if isinstance(before, Site) else SiteOptions()
     if options["package_id_mismatch"] is not None:
@@ -292,113 +299,30 @@ def _site_options(options: Options, before: Site | BrokenSite | None) -> str | N
     return options_text(own)
 
 
-def _require_allowed(app: App, site: Site, changes: Mapping[str, object]) -> None:
-    """Raises ScheduleError where the settings do not allow what was changed, or it cannot be used on this machine."""
-    from metaharvest.config.trust_store import BadAuthorities, read_authorities
-    from metaharvest.errors import ScheduleError
-    from metaharvest.fetch.local_files import is_file_url, refusal
-
-    site = app.settings.furnished(site)
-    if is_file_url(site.list_url) and {"documentlisturl", "name"} & set(changes):
-        refused = refusal(site.list_url, site.file_folder)
-        if refused:
-            raise ScheduleError(f"{refused.message} {refused.remedy}")
-    if site.options.ca_file and "options" in changes:
-        try:
-            read_authorities(site.options.ca_file)
-        except BadAuthorities as error:
-            path = site.options.ca_file
-            raise ScheduleError(f"The certificate authorities in {path} cannot be used: {error}.") from error
-
-
 def _when(site: Site) -> str:
     state = "" if site.enabled else "switched off; "
-    return f"{state}next harvest {site.next_harvest or 'as soon as possible'}, then {_frequency(site)}"
+    next_harvest = site.next_harvest or "as soon as possible"
+    return f"{state}next harvest {next_harvest}, then {_frequency(site.frequency, site.unit)}"
 
 
-def _frequency(site: Site) -> str:
+def _frequency(every: int, unit: str) -> str:
     from metaharvest.reports.words import frequency
 
-    return frequency(site.frequency, site.unit)
+    return frequency(every, unit)
 
 
-def _overdue(session: Session, today: date) -> dict[str, date]:
-    """The sites that are overdue, as the reports and the doctor have it, by name: since when."""
-    from metaharvest.sites.overdue import overdue_sites
-
-    return {site.name: site.since for site in overdue_sites(session, today)}
-
-
-def _full_view(session: Session, site: Site | BrokenSite, late: Mapping[str, date], today: date) -> dict[str, Any]:
-    if isinstance(site, Site):
-        return _view(site, late, today)
-    return _broken_view(session, site)
-
-
-def _view(site: Site, late: Mapping[str, date], today: date) -> dict[str, Any]:
-    """A site as it is shown; credentials in its URL are left out."""
-    from metaharvest.text import shown_url
-
-    return {
-        "name": site.name,
-        "state": _state(site, late, today),
-        "list_url": shown_url(site.list_url),
-        "contacts": list(site.contacts),
-        "frequency": _frequency(site),
-        "every": site.frequency,
-        "unit": site.unit.value,
-        "next_harvest": site.next_harvest,
-        "last_harvest": site.last_harvest,
-        "notify": site.notify.value,
-        "enabled": site.enabled,
-        "package_id_mismatch": site.options.package_id_mismatch or _AS_SETTINGS,
-        "allow_networks": [str(network) for network in site.options.allow_networks],
-        "ca_file": str(site.options.ca_file) if site.options.ca_file else None,
-        "ldapdn": site.ldap_name,
-        "ldappwd": site.ldap_password,
-        "problems": [],
-    }
-
-
-def _state(site: Site, late: Mapping[str, date], today: date) -> str:
-    from metaharvest.sites.due import is_due
-
-    if not site.enabled:
-        return "off"
-    if site.name in late:
-        return f"overdue since {late[site.name]}"
-    return "due" if is_due(site, today) else "waiting"
-
-
-def _broken_view(session: Session, site: BrokenSite) -> dict[str, Any]:
-    """A row that cannot be used, as it is in the table."""
-    from sqlalchemy import text
-
-    from metaharvest.config.secret_references import NOT_SHOWN, is_reference
-    from metaharvest.text import shown_url
-
-    row = dict(
-        session.execute(text("SELECT * FROM harvest_site_schedule WHERE site_schedule_id = :id"), {"id": site.site_id})
-        .mappings()
-        .one()
-    )
-    return {
-        "name": site.name,
-        "state": "broken" if site.enabled else "broken, off",
-        "list_url": shown_url(site.list_url),
-        "contacts": [row["contact_email"]] if row["contact_email"] else [],
-        "frequency": f"{row['updatefrequency']} {row['unit']}",
-        "every": row["updatefrequency"],
-        "unit": row["unit"],
-        "next_harvest": row["datenextharvest"],
-        "last_harvest": row["datelastharvest"],
-        "notify": row["notify"],
-        "enabled": site.enabled,
-        "package_id_mismatch": _AS_SETTINGS,
-        "allow_networks": [],
-        "ca_file": None,
-        "ldapdn": row["ldapdn"],
-        "ldappwd": row["ldappwd"] if is_reference(row["ldappwd"]) else NOT_SHOWN,
-        "options": row["options"],
-        "problems": [finding.message for finding in site.findings],
-    }
+def _as_mapping(site: RegisteredSite) -> dict[str, Any]:
+    """A site as it is printed: its values, and how often it is harvested in words."""
+    values = asdict(site)
+    del values["is_broken"], values["options"]
+    every, unit = site.every, site.unit
+    frequency = f"{every} {unit}" if site.is_broken else _frequency(every, unit)
+    shown: dict[str, Any] = {}
+    for name, value in values.items():
+        if name == "every":
+            shown["frequency"] = frequency
+        if name == "problems" and site.is_broken:
+            shown["options"] = site.options
+        shown[name] = value
+    shown["package_id_mismatch"] = site.package_id_mismatch or _AS_SETTINGS
+    return shown

@@ -1,19 +1,17 @@
-"""A run as people and machines are shown it: read from the same rows as the reports."""
+"""A run as people are shown it, after `run` and in `runs show`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 
-from metaharvest.cli.app import print_table
-from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
-from metaharvest.model import OutcomeKind, RunStatus, SiteRunStatus
-from metaharvest.text import one_line
+from metaharvest.cli.printing import print_line, print_table
+from metaharvest.model import OutcomeKind, RunStatus
 
-_FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
+if TYPE_CHECKING:
+    from metaharvest.queries.runs import RunRecord
+
 _SHORT = {
     OutcomeKind.INSERTED: "new",
     OutcomeKind.UPDATED: "updated",
@@ -25,70 +23,33 @@ _SHORT = {
     OutcomeKind.INVALID: "invalid",
     OutcomeKind.UPLOAD_ERROR: "refused",
 }
+"""Headings of columns."""
 
 
-def run_as_json(session: Session, run_id: int) -> dict[str, Any]:
-    """A run with its site runs, every column by its name."""
-    run = session.get_one(HarvestRun, run_id)
-    return {**_columns(run), "sites": [_columns(site_run) for site_run in site_runs(session, run_id)]}
-
-
-def site_runs(session: Session, run_id: int) -> list[HarvestSiteRun]:
-    """The site runs of a run, in the order in which they were begun."""
-    statement = select(HarvestSiteRun).where(HarvestSiteRun.run_id == run_id).order_by(HarvestSiteRun.site_run_id)
-    return list(session.scalars(statement))
-
-
-def print_run(session: Session, run_id: int) -> None:
+def print_run(record: RunRecord) -> None:
     """The run as a table of its sites, and a sentence for each that failed as a whole."""
-    run, sites = session.get_one(HarvestRun, run_id), site_runs(session, run_id)
-    if not sites:
-        told = "no site was due" if run.status == RunStatus.SUCCEEDED else f"{run.status}; no site was harvested"
-        click.echo(f"Run {run.run_id} ({run.harvest_date}): {told}.")
+    status, headline = record.run["status"], f"Run {record.run['run_id']} ({record.run['harvest_date']})"
+    if not record.sites:
+        told = "no site was due" if status == RunStatus.SUCCEEDED else f"{status}; no site was harvested"
+        click.echo(f"{headline}: {told}.")
         return
-    click.echo(f"Run {run.run_id} ({run.harvest_date}): {run.status}.")
-    shown = [kind for kind in OutcomeKind if any(getattr(site, kind.column) for site in sites)]
+    click.echo(f"{headline}: {status}.")
+    shown = [kind for kind in OutcomeKind if any(site[kind.column] for site in record.sites)]
     print_table(
         ["site", "status", "listed", *(_SHORT[kind] for kind in shown), "warnings", "next harvest"],
         [
             [
-                site.site_name,
-                site.status,
-                site.listed,
-                *(getattr(site, kind.column) or "" for kind in shown),
-                site.warnings or "",
-                site.next_harvest,
+                site["site_name"],
+                site["status"],
+                site["listed"],
+                *(site[kind.column] or "" for kind in shown),
+                site["warnings"] or "",
+                site["next_harvest"],
             ]
-            for site in sites
+            for site in record.sites
         ],
     )
-    for site in sites:
-        if site.failure_reason:
-            named = f"{site.site_name}: "
-            click.echo(one_line(named + site.failure_reason.removeprefix(named), 2000))
-
-
-def failed_as_a_whole(session: Session, run_id: int) -> bool:
-    """Whether a site, or the whole run, failed: what cron's exit code tells."""
-    run = session.get_one(HarvestRun, run_id)
-    return run.status == RunStatus.FAILED or any(site.status in _FAILED for site in site_runs(session, run_id))
-
-
-def has_document_errors(session: Session, run_id: int) -> bool:
-    """Whether documents had errors, or were put off."""
-    return any(site.status == SiteRunStatus.WITH_ERRORS for site in site_runs(session, run_id))
-
-
-def findings_as_json(session: Session, run_id: int) -> list[dict[str, Any]]:
-    """Every finding of a run, every column of its detail row by its name, in the order of the log."""
-    statement = (
-        select(HarvestDetailLog)
-        .join(HarvestLog)
-        .where(HarvestLog.run_id == run_id)
-        .order_by(HarvestDetailLog.detail_log_id)
-    )
-    return [_columns(row) for row in session.scalars(statement)]
-
-
-def _columns(row: Base) -> dict[str, Any]:
-    return {column.name: getattr(row, column.name) for column in row.__table__.columns}
+    for site in record.sites:
+        if site["failure_reason"]:
+            named = f"{site['site_name']}: "
+            print_line(named + site["failure_reason"].removeprefix(named))

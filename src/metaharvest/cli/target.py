@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.app import App, json_text, print_fields, print_json, print_table
+from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.printing import json_text, print_fields, print_json, print_table, stamp
+from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.database.models import DocumentRevision
+    from sqlalchemy.orm import Session
+
+    from metaharvest.queries.documents import HeldRevision
 
 
 @click.group("target")
@@ -22,21 +28,20 @@ def command() -> None:
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
-def list_documents(app: App, as_json: bool) -> None:
+def list_documents(invocation: Invocation, as_json: bool) -> None:
     """List the documents, each with its highest revision."""
-    from metaharvest.cli.queries import reading, site_names
-    from metaharvest.database.engine import database_errors
+    from metaharvest.queries.documents import held_documents
+    from metaharvest.queries.sites import site_names
 
-    with reading(app) as session:
-        names = site_names(session)
     number = 0
-    with database_errors(app.engine):
-        for number, row in enumerate(app.target.documents(), start=1):
+    with _reading(invocation) as session:
+        names = site_names(session)
+        for number, held in enumerate(held_documents(session), start=1):
             if as_json:
                 start = "[" if number == 1 else ","
-                click.echo(f"{start}\n  {json_text(_values(row, names))}", nl=False)
+                click.echo(f"{start}\n  {json_text(_as_mapping(held, names))}", nl=False)
             else:
-                click.echo(_line(row, names))
+                click.echo(_as_line(held, names))
     if as_json:
         click.echo("\n]" if number else "[]")
     elif not number:
@@ -47,26 +52,27 @@ def list_documents(app: App, as_json: bool) -> None:
 @click.argument("docid")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
-def show(app: App, docid: str, as_json: bool) -> None:
+def show(invocation: Invocation, docid: str, as_json: bool) -> None:
     """Show a document: its revisions, their sizes and dates, its site. DOCID is with or without a revision."""
-    from metaharvest.cli.queries import reading, site_names, stamp
-    from metaharvest.text import shown_url
+    from metaharvest.queries.documents import find_document, held_revisions
+    from metaharvest.queries.sites import site_names
 
-    with reading(app) as session:
+    with _reading(invocation) as session:
         names = site_names(session)
-    document_id, revision = _find(app, docid)
-    rows = _revisions(app, document_id)
-    shown = [row for row in rows if revision in (None, row.revision)]
+        document_id, revision = find_document(session, docid)
+        all_held = held_revisions(session, document_id)
+    shown = [held for held in all_held if revision in (None, held.revision)]
+    site = _site(all_held[0], names)
     if as_json:
-        revisions = [_values(row, names) for row in shown]
-        print_json({"document_id": document_id, "site": _site(rows[0], names), "revisions": revisions})
+        revisions = [_as_mapping(held, names) for held in shown]
+        print_json({"document_id": document_id, "site": site, "revisions": revisions})
         return
-    print_fields({"document": document_id, "site": _site(rows[0], names), "revisions": len(rows)})
+    print_fields({"document": document_id, "site": site, "revisions": len(all_held)})
     click.echo()
     headings = ["revision", "bytes", "inserted (UTC)", "type", "sha256", "from"]
     table = [
-        [row.revision, row.size, stamp(row.inserted_at), row.document_type, row.sha256, shown_url(row.source_url)]
-        for row in shown
+        [held.revision, held.size, stamp(held.inserted_at), held.document_type, held.sha256, shown_url(held.source_url)]
+        for held in shown
     ]
     print_table(headings, table)
 
@@ -75,15 +81,15 @@ def show(app: App, docid: str, as_json: bool) -> None:
 @click.argument("docid")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file. [default: stdout]")
 @click.pass_obj
-def get(app: App, docid: str, output: Path | None) -> None:
+def get(invocation: Invocation, docid: str, output: Path | None) -> None:
     """Get the exact bytes of a document. DOCID without a revision means the highest."""
-    from metaharvest.database.engine import database_errors
+    from metaharvest.queries.documents import find_document, held_content, held_revisions
 
-    document_id, revision = _find(app, docid)
-    if revision is None:
-        revision = _revisions(app, document_id)[0].revision
-    with database_errors(app.engine):
-        content = app.target.content(document_id, revision) or b""
+    with _reading(invocation) as session:
+        document_id, revision = find_document(session, docid)
+        if revision is None:
+            revision = held_revisions(session, document_id)[0].revision
+        content = held_content(session, document_id, revision) or b""
     if output is None:
         click.echo(content, nl=False)
         return
@@ -98,73 +104,42 @@ def get(app: App, docid: str, output: Path | None) -> None:
 @click.argument("document_id")
 @click.argument("site")
 @click.pass_obj
-def transfer(app: App, document_id: str, site: str) -> None:
+def transfer(invocation: Invocation, document_id: str, site: str) -> None:
     """Let a document belong to another site from now on."""
-    from metaharvest.cli.queries import writing
-    from metaharvest.sites.registry import find_site
-
-    found, _ = _find(app, document_id)
-    with writing(app) as session:
-        new = find_site(session, site)
-        app.target.transfer(found, new.site_id, session)
-    click.echo(f"{found} belongs to {new.name} from now on.")
+    found = invocation.harvester.transfer_document(document_id, site)
+    click.echo(f"{found} belongs to {site} from now on.")
     command = f"metaharvest run --site {shlex.quote(site)}"
-    click.echo(f"Higher revisions that {new.name} lists go in with its next harvest: {command}")
+    click.echo(f"Higher revisions that {site} lists go in with its next harvest: {command}")
 
 
-def _find(app: App, name: str) -> tuple[str, int | None]:
-    """The document that `name` means, and its revision where it names one; as a docid first, then as a document id.
-
-    Raises MetaharvestError where the target has neither.
-    """
-    from metaharvest.errors import MetaharvestError
-
-    head, _, tail = name.rpartition(".")
-    held: list[int] = []
-    if head and tail.isdecimal() and tail.isascii():
-        held = [row.revision for row in _revisions(app, head)]
-        if int(tail) in held:
-            return head, int(tail)
-    if _revisions(app, name):
-        return name, None
-    if held:
-        known = ", ".join(map(str, held))
-        raise MetaharvestError(f"The target has no revision {tail} of {head}. It has: {known}.")
-    raise MetaharvestError(f"The target has no document '{name}'. `metaharvest target list` lists those it has.")
+@contextmanager
+def _reading(invocation: Invocation) -> Iterator[Session]:
+    """A session to read what the embedded target holds. Raises MetaharvestError if documents go somewhere else."""
+    invocation.harvester.require_embedded_target()
+    with invocation.harvester.reading() as session:
+        yield session
 
 
-def _revisions(app: App, document_id: str) -> list[DocumentRevision]:
-    from metaharvest.database.engine import database_errors
-
-    with database_errors(app.engine):
-        return app.target.revisions(document_id)
+def _as_line(held: HeldRevision, names: Mapping[int, str]) -> str:
+    docid = f"{held.document_id}.{held.revision}"
+    return f"{docid:<36}  {held.size:>11,} bytes  {stamp(held.inserted_at)}  {one_line(_site(held, names))}"
 
 
-def _line(row: DocumentRevision, names: dict[int, str]) -> str:
-    from metaharvest.cli.queries import stamp
-    from metaharvest.text import one_line
-
-    docid = f"{row.document_id}.{row.revision}"
-    return f"{docid:<36}  {row.size:>11,} bytes  {stamp(row.inserted_at)}  {one_line(_site(row, names))}"
-
-
-def _values(row: DocumentRevision, names: dict[int, str]) -> dict[str, Any]:
-    from metaharvest.text import shown_url
-
+def _as_mapping(held: HeldRevision, names: Mapping[int, str]) -> dict[str, Any]:
     return {
-        "document_id": row.document_id,
-        "revision": row.revision,
-        "document_type": row.document_type,
-        "size": row.size,
-        "sha256": row.sha256,
-        "inserted_at": row.inserted_at,
-        "source_url": shown_url(row.source_url),
-        "site": _site(row, names),
+        "document_id": held.document_id,
+        "revision": held.revision,
+        "document_type": held.document_type,
+        "size": held.size,
+        "sha256": held.sha256,
+        "inserted_at": held.inserted_at,
+        "source_url": shown_url(held.source_url),
+        "site": _site(held, names),
     }
 
 
-def _site(row: DocumentRevision, names: dict[int, str]) -> str:
+def _site(held: HeldRevision, names: Mapping[int, str]) -> str:
     """The site that a document belongs to."""
-    if row.site_schedule_id is None:
+    if held.site_id is None:
         return ""
-    return names.get(row.site_schedule_id, f"site {row.site_schedule_id}, registered no longer")
+    return names.get(held.site_id, f"site {held.site_id}, registered no longer")

@@ -1,6 +1,6 @@
-"""Finds folders: the package's own (`sql/`, `templates/`, `sample_sites/`), and what `~` stands for in a path.
+"""Finds the program's own folders (`sql/`, `templates/`, `sample_sites/`), and replaces a leading `~` in a path.
 
-The package's own are inside the installed package, or beside `src/` in a checkout.
+The program's own folders are inside the installed package, or next to `src/` in a checkout.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def data_folder(name: str) -> Path:
-    """The folder `sql`, `templates` or `sample_sites`, wherever this installation keeps it."""
+    """The folder `sql`, `templates` or `sample_sites` of this installation; FileNotFoundError if it is missing."""
     package = Path(__file__).resolve().parent.parent
     for candidate in (package / "data" / name, package.parent.parent / name):
         if candidate.is_dir():
@@ -18,7 +18,7 @@ def data_folder(name: str) -> Path:
 
 
 def at_home(path: Path) -> Path:
-    """`path` with the folder that a leading `~` or `~user` stands for; ValueError, a sentence, where there is none."""
+    """`path` with a leading `~` or `~user` replaced; ValueError with a sentence if there is no such home folder."""
     try:
         return path.expanduser()
     except RuntimeError:

@@ -1,7 +1,7 @@
-"""Secrets: read from where a reference says they are, when they are used, and kept out of whatever is shown.
+"""Secrets: read when they are used, from where a secret reference says they are, and masked in everything shown.
 
-A reference is `env:NAME` (an environment variable), `file:PATH` (a file that only the harvester's user may read) or
-`keyring:SERVICE/USERNAME` (the operating system's keyring, by the library of that name, which is an extra).
+A secret reference is `env:NAME` (an environment variable), `file:PATH` (a file that only the harvester's user may read)
+or `keyring:SERVICE/USERNAME` (the operating system's keyring, read with the library `keyring`, which is an extra).
 """
 
 from __future__ import annotations
@@ -20,20 +20,23 @@ from metaharvest.text import clean, without_credentials
 log = logging.getLogger(__name__)
 
 NOT_SHOWN = "(not shown)"
-HOW = "name where it is, as env:NAME, file:PATH or keyring:SERVICE/USERNAME"
+HOW_TO_REFER = "name where it is, as env:NAME, file:PATH or keyring:SERVICE/USERNAME"
 
 _SHORTEST_MASKED = 4
-"""Shorter secrets are not looked for in texts: they would be found in every other word."""
+"""Characters. Shorter secrets are not masked: they occur in many ordinary words."""
 
-_read: set[str] = set()
+_to_mask: set[str] = set()
+"""Every secret that this process has read, in each form in which it may occur in a text."""
+
 _warned: set[Path] = set()
+"""The files about which a warning has been logged."""
 
 
 def check_reference(value: str) -> str:
-    """`value`, a reference or nothing; ValueError, which does not show it, where it is something else."""
+    """`value` if it is a secret reference or empty; ValueError, which does not show it, if it is something else."""
     kind, _, where = value.partition(":")
     if value and (kind not in ("env", "file", "keyring") or not where):
-        raise ValueError(f"a secret is never written here: {HOW}")
+        raise ValueError(f"a secret is never written here: {HOW_TO_REFER}")
     if kind == "keyring" and not all(where.rpartition("/")[::2]):
         raise ValueError("a secret in the keyring is named keyring:SERVICE/USERNAME")
     if kind == "file":
@@ -42,7 +45,7 @@ def check_reference(value: str) -> str:
 
 
 def is_reference(value: object) -> bool:
-    """Whether a value that somebody wrote is a reference, or nothing, and so may be kept and shown."""
+    """Whether `value` is a secret reference or empty, and so may be stored and shown."""
     try:
         check_reference(str(value or "").strip())
     except ValueError:
@@ -51,11 +54,11 @@ def is_reference(value: object) -> bool:
 
 
 def resolve_secret(reference: str, folder: Path) -> str:
-    """The secret behind a reference (paths relative to `folder`), to be used; empty for no reference.
+    """The secret behind a reference; empty if the reference is. Relative paths start at `folder`.
 
-    Warns, once, of a file that others may read. Raises SettingsError where the secret is not there.
+    Logs a warning, once for each file, if others may read it. Raises SettingsError if the secret cannot be read.
     """
-    secret = look_up(reference, folder)
+    secret = read_secret(reference, folder)
     exposed = exposed_file(reference, folder)
     if exposed is not None and exposed not in _warned:
         _warned.add(exposed)
@@ -63,8 +66,8 @@ def resolve_secret(reference: str, folder: Path) -> str:
     return secret
 
 
-def look_up(reference: str, folder: Path) -> str:
-    """The same without a word about the file. What is read here is masked from then on."""
+def read_secret(reference: str, folder: Path) -> str:
+    """As `resolve_secret`, without the warning. The secret is masked from then on."""
     kind, _, where = reference.partition(":")
     if not reference:
         return ""
@@ -78,12 +81,12 @@ def look_up(reference: str, folder: Path) -> str:
         secret = _in_keyring(reference, where)
     if len(secret) >= _SHORTEST_MASKED:
         encoded = base64.b64encode(secret.encode("utf-8", "surrogateescape")).decode()
-        _read.update((secret, quote(secret, safe="", errors="surrogateescape"), encoded))
+        _to_mask.update((secret, quote(secret, safe="", errors="surrogateescape"), encoded))
     return secret
 
 
 def exposed_file(reference: str, folder: Path) -> Path | None:
-    """The file behind a reference, where everybody on this machine may read it."""
+    """The file behind a reference if everybody on this machine may read it, otherwise None."""
     kind, _, where = reference.partition(":")
     if kind != "file":
         return None
@@ -97,7 +100,7 @@ def exposed_file(reference: str, folder: Path) -> Path | None:
 def masked(text: str) -> str:
     """`text` without any secret that this process has read, and without credentials in URLs."""
     text = without_credentials(text)
-    for secret in sorted(_read, key=len, reverse=True):
+    for secret in sorted(_to_mask, key=len, reverse=True):
         text = text.replace(secret, NOT_SHOWN)
     return text
 
@@ -140,7 +143,7 @@ def _in_keyring(reference: str, where: str) -> str:
             f"The secret {reference} cannot be read: this machine has no keyring that a program can use. "
             "Set one up for the harvester's user (`keyring diagnose` tells more), or use env:NAME or file:PATH."
         ) from error
-    except Exception as error:  # backends come from anywhere and raise what they like
+    except Exception as error:  # a keyring backend is other people's code and may raise anything
         raise SettingsError(
             f"The secret {reference} cannot be read from the keyring ({type(error).__name__}): "
             "see whether it is unlocked for the harvester's user."

@@ -1,159 +1,50 @@
 """The settings: one commented TOML file with environment variables over it, read and checked once, then passed in.
 
-Every key but a site's can be set from the environment as `METAHARVEST_SECTION__KEY`; a list is given there
+Every key except those of a site can be set from the environment as `METAHARVEST_SECTION__KEY`; a list is given there
 comma-separated or as JSON. Relative paths are relative to the settings file (without one, to the working directory).
-Secrets are references (see secrecy.py), resolved when they are used and never shown.
+Secrets are references (see `secret_references.py`), resolved when they are used and never shown. What a single value
+may be is checked in `field_types.py`.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import json
 import os
-import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from email.utils import parseaddr
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl, quote, urlsplit
-from zoneinfo import ZoneInfo, available_timezones
+from urllib.parse import quote
+from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from metaharvest.config.field_types import (
+    DatabaseUrl,
+    Emails,
+    LocalFolder,
+    LocalPath,
+    Networks,
+    PingUrl,
+    Positive,
+    ProxyUrl,
+    Seconds,
+    SecondsOrNone,
+    SecretReference,
+    Sender,
+    TargetKind,
+    Texts,
+    ZoneName,
+)
 from metaharvest.config.paths import at_home
-from metaharvest.config.secret_references import HOW, NOT_SHOWN, check_reference, is_reference, resolve_secret
+from metaharvest.config.secret_references import NOT_SHOWN, resolve_secret
 from metaharvest.errors import SettingsError
-from metaharvest.model import Level, Network, Site
+from metaharvest.model import Level, Site
 from metaharvest.text import one_line
 
 FILE_NAME = "metaharvest.toml"
 PREFIX = "METAHARVEST_"
-PING_PLACES = ("{status}", "{exit_code}", "{up_or_down}")
-"""What is filled in where it stands in [monitoring] ping_url."""
-
-_PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
-
-_DATABASE_PASSWORD = re.compile(r"[\w+]+://[^:/]*:(?P<password>[^@]*)@")
-"""As SQLAlchemy reads a URL."""
-
-
-def check_email(address: str) -> str:
-    """`address` trimmed; ValueError with a sentence where it is not one plain email address."""
-    text = address.strip()
-    local, at, domain = text.rpartition("@")
-    well_formed = at and local and domain and not any(c.isspace() or ord(c) < 32 or c in '<>,;()[]\\"' for c in text)
-    if not well_formed or "@" in local or domain.startswith(".") or domain.endswith(".") or ".." in domain:
-        raise ValueError(f"'{text}' is not an email address; write it like name@example.org")
-    if parseaddr(text)[1] != text:
-        raise ValueError(f"'{text}' is not an email address; write it like name@example.org")
-    return text
-
-
-def _check_sender(address: str) -> str:
-    if not address.rpartition("@")[0].isascii():
-        raise ValueError("every mail server must take it, so before the @ it must be in ASCII letters")
-    return address
-
-
-def check_network(text: object) -> Network:
-    """An address range like 127.0.0.0/8 (or a single address) as a network; ValueError with a sentence otherwise."""
-    try:
-        return ipaddress.ip_network(str(text).strip(), strict=False)
-    except ValueError:
-        raise ValueError(f"'{text}' is not an address range; write it like 127.0.0.0/8 or 2001:db8::/32") from None
-
-
-def _check_zone(name: str) -> str:
-    if name not in available_timezones():
-        raise ValueError(f"'{name}' is not a time zone; write it like UTC or Europe/Berlin")
-    return name
-
-
-def _check_database_url(url: str) -> str:
-    parts = _DATABASE_PASSWORD.match(url)
-    named = [name for name, _ in parse_qsl(url.partition("?")[2]) if "passw" in name.lower()]
-    if named or (parts and parts["password"]):
-        raise ValueError(f"a password is never written here: take it out of the URL, and in password {HOW}")
-    return url
-
-
-def _check_proxy(url: str) -> str:
-    if ":" in url.rpartition("@")[0].rpartition("://")[2]:
-        # No example with a user: it would be masked.
-        raise ValueError(
-            f"a password is never written here: leave the user name alone before the @, and in proxy_password {HOW}"
-        )
-    if url and not _is_proxy(url):
-        raise ValueError("it must be written like http://proxy.example.org:3128")
-    return url
-
-
-def _is_proxy(url: str) -> bool:
-    """Whether this is the URL of a proxy of a kind that libcurl knows."""
-    try:
-        parts = urlsplit(url)
-        possible = parts.hostname and parts.port != 0
-    except ValueError:
-        return False
-    rest = parts.path.strip("/") or parts.query or parts.fragment
-    return bool(possible and not rest and parts.scheme in _PROXY_SCHEMES) and not re.search(r"[\s\x00-\x1f\x7f]", url)
-
-
-def check_ping_address(url: str) -> str:
-    """A monitor's URL; ValueError with a sentence that does not show it, where it is none."""
-    try:
-        parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        known = False
-    if not known or not url.isascii() or not url.isprintable() or " " in url:
-        raise ValueError("it must be a web address that begins with https:// or http://")
-    for place in re.findall(r"\{[^{}]*\}", url):
-        if place not in PING_PLACES:
-            raise ValueError(f"there is no {place} to fill in; there are {', '.join(PING_PLACES)}")
-    return url
-
-
-def _check_ping_url(value: str) -> str:
-    if is_reference(value):
-        return value
-    if "://" in value:
-        return check_ping_address(value)
-    raise ValueError(f"it must be a web address, or {HOW}")
-
-
-def _check_path(path: Path) -> Path:
-    at_home(path)
-    return path
-
-
-def _split(value: object) -> object:
-    """A list given as one text (as in the environment), comma-separated or as JSON."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if text.startswith("["):
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"'{text}' is not a JSON list: {error}") from None
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-Email = Annotated[str, AfterValidator(check_email)]
-LocalPath = Annotated[Path, AfterValidator(_check_path)]
-Reference = Annotated[str, AfterValidator(check_reference)]
-PingUrl = Annotated[str, AfterValidator(_check_ping_url)]
-Networks = Annotated[
-    tuple[Annotated[Network, BeforeValidator(check_network)], ...],
-    BeforeValidator(_split),
-]
-Texts = Annotated[tuple[str, ...], BeforeValidator(_split)]
-Positive = Annotated[int, Field(gt=0)]
-Seconds = Annotated[float, Field(gt=0)]
-SecondsOrNone = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""Of the environment variables that are settings."""
 
 
 class _Section(BaseModel):
@@ -161,13 +52,17 @@ class _Section(BaseModel):
 
 
 class HarvesterSettings(_Section):
-    """Who runs this harvester, when days begin, how long the log is kept (days), and a run may take (seconds)."""
+    """Who runs this harvester, when days begin, how much it does at a time, and for how long.
+
+    `log_period_days`: how long log rows are kept. `workers`: documents in flight over all sites. `run_deadline`,
+    `site_deadline`: seconds, 0: no limit.
+    """
 
     name: Annotated[str, Field(min_length=1, max_length=100)] = "metaharvest"
-    administrators: Annotated[tuple[Email, ...], BeforeValidator(_split)] = ()
-    time_zone: Annotated[str, AfterValidator(_check_zone)] = "UTC"
+    administrators: Emails = ()
+    time_zone: ZoneName = "UTC"
     log_period_days: Annotated[int, Field(ge=1, le=36500)] = 90
-    workers: Annotated[int, Field(ge=1, le=256)] = 8
+    workers: Annotated[int, Field(ge=1, le=1024)] = 128
     run_deadline: SecondsOrNone = 72_000
     site_deadline: SecondsOrNone = 21_600
 
@@ -178,16 +73,16 @@ class HarvesterSettings(_Section):
 
 
 class DatabaseSettings(_Section):
-    """Where the harvester's own tables are; `password` is a reference."""
+    """Where the harvester's own tables are; `password` is a secret reference."""
 
-    url: Annotated[str, AfterValidator(_check_database_url)] = "sqlite:///metaharvest.db"
-    password: Reference = ""
+    url: DatabaseUrl = "sqlite:///metaharvest.db"
+    password: SecretReference = ""
 
 
 class TargetSettings(_Section):
     """The repository that receives the documents."""
 
-    kind: Literal["embedded"] = "embedded"
+    kind: TargetKind = "embedded"
 
 
 class MailSettings(_Section):
@@ -199,8 +94,8 @@ class MailSettings(_Section):
     port: Annotated[int, Field(ge=1, le=65535)] = 25
     security: Literal["none", "starttls", "tls"] = "none"
     username: str = ""
-    password: Reference = ""
-    sender: Annotated[Email, AfterValidator(_check_sender)] = "metaharvest@localhost.localdomain"
+    password: SecretReference = ""
+    sender: Sender = "metaharvest@localhost.localdomain"
     timeout: Seconds = 30
     ca_file: LocalPath | None = None
 
@@ -221,20 +116,27 @@ class HttpSettings(_Section):
     retry_wait: SecondsOrNone = 1
     retry_wait_limit: SecondsOrNone = 60
     allow_networks: Networks = ()
-    proxy: Annotated[str, AfterValidator(_check_proxy)] = ""
-    proxy_password: Reference = ""
+    proxy: ProxyUrl = ""
+    proxy_password: SecretReference = ""
     ca_file: LocalPath | None = None
 
 
 class ValidationSettings(_Section):
-    """What the checks are to be strict about, and which document types beside EML are accepted."""
+    """What the checks are strict about, and which document types are accepted in addition to EML.
+
+    `time_limit`: seconds for checking one document, 0: no limit.
+    """
 
     package_id_mismatch: Level = Level.WARNING
     other_document_types: Texts = ()
+    time_limit: SecondsOrNone = 60
 
 
 class ReportsSettings(_Section):
-    """How long reports get. In bytes: over `gzip_csv_over` the table is gzipped, over `drop_csv_over` left out."""
+    """How long reports get, and where the administrator's go.
+
+    A table of more than `gzip_csv_over` bytes is gzipped, one of more than `drop_csv_over` bytes is left out.
+    """
 
     lines_per_group: Positive = 50
     admin: Literal["mail", "log-file"] = "mail"
@@ -245,25 +147,19 @@ class ReportsSettings(_Section):
 
 
 class MonitoringSettings(_Section):
-    """Whom to tell at the end of each run: a URL, or a reference to it, since such URLs hold a token."""
+    """The monitor that hears of the end of each run: its URL, or a secret reference, as such a URL may hold a token."""
 
     ping_url: PingUrl = ""
 
 
-def _check_folder(value: object) -> object:
-    if not value:
-        raise ValueError("it must be the path of a folder")
-    return value
-
-
 class SiteSettings(_Section):
-    """What only the administrator of this machine may give to a site, by the site's name."""
+    """What only the administrator of this machine may allow a site, by the site's name."""
 
-    file_folder: Annotated[LocalPath | None, BeforeValidator(_check_folder)] = None
+    file_folder: LocalFolder = None
 
 
 class Settings(_Section):
-    """The whole of it. `folder` is where relative paths start; `file` is None where there was no settings file."""
+    """All sections. Relative paths start at `folder`; `file` is None if there was no settings file."""
 
     harvester: HarvesterSettings = HarvesterSettings()
     database: DatabaseSettings = DatabaseSettings()
@@ -278,7 +174,7 @@ class Settings(_Section):
     file: Path | None = None
 
     def path(self, path: Path) -> Path:
-        """`path` as an absolute path, relative ones starting at the settings file's folder. Raises SettingsError."""
+        """`path` as an absolute path; a relative one starts at `folder`. Raises SettingsError."""
         try:
             return (self.folder / at_home(path)).resolve()
         except (ValueError, RuntimeError, OSError) as error:
@@ -290,9 +186,9 @@ class Settings(_Section):
         return self.path(own.file_folder) if own and own.file_folder else None
 
     def network_policy(self) -> HttpSettings:
-        """The section [http] ready for use: an absolute `ca_file`, `proxy` with its password.
+        """The section [http] ready for use: `ca_file` as an absolute path, `proxy` with its password.
 
-        Raises SettingsError where either cannot be used.
+        Raises SettingsError if one of them cannot be used.
         """
         changes: dict[str, object] = {}
         if self.http.ca_file is not None:
@@ -311,8 +207,8 @@ class Settings(_Section):
             changes["proxy"] = f"{user}:{quote(secret, safe='')}@{host}"
         return self.http.model_copy(update=changes)
 
-    def furnished(self, site: Site) -> Site:
-        """`site` with what these settings say of it: its folder for file: URLs, absolute paths, its options."""
+    def applied_to(self, site: Site) -> Site:
+        """`site` with what these settings add: its folder for file: URLs, absolute paths, defaults of its options."""
         own = site.options
         options = replace(
             own,
@@ -323,7 +219,7 @@ class Settings(_Section):
 
 
 SECTIONS = tuple(name for name in Settings.model_fields if name not in ("sites", "folder", "file"))
-"""Those that can be set from the environment; the names of sites would not survive as names of variables."""
+"""The sections that can be set from the environment: a site's name cannot always be part of a variable's name."""
 
 
 def load(file: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -333,20 +229,13 @@ def load(file: Path | None = None, environ: Mapping[str, str] = os.environ) -> S
     """
     path = file if file is not None else find_file()
     values = _read(path) if path else {}
-    origins: dict[tuple[str, ...], str] = {}
-    for variable, text in environ.items():
-        section, separator, key = variable.removeprefix(PREFIX).lower().partition("__")
-        if variable.startswith(PREFIX) and separator and section in SECTIONS:
-            values.setdefault(section, {})
-            if isinstance(values[section], dict):
-                values[section][key] = text
-                origins[(section, key)] = variable
+    variables = _add_environment(values, environ)
     folder = path.resolve().parent if path else Path.cwd()
     try:
         return Settings.model_validate({**values, "folder": folder, "file": path})
     except ValidationError as error:
         where = str(path) if path else "the settings"
-        raise SettingsError(*(_sentence(dict(problem), where, origins) for problem in error.errors())) from None
+        raise SettingsError(*(_sentence(dict(problem), where, variables) for problem in error.errors())) from None
 
 
 def find_file() -> Path | None:
@@ -357,6 +246,19 @@ def find_file() -> Path | None:
         if candidate.is_file():
             return candidate
     return None
+
+
+def _add_environment(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """Put the settings of the environment into `values`; which variable each came from, by section and key."""
+    variables: dict[tuple[str, str], str] = {}
+    for variable, text in environ.items():
+        section, separator, key = variable.removeprefix(PREFIX).lower().partition("__")
+        if variable.startswith(PREFIX) and separator and section in SECTIONS:
+            values.setdefault(section, {})
+            if isinstance(values[section], dict):
+                values[section][key] = text
+                variables[section, key] = variable
+    return variables
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -376,7 +278,7 @@ def _read(path: Path) -> dict[str, Any]:
         ) from error
 
 
-_PLAIN = {
+_MESSAGES = {
     "model_type": "it must be a section of its own, headed by its name in square brackets",
     "int_parsing": "it must be a whole number",
     "int_type": "it must be a whole number",
@@ -386,23 +288,28 @@ _PLAIN = {
     "string_type": "it must be a text in quotes",
     "tuple_type": 'it must be a list, like ["one", "two"]',
 }
+"""Type of an error of pydantic -> what to say in place of its message."""
 
 
-def _sentence(problem: dict[str, Any], where: str, origins: Mapping[tuple[str, ...], str]) -> str:
-    """One problem that pydantic found, as a sentence."""
-    location = tuple(str(part) for part in problem["loc"])
-    section, key = location[0], location[1] if len(location) > 1 else ""
-    variable = origins.get((section, key))
-    place = f"{variable} in the environment" if variable else f"{where}: [{section}] {key}".rstrip()
-    section_class: Any = Settings.model_fields[section].annotation if section in Settings.model_fields else None
-    if section == "sites" and key:
-        section_class = SiteSettings
-        place = f'{where}: [sites."{key}"] {location[2] if len(location) > 2 else ""}'.rstrip()
-    if problem["type"] == "extra_forbidden":
-        if len(location) == 1:
+def _sentence(error: dict[str, Any], where: str, variables: Mapping[tuple[str, str], str]) -> str:
+    """One error of pydantic as a sentence; `variables` are those that settings were taken from."""
+    section, *keys = (str(part) for part in error["loc"])
+    key = keys[0] if keys else ""
+    variable = variables.get((section, key))
+    place = f"{variable} in the environment" if variable else f"{where}: {_place(section, keys)}"
+    if error["type"] == "extra_forbidden":
+        if not keys:
             return f"{place}: there is no such section. Known are: {', '.join((*SECTIONS, 'sites'))}."
-        return f"{place}: there is no such key. Known are: {', '.join(section_class.model_fields)}."
-    value = NOT_SHOWN if "password" in key or key in ("url", "proxy", "ping_url") else repr(problem.get("input"))
-    message = _PLAIN.get(str(problem["type"]), str(problem["msg"]).removeprefix("Value error, "))
+        known: Any = SiteSettings if section == "sites" else Settings.model_fields[section].annotation
+        return f"{place}: there is no such key. Known are: {', '.join(known.model_fields)}."
+    value = NOT_SHOWN if "password" in key or key in ("url", "proxy", "ping_url") else repr(error.get("input"))
+    message = _MESSAGES.get(str(error["type"]), str(error["msg"]).removeprefix("Value error, "))
     message = message[:1].lower() + message[1:] if not message.startswith("'") else message
     return f"{place} = {value}: {message}."
+
+
+def _place(section: str, keys: Sequence[str]) -> str:
+    """A section and a key as they are written in the settings file."""
+    if section == "sites" and keys:
+        return f'[sites."{keys[0]}"] {keys[1] if len(keys) > 1 else ""}'.rstrip()
+    return f"[{section}] {keys[0] if keys else ''}".rstrip()

@@ -1,4 +1,7 @@
-"""Certificate authorities: those of the operating system, and those that a PEM file names beside them."""
+"""Trusted certificate authorities: those of the operating system, and further ones in PEM files.
+
+Which of them hold for which request is decided in `metaharvest.fetch`.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,9 @@ class BadAuthorities(ValueError):
 
 
 def system_trust() -> Path:
-    """The operating system's certificate authorities; Mozilla's, from certifi, on a machine that has none.
+    """The file with the operating system's certificate authorities; on a machine without one, Mozilla's from certifi.
 
-    libcurl has one path built in, that of the system where it was compiled.
+    libcurl's own default cannot be used: it is the path on the system where libcurl was compiled.
     """
     default = ssl.get_default_verify_paths()
     for candidate in (*_SYSTEM_STORES, default.openssl_cafile):
@@ -34,7 +37,7 @@ def system_trust() -> Path:
 
 
 def read_authorities(file: Path) -> bytes:
-    """The certificates in a PEM file. Raises BadAuthorities where there are none to be had."""
+    """The certificates in a PEM file. Raises BadAuthorities if it cannot be read or holds none."""
     try:
         content = file.read_bytes()
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=content.decode("ascii", "ignore"))

@@ -1,1 +1,1 @@
-"""The harvester's own tables: their models, the engine, the migrations."""
+"""The harvester's own tables: models, engine, migrations, locks, bulk inserts, and how the databases differ."""

@@ -1,4 +1,7 @@
-"""The full DDL of a database, for people to read: `python -m metaharvest.database.ddl sqlite > sql/ddl/sqlite.sql`."""
+"""The DDL of all tables, for people to read: `python -m metaharvest.database.ddl sqlite > sql/ddl/sqlite.sql`.
+
+The tables themselves are created by the migrations in `sql/migrations`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _DIALECTS: dict[str, Any] = {"sqlite": sqlite.dialect, "postgresql": postgresql.
 
 
 def ddl(database: str) -> str:
-    """Every table, index and operation code of metaharvest as SQL for `database`."""
+    """Every table, index and operation code as SQL for `database`: sqlite, postgresql or mariadb."""
     dialect = _DIALECTS[database]()
     statements = [
         f"-- The tables of metaharvest on {database}, for reading: `metaharvest init` creates and upgrades them.\n",

@@ -1,25 +1,21 @@
-"""What differs between SQLite, PostgreSQL and MariaDB/MySQL: connections, the run lock, the words of their errors.
+"""What differs between SQLite, PostgreSQL and MariaDB/MySQL: connections, limits, errors and their messages.
 
-Everywhere else the three are one. What a connection is set to here, it is set to whatever the server's defaults are, so
-that the three behave alike: UTC, UTF-8, READ COMMITTED, nothing cut off in silence, nobody waited for without end.
+All other modules treat them alike, except `locks.py` and the types of columns in `models.py`. Every connection is set
+up here in the same way, whatever the defaults of the server are: UTC, UTF-8, READ COMMITTED, no text cut off silently,
+a time limit on every wait for a lock.
 """
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, TextClause, event, func, select, text
+from sqlalchemy import URL, Connection, Engine, event, func, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.config.secret_references import masked
-from metaharvest.errors import DatabaseUnavailable
 from metaharvest.text import one_line
 
 EXTRAS = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
@@ -27,25 +23,19 @@ EXTRAS = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
 
 _CONNECT_SECONDS = 10
 _MORE_CONNECTIONS = 40
-"""Beside the five that are kept: each of the sites under way may read, and one thread writes."""
+"""In addition to the five that stay open: each site that is being harvested may read, and one thread writes."""
 
 _WAIT_SECONDS = 60
-"""For how long a statement waits for a row or table that somebody else has locked (SQLite: for the one write lock)."""
-
-_KEEP_ALIVE_SECONDS = 60
-_DEAD_AFTER_SECONDS = 600
-"""A server forgets the lock of a machine that has been silent for so long: power cut, network gone."""
+"""How long a statement waits for a row or table that another connection has locked (SQLite: for the one write lock)."""
 
 _STATEMENT_BYTES = 65_536
-"""Room for whatever else is in the statement that stores a document."""
+"""Space for everything in the statement that stores a document, except the document."""
 
-_TRIES = 6
 _PRAGMA_TRIES = 50
-_PAUSE_SECONDS = 0.2
-"""A server takes a moment to notice that a process has died."""
+_PRAGMA_PAUSE_SECONDS = 0.2
 
 _SQLITE_PAGE = 16_384
-"""Of a new file: documents of 20 KB take fewer calls of the system than with pages of 4 KB. Older files keep theirs."""
+"""Bytes a page of a new file: a document of 20 KB then takes fewer system calls than with the default of 4 KB."""
 
 _SQLITE_PRAGMAS = (
     f"busy_timeout={_WAIT_SECONDS * 1000}",
@@ -62,7 +52,7 @@ _MYSQL_SETTINGS = (
 
 
 def engine_options(url: URL) -> dict[str, Any]:
-    """The options of `create_engine` for this URL; what its query says wins."""
+    """The options of `create_engine` for this URL; options in the URL's query take precedence."""
     backend = url.get_backend_name()
     if backend == "sqlite":
         return {"max_overflow": _MORE_CONNECTIONS, "hide_parameters": True}
@@ -75,14 +65,14 @@ def engine_options(url: URL) -> dict[str, Any]:
         "connect_args": {name: value for name, value in arguments.items() if name not in url.query},
         "isolation_level": "READ COMMITTED",
         "pool_pre_ping": True,
-        # What is in a row may be a URL with a password: no message of an error shows it.
+        # The values of a row may hold a URL with a password: messages of errors do not show them.
         "hide_parameters": True,
         "max_overflow": _MORE_CONNECTIONS,
     }
 
 
 def prepare(engine: Engine) -> None:
-    """Have every new connection of `engine` set up as it has to be."""
+    """Register the functions that set up every new connection of `engine`."""
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -95,10 +85,10 @@ _LOCKED_POSTGRESQL = ("40001", "40P01", "55P03")
 
 
 def is_locked_out(error: BaseException | None) -> bool:
-    """Whether the database gave up a transaction for the sake of another one, and asks for it to be made again.
+    """Whether the database ended a transaction because of another one, so that it is to be tried again.
 
-    A deadlock, a lock that was waited for in vain, a row that changed meanwhile. What follows from that, such as a
-    savepoint that is gone with the transaction, is raised in its wake: so the whole chain is looked through.
+    The reasons: a deadlock, a lock time-out, a row that changed meanwhile. An error that only follows from that, such
+    as one about a savepoint that the database removed, has the real one in its chain, which is searched.
     """
     while error is not None:
         said: Any = getattr(error, "orig", None)
@@ -110,9 +100,10 @@ def is_locked_out(error: BaseException | None) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """What the database said, on one line, without the driver's wrapping.
+    """The message of the database on one line, without what the driver adds.
 
-    SQLite gives a transaction up by itself when the disk is full: what then fails is the way back to a savepoint.
+    When the disk is full, SQLite rolls the whole transaction back; the error is then raised by the statement that
+    returns to a savepoint, and the real message is in the error before it.
     """
     while str(getattr(error, "statement", "")).startswith("ROLLBACK TO") and isinstance(error.__context__, DBAPIError):
         error = error.__context__
@@ -133,7 +124,7 @@ def server_version(connection: Connection) -> str:
 
 
 def wrong_encoding(connection: Connection) -> str | None:
-    """A sentence, where the database cannot hold every character that a document's title may have."""
+    """A sentence if the database cannot hold every character that a document's title may have; otherwise None."""
     if connection.dialect.name != "postgresql":
         return None
     encoding = str(connection.scalar(text("SHOW server_encoding")))
@@ -146,24 +137,24 @@ def wrong_encoding(connection: Connection) -> str | None:
 
 
 def largest_packet(connection: Connection) -> int | None:
-    """How many bytes a statement may have with all its values; None where there is no limit that matters."""
+    """How many bytes a statement may have with all its values; None if the database has no such limit."""
     if connection.dialect.name not in ("mysql", "mariadb"):
         return None
     return int(connection.scalar(text("SELECT @@max_allowed_packet")) or 0)
 
 
-def packet_for(document: int) -> int:
-    """The packet that a document of so many bytes takes: the driver writes each byte as two."""
-    return 2 * document + _STATEMENT_BYTES
+def packet_for(document_size: int) -> int:
+    """The packet, in bytes, that storing a document of this size takes: the driver writes each byte as two."""
+    return 2 * document_size + _STATEMENT_BYTES
 
 
-def room_in(packet: int) -> int:
-    """How large a document may be to fit into a packet of so many bytes; a larger one would break the connection."""
+def document_size_for(packet: int) -> int:
+    """The largest document, in bytes, that fits into a packet of `packet` bytes; a larger one breaks the connection."""
     return max(0, packet - _STATEMENT_BYTES) // 2
 
 
 def missing_driver(url: URL) -> str:
-    """A sentence for a database whose driver is not installed."""
+    """A sentence about a database that is not known, or whose driver is not installed."""
     extra = EXTRAS.get(url.get_backend_name())
     shown = url.render_as_string(hide_password=True)
     if extra is None:
@@ -175,7 +166,7 @@ def missing_driver(url: URL) -> str:
 
 
 def next_numbers(session: Session, column: InstrumentedAttribute[int], number: int) -> list[int]:
-    """So many numbers for rows to be; only for tables that the journal alone writes."""
+    """The keys of the next `number` rows of a table; only for tables into which nobody else inserts meanwhile."""
     if session.get_bind().dialect.name == "postgresql":
         sequence = text("SELECT nextval(pg_get_serial_sequence(:t, :c)) FROM generate_series(1, :n)")
         names: dict[str, Any] = {"t": column.class_.__tablename__, "c": column.key, "n": number}
@@ -184,177 +175,11 @@ def next_numbers(session: Session, column: InstrumentedAttribute[int], number: i
     return list(range(highest + 1, highest + 1 + number))
 
 
-# -- the run lock
-
-
-class HeldLock(Protocol):
-    """The run lock, held by this process."""
-
-    def still_held(self) -> bool:
-        """Whether it is: false for ever once the connection that held it was lost."""
-        ...
-
-    def release(self) -> None:
-        """Give it back."""
-        ...
-
-
-def take_lock(engine: Engine) -> HeldLock | None:
-    """The run lock of this database; None where somebody else has it. Raises DBAPIError, DatabaseUnavailable."""
-    if engine.dialect.name == "sqlite":
-        return _FileLock.take(f"{engine.url.database}.lock")
-    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-    connection.detach()
-    try:
-        for left in reversed(range(_TRIES)):
-            lock = _SessionLock.take(connection)
-            if lock is not None:
-                return lock
-            if left:
-                time.sleep(_PAUSE_SECONDS)
-    except BaseException:
-        connection.close()
-        raise
-    connection.close()
-    return None
-
-
-@contextmanager
-def upgrade_lock(engine: Engine) -> Iterator[None]:
-    """Let one program at a time create or upgrade tables; others wait. On SQLite the write lock does it already.
-
-    It is held on a connection of its own, beyond the commit of whatever is done under it.
-    """
-    if engine.dialect.name == "sqlite":
-        yield
-        return
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.detach()
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_lock(:what)"), {"what": _number("metaharvest upgrade")})
-        else:
-            name = {"name": server_wide_name(connection, "upgrade")}
-            if not connection.scalar(text(f"SELECT GET_LOCK(:name, {_WAIT_SECONDS})"), name):
-                raise DatabaseUnavailable("Another program is changing the tables; try again when it is done.")
-        yield
-
-
-class _FileLock:
-    """A lock file beside the SQLite file; the operating system releases it with the process."""
-
-    def __init__(self, lock: Any) -> None:
-        self._lock = lock
-
-    @classmethod
-    def take(cls, path: str) -> _FileLock | None:
-        from filelock import FileLock, Timeout
-
-        lock = FileLock(path, timeout=0, thread_local=False)
-        try:
-            lock.acquire()
-        except Timeout:
-            return None
-        except OSError as error:
-            raise DatabaseUnavailable(
-                f"The lock file {path} cannot be written: {error.strerror}. "
-                "Let this user write to the folder of the database."
-            ) from error
-        return cls(lock)
-
-    def still_held(self) -> bool:
-        return bool(self._lock.is_locked)
-
-    def release(self) -> None:
-        self._lock.release()
-
-
-class _SessionLock:
-    """An advisory lock of the server's. It belongs to one connection, which is kept busy so that nothing closes it."""
-
-    def __init__(self, connection: Connection, statements: _LockStatements) -> None:
-        self._connection = connection
-        self._statements = statements
-        self._held = True
-        self._mutex = threading.Lock()
-        self._released = threading.Event()
-        threading.Thread(target=self._keep_alive, name="run-lock", daemon=True).start()
-
-    @classmethod
-    def take(cls, connection: Connection) -> _SessionLock | None:
-        statements = _LockStatements(connection)
-        if not connection.scalar(statements.take, statements.names):
-            return None
-        connection.execute(statements.guard)
-        return cls(connection, statements)
-
-    def still_held(self) -> bool:
-        with self._mutex:
-            if self._held:
-                try:
-                    self._held = bool(self._connection.scalar(self._statements.ask, self._statements.names))
-                except DBAPIError:
-                    self._held = False
-            return self._held
-
-    def release(self) -> None:
-        self._released.set()
-        with self._mutex, self._connection:
-            if not self._held:
-                return
-            self._held = False
-            # Where this fails, the connection is gone, and the lock with it.
-            with suppress(DBAPIError):
-                self._connection.execute(self._statements.release, self._statements.names)
-
-    def _keep_alive(self) -> None:
-        while not self._released.wait(_KEEP_ALIVE_SECONDS):
-            self.still_held()
-
-
-class _LockStatements:
-    """How a session lock is taken, guarded against a dead machine, asked about and given back on this server."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.names: Mapping[str, object]
-        if connection.dialect.name == "postgresql":
-            # Advisory locks are a database's own already; the schema tells two installations in one database apart.
-            schema = connection.scalar(text("SELECT current_schema()"))
-            self.names = {"what": _number("metaharvest"), "where": _number(str(schema))}
-            self.take = text("SELECT pg_try_advisory_lock(:what, :where)")
-            self.guard: TextClause = text(
-                "SELECT set_config('tcp_keepalives_idle', '60', false), "
-                f"set_config('tcp_keepalives_interval', '{_DEAD_AFTER_SECONDS // 20}', false), "
-                "set_config('tcp_keepalives_count', '10', false)"
-            )
-            self.ask = text(
-                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() "
-                "AND classid = :what AND objid = :where AND granted"
-            )
-            self.release = text("SELECT pg_advisory_unlock(:what, :where)")
-            return
-        self.names = {"name": server_wide_name(connection, "run")}
-        self.take = text("SELECT GET_LOCK(:name, 0)")
-        self.guard = text(f"SET SESSION wait_timeout = {_DEAD_AFTER_SECONDS}")
-        self.ask = text("SELECT IS_USED_LOCK(:name) = CONNECTION_ID()")
-        self.release = text("SELECT RELEASE_LOCK(:name)")
-
-
-def server_wide_name(connection: Connection, purpose: str) -> str:
-    """A lock's name on MariaDB and MySQL, where names are the whole server's and at most 64 characters long."""
-    database = str(connection.scalar(text("SELECT database()")))
-    return f"metaharvest.{purpose}.{hashlib.sha256(database.encode()).hexdigest()[:32]}"
-
-
-def _number(name: str) -> int:
-    """A name as a positive 31-bit number."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") >> 1
-
-
 # -- new connections
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # SQLAlchemy's way to have real transactions and savepoints from the sqlite3 module: it must not begin any itself.
+    # As SQLAlchemy documents it for real transactions and savepoints: the sqlite3 module must not begin any itself.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in _SQLITE_PRAGMAS:
@@ -363,7 +188,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 
 def _set_pragma(cursor: Any, pragma: str) -> None:
-    """Set it; a new file that two programs make write-ahead at once is "locked" for one of them, without a wait."""
+    """Set it, with retries: while another program makes a new file write-ahead, the file is "locked" at once."""
     for left in reversed(range(_PRAGMA_TRIES)):
         try:
             cursor.execute(f"PRAGMA {pragma}")
@@ -371,7 +196,7 @@ def _set_pragma(cursor: Any, pragma: str) -> None:
         except sqlite3.OperationalError as error:
             if not left or "locked" not in str(error):
                 raise
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(_PRAGMA_PAUSE_SECONDS)
 
 
 def _begin_sqlite(connection: Connection) -> None:

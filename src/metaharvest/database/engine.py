@@ -1,6 +1,6 @@
 """Opens the database, creates and upgrades its tables, holds the run lock.
 
-How SQLite, PostgreSQL and MariaDB/MySQL differ in being opened and locked is `metaharvest.database.dialects`' affair.
+How SQLite, PostgreSQL and MariaDB/MySQL differ is in `dialects.py`, how each of them locks in `locks.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from metaharvest.config.paths import data_folder
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings
-from metaharvest.database import dialects
+from metaharvest.database import dialects, locks
 from metaharvest.database.models import OPERATIONS, Base, HarvestOperation, HarvestRun
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, SchemaMismatch, SettingsError
 from metaharvest.text import shown_url
@@ -28,7 +28,7 @@ Sessions = sessionmaker[Session]
 
 
 def database_url(settings: Settings) -> URL:
-    """The database's URL: relative SQLite paths made absolute, the password filled in from its reference."""
+    """The database's URL, with an absolute path for SQLite, and with its password. Raises SettingsError."""
     try:
         url = make_url(settings.database.url)
     except ArgumentError as error:
@@ -46,12 +46,12 @@ def database_url(settings: Settings) -> URL:
 
 
 def open_database(settings: Settings) -> Engine:
-    """An engine for the configured database; nothing is opened yet. Raises SettingsError."""
+    """An engine for the configured database; it connects when it is first used. Raises SettingsError."""
     return open_url(database_url(settings))
 
 
 def open_url(url: URL) -> Engine:
-    """An engine for `url`, with what each database needs to behave alike."""
+    """An engine for `url`, set up so that the databases behave alike. Raises SettingsError if its driver is missing."""
     try:
         engine = create_engine(url, **dialects.engine_options(url))
     except (NoSuchModuleError, ModuleNotFoundError) as error:
@@ -66,12 +66,12 @@ def readers(engine: Engine) -> Sessions:
 
 
 def writers(engine: Engine) -> Sessions:
-    """Sessions for writing: on SQLite each takes the write lock as it begins, so that none fails half-way for it."""
+    """Sessions for writing: on SQLite each takes the write lock when it begins, so that it does not fail later."""
     return sessionmaker(engine.execution_options(sqlite_begin="BEGIN IMMEDIATE"), expire_on_commit=False)
 
 
 def upgrade(engine: Engine) -> None:
-    """Create the tables, or bring them up to this program. Raises DatabaseUnavailable, SchemaMismatch."""
+    """Create the tables, or upgrade them to this program's version. Raises DatabaseUnavailable, SchemaMismatch."""
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError
@@ -82,18 +82,18 @@ def upgrade(engine: Engine) -> None:
         if engine.dialect.name == "sqlite" and engine.url.database:
             Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
         writing = engine.execution_options(sqlite_begin="BEGIN IMMEDIATE")
-        with dialects.upgrade_lock(engine), writing.begin() as connection:
+        with locks.upgrade_lock(engine), writing.begin() as connection:
             _require_encoding(connection)
             config.attributes["connection"] = connection
             try:
                 command.upgrade(config, "head")
             except CommandError as error:
-                raise SchemaMismatch(_newer(schema_version(connection), engine)) from error
+                raise SchemaMismatch(_newer(schema_version(connection), shown_database(engine))) from error
             _complete_operations(connection)
 
 
 def create_tables(engine: Engine) -> None:
-    """The tables at once, for a database that is thrown away afterwards."""
+    """Create the tables without migrations, for a database that is thrown away afterwards."""
     with engine.begin() as connection:
         Base.metadata.create_all(connection)
         connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
@@ -102,31 +102,32 @@ def create_tables(engine: Engine) -> None:
 
 
 def require_current(engine: Engine) -> None:
-    """Raises SchemaMismatch where the tables are not those of this program, DatabaseUnavailable without a database."""
+    """Raises SchemaMismatch if the tables are not this program's, DatabaseUnavailable if there is no database."""
+    database = shown_database(engine)
     if engine.dialect.name == "sqlite" and not Path(engine.url.database or "").exists():
-        raise DatabaseUnavailable(f"There is no database at {shown(engine)} yet. Create it with `metaharvest init`.")
+        raise DatabaseUnavailable(f"There is no database at {database} yet. Create it with `metaharvest init`.")
     with database_errors(engine), engine.connect() as connection:
         version = schema_version(connection)
     if version is None:
-        raise SchemaMismatch(f"The database {shown(engine)} has no tables yet. Create them with `metaharvest init`.")
+        raise SchemaMismatch(f"The database {database} has no tables yet. Create them with `metaharvest init`.")
     if version < SCHEMA_VERSION:
         raise SchemaMismatch(
-            f"The database {shown(engine)} is older than this program (its tables are at {version}, "
+            f"The database {database} is older than this program (its tables are at {version}, "
             f"this program's at {SCHEMA_VERSION}). Make a copy of it, then run `metaharvest init` to upgrade it."
         )
     if version > SCHEMA_VERSION:
-        raise SchemaMismatch(_newer(version, engine))
+        raise SchemaMismatch(_newer(version, database))
 
 
 def schema_version(connection: Connection) -> str | None:
-    """The migration that the tables are at; None where there are none."""
+    """The newest migration that the tables have had; None if there are no tables."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     return None if version is None else str(version)
 
 
-def shown(engine: Engine) -> str:
+def shown_database(engine: Engine) -> str:
     """The database as it may be shown: a SQLite file's path, or the URL without its password."""
     if engine.dialect.name == "sqlite":
         return str(engine.url.database)
@@ -135,7 +136,7 @@ def shown(engine: Engine) -> str:
 
 @contextmanager
 def database_errors(engine: Engine) -> Iterator[None]:
-    """Turns what a database that is away, full or read-only raises into DatabaseUnavailable, with a sentence."""
+    """Turns the errors of a database that is away, full or read-only into DatabaseUnavailable, with a sentence."""
     try:
         yield
     except BrokenPipeError:
@@ -143,22 +144,22 @@ def database_errors(engine: Engine) -> Iterator[None]:
     except (DBAPIError, TimeoutError, OSError) as error:
         reason = dialects.reason_of(error)
         raise DatabaseUnavailable(
-            f"The database {shown(engine)} cannot be used: {reason}{'' if reason.endswith('?') else '.'} "
+            f"The database {shown_database(engine)} cannot be used: {reason}{'' if reason.endswith('?') else '.'} "
             "Check that it is there and that this user may write to it; `metaharvest doctor` tells more."
         ) from error
 
 
 @contextmanager
-def run_lock(engine: Engine) -> Iterator[dialects.HeldLock]:
-    """Hold the lock that only one run at a time can have; it goes with the process, however that ends.
+def run_lock(engine: Engine) -> Iterator[locks.HeldLock]:
+    """Hold the lock that only one run at a time can have; the end of the process releases it, however it ends.
 
-    On a server it hangs on a connection of its own: whoever writes under the lock asks `still_held()` before a commit.
-    Raises LockHeld where another process has it, DatabaseUnavailable.
+    On a server the lock belongs to a connection of its own, which may be lost: code that writes under the lock asks
+    `still_held()` before each commit. Raises LockHeld if another process has the lock, DatabaseUnavailable.
     """
     with database_errors(engine):
-        lock = dialects.take_lock(engine)
+        lock = locks.take_lock(engine)
     if lock is None:
-        raise LockHeld(f"Another run is under way on {shown(engine)}{_holder(engine)}.")
+        raise LockHeld(f"Another run is under way on {shown_database(engine)}{_holder(engine)}.")
     try:
         yield lock
     finally:
@@ -166,22 +167,22 @@ def run_lock(engine: Engine) -> Iterator[dialects.HeldLock]:
 
 
 def _holder(engine: Engine) -> str:
-    """Who holds the lock, and since when, as far as the database says."""
+    """Who holds the lock, and since when, if the database knows; otherwise an empty text."""
     statement = select(HarvestRun).where(HarvestRun.status == "running").order_by(HarvestRun.run_id.desc()).limit(1)
     try:
         with database_errors(engine), readers(engine)() as session:
             run = session.scalar(statement)
     except DatabaseError:
-        # The tables may not be there yet; that the lock is held is all that matters.
+        # The tables may not be there yet; the message is complete without it.
         run = None
     if run is None:
         return ""
     return f": run {run.run_id}, by {run.host} (process {run.pid}), since {run.started_at:%Y-%m-%d %H:%M} UTC"
 
 
-def _newer(version: str | None, engine: Engine) -> str:
+def _newer(version: str | None, database: str) -> str:
     return (
-        f"The database {shown(engine)} is newer than this program (its tables are at {version}, this program's at "
+        f"The database {database} is newer than this program (its tables are at {version}, this program's at "
         f"{SCHEMA_VERSION}). Install the version of metaharvest that made it, or a later one."
     )
 

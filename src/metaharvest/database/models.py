@@ -1,8 +1,8 @@
-"""The tables. Names are those of the original Harvester where it had them, in lower case, so that unquoted SQL works.
+"""The tables. Names are those of the original Harvester if it had them, in lower case, so that unquoted SQL works.
 
-Dates are dates in the configured time zone; timestamps are UTC. Identifiers compare exactly (binary collation). Other
-people's SQL may have left anything in harvest_site_schedule, which is therefore read through
-`metaharvest.sites.registry` alone.
+Dates are dates in the configured time zone; timestamps are UTC. Identifiers compare exactly (binary collation).
+harvest_site_schedule may hold anything, as other people change it with SQL of their own: it is read only through
+`metaharvest.sites.registry`, which checks it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 class Identifier(TypeDecorator[str]):
     """Text that names a document exactly: printable ASCII, compared and sorted byte by byte.
 
-    To ask for a name with other characters is no error, which MariaDB would make of it: nothing has such a name.
+    A query for a name with other characters finds nothing; without the conversion here, MariaDB would raise an error.
     """
 
     impl = String(800)
@@ -67,7 +67,7 @@ class Identifier(TypeDecorator[str]):
         return dialect.type_descriptor(String(800, collation="C" if dialect.name == "postgresql" else None))
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Other characters become DEL, which is in no name."""
+        """Other characters are replaced by DEL, which no name contains."""
         if value is None or value.isascii():
             return value
         return "".join(character if character.isascii() else "\x7f" for character in value)
@@ -89,7 +89,7 @@ def _double() -> Any:
 
 
 def _key() -> Any:
-    """A number that counts up by itself, on SQLite too."""
+    """A number that the database assigns, SQLite too."""
     return BigInteger().with_variant(Integer(), "sqlite")
 
 
@@ -101,11 +101,11 @@ _TABLE = {
         for option, value in (("engine", "InnoDB"), ("charset", "utf8mb4"), ("collate", "utf8mb4_bin"))
     },
 }
-"""Numbers are never used again; text holds every character and compares exactly, as the other databases do unasked."""
+"""A number is never assigned twice (SQLite); text holds every character and compares exactly (MariaDB, MySQL)."""
 
 
 class Base(DeclarativeBase):
-    """The base of all tables. Every constraint has a name, so that migrations can speak of it."""
+    """The base of all tables. Every constraint has a name, so that migrations can refer to it."""
 
     metadata = MetaData(
         naming_convention={
@@ -118,7 +118,7 @@ class Base(DeclarativeBase):
 
 
 class HarvestSiteSchedule(Base):
-    """One registered site a row."""
+    """A row for each registered site."""
 
     __tablename__ = "harvest_site_schedule"
     __table_args__ = (_TABLE,)
@@ -144,7 +144,7 @@ class HarvestSiteSchedule(Base):
 
 
 class HarvestRun(Base):
-    """One execution of the controller a row."""
+    """A row for each execution of the harvester. `heartbeat_at` is for people to read; no decision depends on it."""
 
     __tablename__ = "harvest_run"
     __table_args__ = (_TABLE,)
@@ -160,7 +160,7 @@ class HarvestRun(Base):
 
 
 class HarvestSiteRun(Base):
-    """One site's part of a run a row. The outcomes add up to `listed`, or the status says that they do not."""
+    """A row for each site in a run. The outcomes add up to `listed`; if they do not, the status is `incomplete`."""
 
     __tablename__ = "harvest_site_run"
     __table_args__ = (_TABLE,)
@@ -190,7 +190,7 @@ class HarvestSiteRun(Base):
 
 
 class HarvestOperation(Base):
-    """The operation codes, what each means and how grave it is."""
+    """The operation codes: what each means, and its level."""
 
     __tablename__ = "harvest_operation"
     __table_args__ = ({name: value for name, value in _TABLE.items() if name != "sqlite_autoincrement"},)
@@ -201,7 +201,7 @@ class HarvestOperation(Base):
 
 
 class HarvestLog(Base):
-    """Everything that happened, a row each. `outcome` is set on the one row that says how a document ended."""
+    """A row for each event. `outcome` is set only on the one row that says how a document ended."""
 
     __tablename__ = "harvest_log"
     __table_args__ = (
@@ -229,7 +229,7 @@ class HarvestLog(Base):
 
 
 class HarvestDetailLog(Base):
-    """A row for every finding, warnings included. scope, identifier, revision are null where a source has none."""
+    """A row for each finding, warnings included. scope, identifier and revision are null if a source has none."""
 
     __tablename__ = "harvest_detail_log"
     __table_args__ = (_TABLE,)
@@ -253,7 +253,7 @@ class HarvestDetailLog(Base):
 
 
 class HarvestDocument(Base):
-    """The ledger: what is known of each document that a site lists; a row is written only where something differs."""
+    """The ledger: what is known of each document that a site lists. A row is written only if something differs."""
 
     __tablename__ = "harvest_document"
     __table_args__ = (
@@ -279,7 +279,7 @@ class HarvestDocument(Base):
 
 
 class ReportOutbox(Base):
-    """Every report as rendered: `content` is the whole message. The key makes a second one of its kind impossible."""
+    """Every report as rendered: `content` is the whole message. The unique key prevents a second one of its kind."""
 
     __tablename__ = "report_outbox"
     __table_args__ = (_TABLE,)
@@ -296,7 +296,7 @@ class ReportOutbox(Base):
 
 
 class ReportDelivery(Base):
-    """One recipient of a report a row: queued, sent or refused."""
+    """A row for each recipient of a report. Status: queued, sent or refused."""
 
     __tablename__ = "report_delivery"
     __table_args__ = (
@@ -316,7 +316,7 @@ class ReportDelivery(Base):
 class DocumentRevision(Base):
     """The embedded target: every revision of every document, its bytes exactly as received.
 
-    The bytes come last: SQLite would otherwise read through them on its way to the other columns.
+    The bytes are the last column: SQLite reads through a row up to the column that is asked for.
     """
 
     __tablename__ = "document_revision"
@@ -364,4 +364,4 @@ OPERATIONS: dict[str, tuple[str, str]] = {
     "ReportQueued": ("info", "A report was put into the outbox"),
     "LogPurged": ("info", "Old log rows were deleted"),
 }
-"""Operation code -> (level, explanation): the original's codes and levels, and our own for what is new."""
+"""Operation code -> (level, explanation): those of the original Harvester, and further ones for what it did not do."""

@@ -1,7 +1,7 @@
-"""Inserts rows by the hundred, without a look at each value of each row.
+"""Inserts many rows at once, quicker than SQLAlchemy does.
 
-Statements are SQLAlchemy's, and so is what its types make of values. But a statement is compiled once, and values are
-converted a column at a time, where there is anything to convert: SQLAlchemy's own way takes as long as SQLite itself.
+Statements and conversions of values are SQLAlchemy's. But a statement is compiled once, and values are converted column
+by column, and only in columns that need it: SQLAlchemy handles each value of each row, for as long as SQLite works.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _NONE: Columns = {}
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Columns], same: Columns = _NONE) -> None:
-    """Insert rows, all with the same columns, two or more; `same` are further columns, alike in all rows.
+    """Insert `rows`, which all have the same two or more columns; `same` has the columns with one value for all rows.
 
-    What is in neither is left to the database: the defaults of the models are not asked.
+    Columns in neither get the database's default; defaults of the models are not applied.
     """
     given = tuple(rows[0])
     statement, conversions = _prepared(connection.dialect, table, (*given, *same))
@@ -42,8 +42,8 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Columns], s
 def _prepared(
     dialect: Dialect, table: Table, names: tuple[str, ...]
 ) -> tuple[str, Mapping[str, Callable[[Any], Any] | None]]:
-    """The statement as the driver takes it; the columns in its order, with what converts their values, if anything."""
+    """The statement for the driver, and its columns in order, each with the function that converts values, if any."""
     columns = [column for column in table.columns if column.name in names]
-    # Inline: what numbers the database gives to the rows is not asked for.
+    # Inline: the statement does not return the keys of the new rows.
     compiled = insert(table).inline().compile(dialect=dialect, column_keys=[column.name for column in columns])
     return str(compiled), {column.name: column.type.dialect_impl(dialect).bind_processor(dialect) for column in columns}

@@ -1,7 +1,7 @@
 """Serves sample_sites/, a small fictional network, over real HTTP on loopback, for `metaharvest demo` and the tests.
 
-Says which sites there are and how each would be registered; sample_sites/README.md says what is in them. Harvesting
-them is the controller's business; what a server can do wrong beside a 404 is the tests'.
+Says which sites there are and how each would be registered; sample_sites/README.md says what is in them. They are
+registered by `nights.py`. The only error that this server gives is a 404: servers that misbehave are in the tests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from metaharvest.model import Unit
 LIST_NAME = "harvest-list.xml"
 CONTENT_TYPES = {".xml": "application/xml", ".html": "text/html"}
 WRITTEN_BASE_URL = "http://localhost:8000"
-"""The base URL that stands in the harvest lists; while serving, the server's own takes its place."""
+"""The base URL in the harvest lists as they are stored; it is served as the server's own base URL."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ SAMPLE_SITES = (
 class SampleNetwork:
     """The sample network on a loopback port of its own, for as long as the context lasts.
 
-    `night` says which night it is, from 1, and may be set while serving: what sample_sites/night-N/ holds takes the
-    place of the same path in sample_sites/ from night N on.
+    `night` says which night it is, from 1, and may be set while serving: from night N on, the files in
+    sample_sites/night-N/ replace those with the same path in sample_sites/.
     """
 
     def __init__(self, night: int = 1) -> None:
@@ -122,7 +122,7 @@ class SampleNetwork:
         self._server.server_close()
 
     def _find(self, path: str) -> Path:
-        """The file that stands for `path` tonight: the latest night's that is not in the future, else the first's."""
+        """The file that is served under `path` tonight: that of the latest night up to now which has one."""
         overlays = (self._folder / f"night-{night}" for night in range(self.night, 1, -1))
         for folder in (*overlays, self._folder):
             candidate = (folder / path.lstrip("/")).resolve()
@@ -132,7 +132,7 @@ class SampleNetwork:
 
 
 class _Server(ThreadingMixIn, TCPServer):
-    """A thread for each request, all of them waited for when the server closes."""
+    """A thread for each request; closing the server waits for all of them."""
 
     daemon_threads = False
     request_queue_size = 64
@@ -142,13 +142,13 @@ class _Server(ThreadingMixIn, TCPServer):
         self.network = network
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up is its own affair; anything else is a mistake of ours and is shown."""
+        """A client may hang up; anything else is a mistake of this program and is shown."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers GET with a file of the network, or 404; one request a connection, so that closing never waits."""
+    """Answers GET with a file of the network, or 404; one request a connection, so that closing does not wait."""
 
     server: _Server
     timeout = 5

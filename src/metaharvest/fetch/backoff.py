@@ -1,7 +1,8 @@
-"""Further tries of one URL within a run, where it failed transiently: whether, and when.
+"""Further attempts at one URL within a run, if it failed transiently: whether there is one, and when.
 
-The wait doubles from try to try and is drawn at random below that, so that what failed together does not come back
-together; what a server asks for in Retry-After is obeyed. What is tried again in the next run is the ledger's affair.
+The wait doubles from attempt to attempt and is drawn at random below that bound ("full jitter"), so that what failed
+together does not come back together. What a server asks for in Retry-After is obeyed. Attempts in later runs are
+decided in the ledger.
 """
 
 from __future__ import annotations
@@ -9,35 +10,19 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from metaharvest.config.settings import HttpSettings
-from metaharvest.errors import FetchError, NotAsked
-from metaharvest.harvest.deadlines import Ending
+from metaharvest.errors import FetchError
 from metaharvest.model import Finding
 
 log = logging.getLogger(__name__)
-
-Answer = TypeVar("Answer")
-
-FAILURES_IN_A_ROW = 5
 
 _EARLY = 0.05
 """Seconds by which an exchange may be broken off before its deadline, as clocks tick."""
 
 
-def failures_in_a_row(http: HttpSettings) -> int:
-    """After so many transient failures in a row a server is asked for no more documents.
-
-    Always more than can meet the same moment: as many as it is asked for at a time, and the one that is begun in the
-    place of the first that failed.
-    """
-    return max(FAILURES_IN_A_ROW, http.connections_per_host + 2)
-
-
-def pause(number: int, http: HttpSettings) -> float:
+def back_off(number: int, http: HttpSettings) -> float:
     """Seconds to wait after the failure number `number` in a row (from 1): full jitter below a doubling bound."""
     return random.uniform(0.0, min(http.retry_wait_limit, http.retry_wait * 2.0 ** (number - 1)))
 
@@ -48,26 +33,28 @@ def may_be_waited_for(error: FetchError, http: HttpSettings) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Tries:
-    """The tries of one URL that failed: how many, since when (time.monotonic), how many seconds its server took."""
+class Attempts:
+    """The attempts at one URL that failed: how many, since when (time.monotonic), how many seconds its server took."""
 
     number: int = 0
     began: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
 
-    def and_one(self, error: FetchError) -> Tries:
+    def and_one(self, error: FetchError) -> Attempts:
         """One more, that ended with `error`."""
-        log.debug("Try %d failed: %s", self.number + 1, error)
+        log.debug("Attempt %d failed: %s", self.number + 1, error)
         return replace(self, number=self.number + 1, seconds=self.seconds + (error.seconds or 0.0))
 
     def wait(self, error: FetchError, http: HttpSettings, deadline: float) -> float | None:
-        """Seconds until the next try; None: there is none in this run.
+        """Seconds until the next attempt; None: there is none in this run.
 
-        What has taken its server as long as one try may (`deadline`, in seconds) is not asked for again.
+        What has taken its server as long as one attempt may (`deadline`, in seconds) is not asked for again.
         """
         if not error.transient or self.number > http.retries or self.seconds + _EARLY >= deadline:
             return None
-        return max(error.retry_after or 0.0, pause(self.number, http)) if may_be_waited_for(error, http) else None
+        if not may_be_waited_for(error, http):
+            return None
+        return max(error.retry_after or 0.0, back_off(self.number, http))
 
     def findings(self, error: FetchError, http: HttpSettings) -> tuple[Finding, ...]:
         """What the last of them found, which also says how often it was tried and over how long."""
@@ -78,29 +65,3 @@ class Tries:
         if not may_be_waited_for(error, http):
             message += f" The server wants to be left alone for {error.retry_after:,.0f} seconds (Retry-After)."
         return replace(first, message=message), *others
-
-
-def in_tries(fetch: Callable[[], Answer], http: HttpSettings, deadline: float, ending: Ending) -> Answer:
-    """What `fetch` brings, after as many tries as it takes and the settings allow, waiting in between.
-
-    Raises the last FetchError. A signal, or a deadline, ends the waiting.
-    """
-    tries = Tries()
-    failure: FetchError | None = None
-    while True:
-        try:
-            return fetch()
-        except NotAsked as error:
-            failure = failure or error
-            wait = error.retry_after if may_be_waited_for(error, http) else None
-        except FetchError as error:
-            tries = tries.and_one(error)
-            wait = tries.wait(error, http, deadline)
-            findings = tries.findings(error, http)
-            failure = FetchError(
-                *findings, transient=error.transient, seconds=tries.seconds, retry_after=error.retry_after
-            )
-        if wait is not None:
-            ending.wait(wait)
-        if wait is None or ending.why():
-            raise failure

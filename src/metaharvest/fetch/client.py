@@ -3,23 +3,25 @@
 What it keeps to, from the settings' section [http]: a User-Agent and a From header that say who asks; time-outs for
 connecting and reading, and a deadline for the entire exchange with all its redirects; a size limit before and after
 decompression; http and https only; few redirects; certificates checked; addresses that are not public refused unless
-allowed, judged by the address actually connected to; so many connections per host, over all threads and sites; and a
-host that wants to be left alone (Retry-After) is.
-A file: URL never gets here but from the schedule or a list, and is local_files.py's affair: no redirect leads to one.
+allowed, judged by the address actually connected to; so many connections per host, over all sites; and a host that
+wants to be left alone (Retry-After) is.
+A file: URL never gets here but from the schedule or a list, and is read by local_files.py: no redirect leads to one.
 Cookies, `~/.netrc` and the environment's proxy settings are not used. With a proxy in the settings it is the proxy that
 resolves names and connects, so only addresses that are written in a URL can be judged here; the rest is for the proxy
 to refuse.
 
-`web_address` reads URLs, `connections` keeps count of the connections, `http_exchange` speaks to libcurl,
-`fetch_findings` puts failures into words. FetchError is all that comes out of what a server can do.
+`url` reads URLs, `limits` counts requests, `memory` bytes, `health` remembers what servers did, `transfer` and `multi`
+speak to libcurl, `sentences` puts failures into words. FetchError is all that comes out of what a server can do.
 """
 
 from __future__ import annotations
 
+import asyncio
 import io
 import time
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -29,15 +31,18 @@ from urllib.parse import quote
 
 from metaharvest import __version__
 from metaharvest.config.settings import HttpSettings
-from metaharvest.errors import FetchError
-from metaharvest.fetch import local_files
-from metaharvest.fetch import sentences as fetch_findings
-from metaharvest.fetch.connections import Connections
-from metaharvest.fetch.curl import Exchange, Expected, Limits, Policy
-from metaharvest.fetch.health import Hosts
+from metaharvest.errors import FetchError, NotAsked
+from metaharvest.fetch import local_files, sentences
+from metaharvest.fetch.exchange import Exchange, Limits, Policy, Stop
+from metaharvest.fetch.health import HostHealth
+from metaharvest.fetch.limits import HostLimiter, WaitedTooLong, Waiting
+from metaharvest.fetch.memory import MemoryBudget
+from metaharvest.fetch.multi import CurlMulti
 from metaharvest.fetch.sentences import Circumstances
+from metaharvest.fetch.transfer import CurlHandle
+from metaharvest.fetch.trust import Trust
 from metaharvest.fetch.url import BadUrl, UnsupportedScheme, WebAddress, is_allowed, literal_address, parse_url, shown
-from metaharvest.model import Finding, ListVersion, Network, Verdict
+from metaharvest.model import Finding, ListVersion, Network
 from metaharvest.text import shown_url
 
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
@@ -48,7 +53,7 @@ class Response:
     """A whole, successful answer. `url` is where it came from in the end, without credentials.
 
     `size` (bytes) and `sha256` (hexadecimal) are those of the document after decompression, `seconds` is the time that
-    the server took for the whole exchange. `verdict`: on the expected document, where it was checked on the way.
+    the server took for the whole exchange.
     """
 
     url: str
@@ -58,18 +63,27 @@ class Response:
     seconds: float
     etag: str | None
     last_modified: str | None
-    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked for, whichever address it is redirected to; `patience`: seconds to wait for a connection."""
+
+    file: BinaryIO
+    limits: Limits
+    networks: tuple[Network, ...]
+    ca_file: Path | None
+    patience: float
+    conditions: tuple[str, ...] = ()
+    is_list: bool = False
 
 
 class Fetcher:
-    """Fetches whole documents under the policy of `http`, from any number of threads; one per run.
+    """Fetches whole documents under the policy of `http`; one per run, made and used within one event loop.
 
-    `name` is the harvester's name and `administrator` an email address, for the servers' logs. The authorities in
-    `http.ca_file` (relative to the working directory) are trusted beside the system's. Raises SettingsError where that
-    file cannot be used.
-
-    Where `other_document_types` are given (see ValidationSettings) and there is more than one core, documents beyond
-    the first few are fetched by processes of their own, and checked there.
+    `name` is the harvester's name and `administrator` an email address, for the servers' logs. At most `at_once`
+    documents are under way at a time, lists not counted. The authorities in `http.ca_file` (relative to the working
+    directory) are trusted in addition to the system's. Raises SettingsError if that file cannot be used.
     """
 
     def __init__(
@@ -78,47 +92,57 @@ class Fetcher:
         *,
         name: str,
         administrator: str | None,
-        other_document_types: Sequence[str] | None = None,
+        at_once: int = 128,
+        memory: MemoryBudget | None = None,
     ) -> None:
         self._http = http
-        self._hosts = Hosts(http)
+        self._health = HostHealth(http)
+        self._trust = Trust(http.ca_file)
+        self._waiting = Waiting()
+        self._hosts = HostLimiter(http.connections_per_host, self._waiting)
+        self._under_way = asyncio.Semaphore(at_once)
+        self.memory = memory or MemoryBudget()
         self.user_agent = user_agent(name, http.contact_url)
         headers = [f"User-Agent: {self.user_agent}", f"Accept: {_ACCEPT}", "Accept-Encoding: gzip"]
         self._administrator = ""
         if administrator and administrator.isascii() and administrator.isprintable():
             self._administrator = administrator
             headers.append(f"From: {administrator}")
-        policy = Policy(http.connect_timeout, http.read_timeout, http.proxy, tuple(headers))
-        self._connections = Connections(http, policy, other_document_types)
+        self._policy = Policy(http.connect_timeout, http.read_timeout, http.proxy, tuple(headers))
+        self._multi = CurlMulti(http.read_timeout)
+        self._idle: dict[Path | None, list[CurlHandle]] = {}
 
-    def fetch(
+    async def fetch(
         self,
         url: str,
         *,
         allow_networks: Sequence[Network] = (),
         ca_file: Path | None = None,
         file_folder: Path | None = None,
-        wait: bool = True,
-        expected: Expected | None = None,
+        patience: float = inf,
     ) -> tuple[Response, bytes]:
-        """The document at `url`, held in memory. `allow_networks`: also these, beside http.allow_networks.
+        """The document at `url`. While it arrives it counts in `memory`; from then on the caller has to count it.
 
-        `wait`: for a free connection, up to http.list_deadline; otherwise NoConnectionFree is raised at once.
-        `ca_file`: these authorities are trusted too. `file_folder`: file: URLs may name what is below it.
-        `expected`: the document that it should be, to be checked on the way where that is convenient.
-        Raises FetchError; NotAsked also where its server could not be reached lately.
+        `allow_networks`: also these, in addition to http.allow_networks. `ca_file`: these authorities are trusted too.
+        `file_folder`: file: URLs may name what is below it. `patience`: seconds to wait for a free connection, and for
+        free memory, never longer than http.list_deadline.
+        Raises FetchError; NotAsked if its server could not be reached lately, or nothing came free in time.
         """
-        buffer = io.BytesIO()
-        if local_files.is_file_url(url):
-            return _copied(url, file_folder, buffer, self._http.max_document_bytes), buffer.getvalue()
         limits = Limits(self._http.document_deadline, self._http.max_document_bytes)
-        patience = self._http.list_deadline if wait else None
-        response = self._follow(
-            url, buffer, limits, allow_networks, ca_file, patience, expected=expected, is_list=False
-        )
-        return response, buffer.getvalue()
+        networks = (*self._http.allow_networks, *allow_networks)
+        while True:
+            buffer = io.BytesIO()
+            if local_files.is_file_url(url):
+                response = await asyncio.to_thread(_copied, url, file_folder, buffer, limits.size)
+            else:
+                question = _Question(buffer, limits, networks, ca_file, min(patience, self._http.list_deadline))
+                try:
+                    response = await self._follow(url, question)
+                except _GaveWay:
+                    continue
+            return response, buffer.getvalue()
 
-    def fetch_to(
+    async def fetch_to(
         self,
         url: str,
         file: BinaryIO,
@@ -133,89 +157,122 @@ class Fetcher:
 
         It may take `seconds`, and never longer than http.list_deadline.
 
-        Where the server says that the list is still the version `known`, the response has the status 304 and `file`
-        stays empty (RFC 9110, section 13). Raises FetchError, and OSError where `file` cannot be written.
+        If the server says that the list is still the version `known`, the response has the status 304 and `file`
+        stays empty (RFC 9110, section 13). Raises FetchError, and OSError if `file` cannot be written.
         """
         if local_files.is_file_url(url):
-            return _copied(url, file_folder, file, self._http.max_list_bytes)
+            return await asyncio.to_thread(_copied, url, file_folder, file, self._http.max_list_bytes)
         limits = Limits(min(seconds, self._http.list_deadline), self._http.max_list_bytes)
-        conditions = _conditions(known)
-        return self._follow(url, file, limits, allow_networks, ca_file, limits.deadline, conditions, is_list=True)
+        networks = (*self._http.allow_networks, *allow_networks)
+        question = _Question(file, limits, networks, ca_file, limits.deadline, _conditions(known), is_list=True)
+        return await self._follow(url, question)
 
-    def close(self) -> None:
-        """Close all connections; exchanges under way end first."""
-        self._connections.close()
+    def end_waiting(self) -> None:
+        """Nobody waits for a connection any more, as the run is to end: those who would, hear NotAsked."""
+        self._waiting.end()
 
-    def __enter__(self) -> Self:
+    async def close(self) -> None:
+        """Close all connections."""
+        for handles in self._idle.values():
+            for handle in handles:
+                handle.close()
+        self._multi.close()
+
+    async def __aenter__(self) -> Self:
         return self
 
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        await self.close()
 
-    def _follow(
-        self,
-        url: str,
-        file: BinaryIO,
-        limits: Limits,
-        allow: Sequence[Network],
-        ca_file: Path | None,
-        patience: float | None,
-        conditions: tuple[str, ...] = (),
-        expected: Expected | None = None,
-        *,
-        is_list: bool,
-    ) -> Response:
-        """Fetch `url` and follow its redirects.
-
-        The waiting for a free connection, `patience` seconds at most, is not the server's time; None: no waiting.
-        """
-        networks = (*self._http.allow_networks, *allow)
+    async def _follow(self, url: str, question: _Question) -> Response:
+        """Fetch `url` and follow its redirects. Waiting for a free connection is not the server's time."""
         here, spent = _start(url), 0.0
-        first_url = here.url
+        first_url, limits = here.url, question.limits
         for _ in range(self._http.max_redirects + 1):
             given = Circumstances(self._http, self.user_agent, first_url, limits.deadline, spent, self._administrator)
             left = Limits(limits.deadline - spent, limits.size)
             if left.deadline <= 0:
-                raise FetchError(fetch_findings.out_of_time(here.url, given), transient=True, seconds=spent)
-            exchange = Exchange(here, file, left, networks, conditions, expected)
-            self._exchange(exchange, ca_file, given, patience, is_list)
+                raise FetchError(sentences.out_of_time(here.url, given), transient=True, seconds=spent)
+            exchange = Exchange(
+                here, question.file, left, question.networks, question.conditions, in_memory=not question.is_list
+            )
+            await self._exchange(exchange, question, given)
             location = exchange.location
             if location is None:
                 return self._response(exchange, given)
             spent += exchange.seconds
             here = _redirected(here, location, spent)
-        raise FetchError(fetch_findings.too_many_redirects(here.url, given), seconds=spent)
+        raise FetchError(sentences.too_many_redirects(here.url, given), seconds=spent)
 
-    def _exchange(
-        self, exchange: Exchange, ca_file: Path | None, given: Circumstances, patience: float | None, is_list: bool
-    ) -> None:
-        """A list is asked for wherever it is; a document not where its host cannot be reached."""
+    async def _exchange(self, exchange: Exchange, question: _Question, given: Circumstances) -> None:
+        """Perform the exchange when its host has a connection free. A list is asked for even if its host was away."""
         address = exchange.address
         if self._http.proxy and (literal := literal_address(address.host)) and not is_allowed(literal, exchange.allow):
-            raise FetchError(fetch_findings.address_not_public(address.url, literal, given), seconds=given.spent)
-        self._require_willing(address, given.spent, is_list)
-        with self._connections.lent(address, ca_file, given.spent, patience, is_list=is_list) as run:
-            self._require_willing(address, given.spent, is_list)
-            exchange.began = self._hosts.asked(address)
-            run(exchange)
+            raise FetchError(sentences.address_not_public(address.url, literal, given), seconds=given.spent)
+        self._require_willing(address, given.spent, question.is_list)
+        async with self._connection(address, question, given.spent):
+            self._require_willing(address, given.spent, question.is_list)
+            exchange.began = self._health.asked(address)
+            try:
+                await self._transfer(exchange, question.ca_file)
+            finally:
+                self._health.ended(address)
         if exchange.connected:
-            self._hosts.reached(address)
+            self._health.reached(address)
+        if exchange.stop is Stop.NO_MEMORY:
+            raise _GaveWay
+
+    @asynccontextmanager
+    async def _connection(self, address: WebAddress, question: _Question, spent: float) -> AsyncIterator[None]:
+        """A connection to the host, and for a document its place among those under way. Raises NotAsked."""
+        host, patience = address.host.rstrip("."), question.patience
+        try:
+            async with self._hosts.connection(host, patience):
+                if question.is_list:
+                    yield
+                    return
+                async with self._waiting.at_most(patience):
+                    await self._under_way.acquire()
+                try:
+                    if not self.memory.has_room:
+                        async with self._waiting.at_most(patience):
+                            await self.memory.room()
+                    yield
+                finally:
+                    self._under_way.release()
+        except WaitedTooLong as error:
+            raise NotAsked(self._busy(address, patience), host, seconds=spent) from error
+
+    async def _transfer(self, exchange: Exchange, ca_file: Path | None) -> None:
+        """Perform the exchange with a handle that comes back if it is still good: an exception means it may not be."""
+        idle = self._idle.setdefault(ca_file, [])
+        handle = idle.pop() if idle else CurlHandle(self._policy, self._trust.of(ca_file), self.memory)
+        try:
+            handle.begin(exchange)
+            handle.end(*await self._multi.perform(handle))
+        except BaseException:
+            handle.close()
+            raise
+        finally:
+            if exchange.in_memory:
+                self.memory.give_back(exchange.size)
+        idle.append(handle)
 
     def _require_willing(self, address: WebAddress, spent: float, is_list: bool) -> None:
-        self._hosts.require_awake(address, spent)
+        self._health.require_awake(address, spent)
         if not is_list:
-            self._hosts.require_reachable(address)
+            self._health.require_reachable(address)
 
     def _response(self, exchange: Exchange, given: Circumstances) -> Response:
-        error = None if exchange.is_unmodified else fetch_findings.failure(exchange, given)
+        error = None if exchange.is_unmodified else sentences.failure(exchange, given)
         if error:
             if error.transient and not exchange.connected:
-                self._hosts.not_reached(exchange.address, exchange.began)
+                self._health.not_reached(exchange.address, exchange.began)
                 error.counted = True
             if error.retry_after:
-                self._hosts.rest(exchange.address, error.retry_after)
+                self._health.rest(exchange.address, error.retry_after)
             raise error
         return Response(
             url=exchange.address.url,
@@ -225,8 +282,20 @@ class Fetcher:
             seconds=given.spent + exchange.seconds,
             etag=exchange.headers.get("etag") or None,
             last_modified=exchange.headers.get("last-modified") or None,
-            verdict=exchange.verdict,
         )
+
+    def _busy(self, address: WebAddress, waited: float) -> Finding:
+        number = self._http.connections_per_host
+        return Finding(
+            "http.busy",
+            f"{shown_url(address.url)} was not fetched: all {number} connections that the harvester allows "
+            f"itself to {address.host} were in use for {waited:g} seconds.",
+            "The server answers very slowly. The harvester tries again by itself.",
+        )
+
+
+class _GaveWay(Exception):
+    """An exchange was broken off because other documents take all the memory; it begins again when there is room."""
 
 
 def _copied(url: str, folder: Path | None, to: BinaryIO, limit: int) -> Response:

@@ -1,46 +1,37 @@
-"""What a run learns of the hosts that it asks, over all its sites: which want to be left alone, which are not reached.
+"""What a run learns of the servers that it asks: which want to be left alone, which cannot be reached, which fail.
 
-One per run, beside the connections; from any thread.
+`HostHealth` is about hosts that want to be left alone or are not even reached, for all sites of a run. `ServerHealth`
+is about what servers answer to one site.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import NotAsked
-from metaharvest.fetch.backoff import FAILURES_IN_A_ROW, pause
+from metaharvest.fetch.breaker import FAILURES_IN_A_ROW, CircuitBreaker
 from metaharvest.fetch.url import DEFAULT_PORTS, WebAddress
 from metaharvest.model import Finding, Level
 
 
-@dataclass(slots=True)
-class _Away:
-    """How often in a row a host was not reached, when that last counted, until when it has a pause (time.monotonic)."""
+class HostHealth:
+    """Until when hosts are to be left alone (RFC 9110, 10.2.3), and which cannot be reached. One per run.
 
-    failures: int = 0
-    counted: float = 0.0
-    until: float = 0.0
-
-
-class Hosts:
-    """Until when hosts are to be left alone (RFC 9110, 10.2.3), and how often in a row they could not be reached.
-
-    Between failures the host is given the pauses of a retry, by all sites, so that one that was away for a moment is
-    not given up for the night; after each pause one request finds out how it is.
+    After each pause one request finds out how the host is.
     """
 
     def __init__(self, http: HttpSettings) -> None:
         self._http = http
-        self._mutex = threading.Lock()
         self._resting: dict[str, float] = {}
-        self._away: dict[str, _Away] = {}
+        self._unreached: dict[str, CircuitBreaker] = {}
 
     def require_awake(self, address: WebAddress, spent: float) -> None:
-        """Raises NotAsked where the host of `address` wants to be left alone still; `spent`: see FetchError.seconds."""
+        """Raises NotAsked if the host of `address` still wants to be left alone; `spent`: see FetchError.seconds."""
         if not self._resting:
             return
         host = _name(address)
@@ -49,58 +40,102 @@ class Hosts:
             until = datetime.now(UTC) + timedelta(seconds=left)
             message = f"The server {host} asked to be left alone until {until:%Y-%m-%d %H:%M:%S} UTC (Retry-After)."
             remedy = "Nothing is to be done: the harvester tries again by itself."
-            raise NotAsked(
-                Finding("http.retry-after", message, remedy, Level.WARNING), host, seconds=spent, retry_after=left
-            )
+            finding = Finding("http.retry-after", message, remedy, Level.WARNING)
+            raise NotAsked(finding, host, seconds=spent, retry_after=left)
 
     def require_reachable(self, address: WebAddress) -> None:
-        """Raises NotAsked where the host of `address` could not be reached, and is given a pause or is given up."""
-        if not (away := self._away.get(host := _name(address))):
+        """Raises NotAsked if the host of `address` could not be reached, and has a pause or is given up."""
+        if not (breaker := self._unreached.get(host := _name(address))):
             return
-        message = f"The server {host} could not be reached {away.failures} times in a row and was not asked again."
+        message = f"The server {host} could not be reached {breaker.failures} times in a row and was not asked again."
         remedy = "Look whether the server is up; the documents are tried again by themselves."
         finding = Finding("http.server-stopped", message, remedy, Level.WARNING)
-        if away.failures >= FAILURES_IN_A_ROW:
+        if breaker.is_open:
             raise NotAsked(finding, host, seconds=0.0)
-        if (left := away.until - time.monotonic()) > 0:
+        if left := breaker.pause:
             raise NotAsked(finding, host, seconds=0.0, retry_after=left)
 
     def asked(self, address: WebAddress) -> float:
-        """The moment (time.monotonic) at which a request begins; what follows it waits a little for how it ends."""
-        now = time.monotonic()
-        if self._away:
-            with self._mutex:
-                if away := self._away.get(_name(address)):
-                    away.until = max(away.until, now + self._pause(1))
-        return now
+        """The moment (time.monotonic) at which a request begins; those that follow wait for how it ends."""
+        if breaker := self._unreached.get(_name(address)):
+            breaker.is_probed = True
+        return time.monotonic()
+
+    def ended(self, address: WebAddress) -> None:
+        """The request has ended, in whichever way; reached() or not_reached() says more."""
+        if breaker := self._unreached.get(_name(address)):
+            breaker.is_probed = False
 
     def reached(self, address: WebAddress) -> None:
         """The host took a request."""
-        if self._away:
-            with self._mutex:
-                self._away.pop(_name(address), None)
+        if self._unreached:
+            self._unreached.pop(_name(address), None)
 
     def not_reached(self, address: WebAddress, began: float) -> None:
         """The host could not even be asked: no address, no connection.
 
-        What failed together counts once: a request counts only if it `began` after the last that did.
+        Requests that failed together count once: one counts only if it `began` after the last that did.
         """
-        host, now = _name(address), time.monotonic()
-        with self._mutex:
-            away = self._away.setdefault(host, _Away())
-            if began >= away.counted and away.failures < FAILURES_IN_A_ROW:
-                away.failures += 1
-                away.counted = now
-                away.until = max(away.until, now + self._pause(away.failures))
-
-    def _pause(self, number: int) -> float:
-        return pause(number, self._http) if self._http.retries else 0.0
+        breaker = self._unreached.setdefault(_name(address), CircuitBreaker(FAILURES_IN_A_ROW, self._http))
+        if began >= breaker.counted and not breaker.is_open:
+            breaker.failed()
+            breaker.give_pause(breaker.failures)
 
     def rest(self, address: WebAddress, seconds: float) -> None:
         """Leave the host alone for so long."""
         host = _name(address)
-        with self._mutex:
-            self._resting[host] = max(self._resting.get(host, 0.0), time.monotonic() + seconds)
+        self._resting[host] = max(self._resting.get(host, 0.0), time.monotonic() + seconds)
+
+
+class ServerHealth:
+    """Whether the web servers of one site run still answer well, each by its host and port, and what was deferred."""
+
+    def __init__(self, http: HttpSettings) -> None:
+        self._http = http
+        # Always more than can fail in the same moment: as many requests as are under way at a time, and the one that
+        # began in the place of the first that failed.
+        self._threshold = max(FAILURES_IN_A_ROW, http.connections_per_host + 2)
+        self._breakers: dict[str, CircuitBreaker] = {}
+        self._deferred: dict[tuple[str, str], tuple[Finding, int]] = {}
+
+    def breaker(self, url: str) -> CircuitBreaker:
+        """The circuit breaker of the server that `url` names."""
+        return self._breakers.setdefault(server_of(url), CircuitBreaker(self._threshold, self._http))
+
+    def failed(self, url: str) -> None:
+        """The server of `url` failed transiently. The first failure may be a document's own: no pause follows it."""
+        breaker = self.breaker(url)
+        breaker.failed()
+        if breaker.failures > 1 and not breaker.is_open:
+            breaker.give_pause(breaker.failures - 1)
+
+    def answered(self, url: str) -> None:
+        """The server of `url` gave an answer that does not speak against it, be it a document or a lasting error."""
+        self.breaker(url).succeeded()
+
+    def given_up(self, url: str) -> Finding:
+        """What to say of documents whose server is not asked any more."""
+        server = f"The server {host}" if (host := server_of(url)) else "The disk with the site's files"
+        message = f"{server} failed {self._threshold} times in a row and was not asked again."
+        remedy = "Look whether the server is up; the documents are tried again by themselves."
+        return Finding("http.server-stopped", message, remedy, Level.WARNING)
+
+    def defer(self, why: Finding, server: str) -> None:
+        """Count a document that is deferred because of `server`, or, if that is empty, for another reason."""
+        first, number = self._deferred.get((why.rule, server), (why, 0))
+        self._deferred[why.rule, server] = first, number + 1
+
+    def reasons_to_defer(self) -> Iterator[Finding]:
+        """Why documents were deferred, each reason with their number."""
+        for finding, number in self._deferred.values():
+            documents = "1 document was" if number == 1 else f"{number:,} documents were"
+            message = f"{finding.message} {documents} put off to a later run."
+            yield replace(finding, message=message, level=Level.WARNING)
+
+
+def server_of(url: str) -> str:
+    """The server that `url` names: host and port; empty for a file: URL."""
+    return urlsplit(url).netloc.rpartition("@")[2].lower()
 
 
 def _name(address: WebAddress) -> str:

@@ -1,7 +1,7 @@
 """What a failed exchange means, in words for the people who can mend it: libcurl's errors are translated here alone.
 
-Pure functions for `fetch.py`: an `Exchange` goes in, a FetchError comes out. Whether a failure is transient (worth
-another try tonight) or lasting is decided here too.
+Pure functions for `client.py`: an `Exchange` goes in, a FetchError comes out. Whether a failure is transient (worth
+another attempt tonight) or lasting is decided here too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 import pycurl
@@ -19,13 +18,14 @@ import pycurl
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
 from metaharvest.fetch import protection
-from metaharvest.fetch.curl import ERROR_PAGE_BYTES, Exchange, Stop
+from metaharvest.fetch.exchange import Exchange, Stop
 from metaharvest.fetch.html_page import html_title
+from metaharvest.fetch.retry_after import http_date, seconds_to_wait
+from metaharvest.fetch.transfer import ERROR_PAGE_BYTES
 from metaharvest.model import Finding
 from metaharvest.text import one_line, shown_url
 
-PASSING_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
-LONGEST_RETRY_AFTER = 86_400.0
+TRANSIENT_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
 
 _E_TOO_LARGE = 100
 _E_PROXY = 97
@@ -113,30 +113,10 @@ def failure(exchange: Exchange, given: Circumstances) -> FetchError | None:
         return None
     retry_after = None
     if transient and exchange.status >= 400:
-        now = _http_date(exchange.headers.get("date", "")) or datetime.now(UTC)
+        now = http_date(exchange.headers.get("date", "")) or datetime.now(UTC)
         retry_after = seconds_to_wait(exchange.headers.get("retry-after", ""), now)
     seconds = given.spent + exchange.seconds
     return FetchError(finding, transient=transient, seconds=seconds, retry_after=retry_after)
-
-
-def seconds_to_wait(retry_after: str, now: datetime) -> float | None:
-    """A Retry-After header (RFC 9110, 10.2.3: seconds or a date) in seconds from `now`, a day at most; None: no use.
-
-    `now` is best the server's own, from its Date header: its clock may be wrong.
-    """
-    if retry_after.isascii() and retry_after.isdigit():
-        return min(float(retry_after.lstrip("0")[:9] or 0), LONGEST_RETRY_AFTER)
-    then = _http_date(retry_after)
-    return None if then is None else min(max((then - now).total_seconds(), 0.0), LONGEST_RETRY_AFTER)
-
-
-def _http_date(text: str) -> datetime | None:
-    """A date in any of the three forms of RFC 9110, 5.6.7; None where it is none."""
-    try:
-        date = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def out_of_time(url: str, given: Circumstances) -> Finding:
@@ -174,7 +154,7 @@ def _judge(exchange: Exchange, given: Circumstances) -> tuple[Finding | None, bo
     if given.settings.proxy and (proxy := _proxy(exchange, where)):
         return proxy, True
     if exchange.status >= 300 or exchange.status == 206:
-        return _status(exchange, given, where), exchange.status in PASSING_STATUSES
+        return _status(exchange, given, where), exchange.status in TRANSIENT_STATUSES
     if exchange.code == 0:
         return _incomplete(exchange, given, where)
     if exchange.stop is not None:

@@ -1,12 +1,15 @@
 """When a run, or a site's part of it, is to begin nothing more: a signal came, or one of its deadlines has passed.
 
-What is under way then is finished, the rest is put off. Deadlines go by the monotonic clock, which nobody sets.
+What is under way then is finished, the rest is deferred. Deadlines go by the monotonic clock, which nobody sets.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 
@@ -21,21 +24,48 @@ STOPPED = Finding(
 
 
 class StopSignal(threading.Event):
-    """Set, once and from any thread or signal handler, when a run is to begin nothing more."""
+    """Set from any thread, or from a signal handler, when a run is to begin nothing more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: list[Callable[[], object]] = []
+
+    def set(self) -> None:
+        """Have the run begin nothing more."""
+        super().set()
+        for call in list(self._calls):
+            call()
+
+    @contextmanager
+    def calling(self, call: Callable[[], object]) -> Iterator[None]:
+        """Have `call` called in the event loop that runs now, as soon as this is set, also if it is set already."""
+        loop = asyncio.get_running_loop()
+
+        def call_soon() -> None:
+            loop.call_soon_threadsafe(call)
+
+        self._calls.append(call_soon)
+        if self.is_set():
+            call_soon()
+        try:
+            yield
+        finally:
+            self._calls.remove(call_soon)
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Deadlines:
     """The signal, and the deadlines: moments (time.monotonic) after which nothing is begun, and what to say then.
 
-    Whoever asks gives up or puts off what it was about to do where it hears that it is to end: `heard` keeps that.
+    Callers that hear from why() or late() that it is to end give up, or defer, what they were about to do: `heard`
+    keeps the reason.
     """
 
-    stop: threading.Event
-    deadlines: tuple[tuple[float, Finding], ...] = ()
+    stop: StopSignal
+    moments: tuple[tuple[float, Finding], ...] = ()
     heard: set[Finding] = field(default_factory=set)
 
-    def after_run(self, seconds: float) -> Ending:
+    def after_run(self, seconds: float) -> Deadlines:
         """With the deadline for the whole run, from now; 0: none."""
         setting = f"[harvester] run_deadline = {seconds:.10g}, in seconds"
         message = f"The run's deadline ({setting}) passed before all was done."
@@ -45,7 +75,7 @@ class Ending:
         )
         return self._with(seconds, Finding("harvest.run-deadline", message, remedy, Level.WARNING))
 
-    def after_site(self, seconds: float) -> Ending:
+    def after_site(self, seconds: float) -> Deadlines:
         """With the deadline for one site's part, from now; 0: none."""
         setting = f"[harvester] site_deadline = {seconds:.10g}, in seconds"
         message = f"The deadline for one site ({setting}) passed before all was done."
@@ -65,24 +95,30 @@ class Ending:
     def late(self) -> Finding | None:
         """The deadline that has passed, if one has."""
         now = time.monotonic()
-        passed = next((finding for at, finding in self.deadlines if now >= at), None)
+        passed = next((finding for at, finding in self.moments if now >= at), None)
         if passed is not None:
             self.heard.add(passed)
         return passed
 
     def cut_short(self) -> Finding | None:
-        """Why something was put off or given up, by the signal or one of these deadlines; None: all was done."""
-        return next((why for why in (STOPPED, *(why for _, why in self.deadlines)) if why in self.heard), None)
+        """Why something was deferred or given up, by the signal or one of these deadlines; None: all was done."""
+        return next((why for why in (STOPPED, *(why for _, why in self.moments)) if why in self.heard), None)
 
     def left(self) -> float:
-        """Seconds until the nearest deadline, infinite where there is none."""
-        return min((at for at, _ in self.deadlines), default=inf) - time.monotonic()
+        """Seconds until the nearest deadline, infinite if there is none."""
+        return min((at for at, _ in self.moments), default=inf) - time.monotonic()
 
-    def wait(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         """Wait so long, but no longer than there is time; a signal ends it."""
-        self.stop.wait(max(0.0, min(seconds, self.left(), threading.TIMEOUT_MAX)))
+        woken = asyncio.Event()
+        with self.stop.calling(woken.set):
+            try:
+                async with asyncio.timeout(max(0.0, min(seconds, self.left()))):
+                    await woken.wait()
+            except TimeoutError:
+                return
 
-    def _with(self, seconds: float, finding: Finding) -> Ending:
+    def _with(self, seconds: float, finding: Finding) -> Deadlines:
         if not seconds:
             return self
-        return Ending(self.stop, (*self.deadlines, (time.monotonic() + seconds, finding)), self.heard)
+        return Deadlines(self.stop, (*self.moments, (time.monotonic() + seconds, finding)), self.heard)

@@ -1,7 +1,7 @@
 """Rehearsals: the same run as tonight's, on a throw-away journal, with a target that keeps nothing.
 
-What is written goes into a temporary folder and leaves with it: no table, document, report or date of the real harvest
-changes.
+What is written goes into a temporary folder and is deleted with it: no table, document, report or date of the real
+harvest changes. Who runs on it, and reads it, is `metaharvest.app.Harvester`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,24 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.config.settings import Settings
-from metaharvest.database.engine import create_tables, open_url, readers
+from metaharvest.database.engine import create_tables, open_url, readers, writers
 from metaharvest.database.models import HarvestDocument
-from metaharvest.model import Action, Holding
-from metaharvest.sites.registry import raw_rows
+from metaharvest.errors import NotAHarvestList
+from metaharvest.fetch.local_files import is_file_url
+from metaharvest.model import Action, Holding, Site
+from metaharvest.sites.registry import add_site, edit_site, find_site, raw_rows, read_sites
+from metaharvest.sites.rows import check_list_url
+from metaharvest.sources.harvest_list.source import FileListSource
+from metaharvest.sources.lookup import SourceFor
 from metaharvest.targets.base import Target, Upload
+from metaharvest.text import shown_url
 
 _COPIED_AT_ONCE = 1000
+_LONGEST_NAME = 80
 
 
 class RehearsalTarget:
-    """Knows what the real target holds (nothing, where there is none), and forgets what it is given."""
+    """Knows what the real target holds (nothing, if there is none), and forgets what it is given."""
 
     writes_in_journal = True
 
@@ -51,7 +58,7 @@ class RehearsalTarget:
         return self._real is not None and self._real.holds(document_id, revision, sha256)
 
     def kept(self, site_id: int) -> int:
-        """0: the real target does not have this rehearsal's ledger beside it."""
+        """0: what the rehearsal's ledger says is not in the real target's database."""
         return 0
 
     def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
@@ -67,8 +74,8 @@ class RehearsalTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """Where a rehearsal plays: settings whose mail stays in a temporary folder, a database, a target."""
+class Rehearsal:
+    """What a rehearsal runs on: settings whose mail stays in a temporary folder, a database, a target."""
 
     settings: Settings
     engine: Engine
@@ -76,8 +83,8 @@ class Stage:
 
 
 @contextmanager
-def stage(settings: Settings, real_target: Target | None, real: Engine | None = None) -> Iterator[Stage]:
-    """A stage for one rehearsal; with `real`, the schedule and what waits to be tried again."""
+def rehearsal(settings: Settings, real_target: Target | None, real: Engine | None) -> Iterator[Rehearsal]:
+    """All that a rehearsal needs; with `real`, the schedule of that database and what waits to be tried again."""
     with tempfile.TemporaryDirectory(prefix="metaharvest-", ignore_cleanup_errors=True) as folder:
         engine = open_url(URL.create("sqlite", database=str(Path(folder) / "rehearsal.db")))
         try:
@@ -89,9 +96,68 @@ def stage(settings: Settings, real_target: Target | None, real: Engine | None = 
             # People wait for a rehearsal: they are shown the first failure.
             http = settings.http.model_copy(update={"retries": 0})
             quiet = settings.model_copy(update={"mail": mail, "reports": reports, "http": http})
-            yield Stage(quiet, engine, RehearsalTarget(real_target))
+            yield Rehearsal(quiet, engine, RehearsalTarget(real_target))
         finally:
             engine.dispose()
+
+
+def site_to_rehearse(scratch: Rehearsal, harvest_list: str, site_name: str | None) -> str:
+    """Make sure that the schedule has the site as which a list is to be rehearsed, switched on; its name.
+
+    That is the site of this name; without one, the site with this list URL; without one, a new site. Raises
+    NotAHarvestList if the list is no URL that may be harvested, and no file; ScheduleError for an unknown name.
+    """
+    url = list_url_of(harvest_list)
+    with writers(scratch.engine).begin() as session:
+        sites = read_sites(session)
+        registered = (site.name for site in sites if isinstance(site, Site) and site.list_url == url)
+        name = site_name or next(registered, None)
+        if name is not None:
+            find_site(session, name)
+            return edit_site(session, name, {"enabled": True} | ({"documentlisturl": url} if url else {})).name
+        if url and is_file_url(url):
+            raise NotAHarvestList(
+                "A file: URL is harvested only for a site to which the settings allow it: name the site with --site; "
+                "or give the file's name, without file:."
+            )
+        administrators = scratch.settings.harvester.administrators
+        new = {
+            "name": _unused_name(harvest_list, {site.name for site in sites}),
+            "documentlisturl": url or "http://localhost/rehearsal",
+            "contact_email": administrators[0] if administrators else "contact@localhost.localdomain",
+        }
+        return add_site(session, new).name
+
+
+def list_url_of(harvest_list: str) -> str | None:
+    """The list's URL; None if it is in a file. Raises NotAHarvestList."""
+    if not harvest_list:
+        raise NotAHarvestList("Name the URL of a harvest list, or a file.")
+    if not _is_url(harvest_list):
+        return None
+    try:
+        check_list_url(harvest_list)
+    except ValueError as error:
+        raise NotAHarvestList(f"{error}.".replace("the list", "The list", 1)) from None
+    return harvest_list
+
+
+def list_source(harvest_list: str) -> SourceFor | None:
+    """The source of a list that is in a file; None if it is at a URL."""
+    if _is_url(harvest_list):
+        return None
+    return lambda site, fetcher: FileListSource(Path(harvest_list), site, fetcher)
+
+
+def _is_url(harvest_list: str) -> bool:
+    return "://" in harvest_list or is_file_url(harvest_list)
+
+
+def _unused_name(harvest_list: str, used: set[str]) -> str:
+    name = shown_url(harvest_list).partition("://")[2].partition("/")[0] if _is_url(harvest_list) else ""
+    name = name or Path(harvest_list).name
+    name = "".join(c for c in name if c.isprintable())[:_LONGEST_NAME] or "rehearsal"
+    return name if name not in used else f"{name} (rehearsal)"
 
 
 def _copy(real: Engine, scratch: Engine) -> None:

@@ -15,9 +15,6 @@ from types import TracebackType
 
 from metaharvest.model import ListedDocument
 
-BATCH = 1000
-"""How many documents a batch has: as many as the target is asked about at a time."""
-
 FEW = 5000
 """So many documents are kept in memory."""
 
@@ -49,8 +46,8 @@ class Staging:
         else:
             self._few.sort(key=attrgetter("document_id", "revision"))
 
-    def batches(self) -> Iterator[list[ListedDocument]]:
-        """The staged documents in ascending order of document id and revision, about BATCH documents at a time.
+    def batches(self, size: int) -> Iterator[list[ListedDocument]]:
+        """The staged documents in ascending order of document id and revision, about `size` documents at a time.
 
         All revisions of a document are in one batch; of the same docid, the one that was listed first comes first.
         """
@@ -59,7 +56,7 @@ class Staging:
         batch: list[ListedDocument] = []
         for number, (_, revisions) in enumerate(documents, 1):
             batch.extend(revisions)
-            if number % BATCH == 0:
+            if number % size == 0:
                 yield batch
                 batch = []
         if batch:
@@ -67,8 +64,9 @@ class Staging:
 
 
 def _new_table() -> sqlite3.Connection:
+    # Filled and read by one thread at a time, but not always the same one.
     # A database without a name is SQLite's own temporary file: in memory as long as it is small, gone when closed.
-    table = sqlite3.connect("", isolation_level=None)
+    table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     table.executescript(
         "PRAGMA journal_mode=OFF; PRAGMA cache_size=-4000;"
         "CREATE TABLE listed (document_id TEXT, revision INTEGER, document_type TEXT, url TEXT, line INTEGER,"

@@ -1,21 +1,53 @@
-"""What is written into harvest_log and harvest_detail_log: values -> columns. Pure; journal.py writes them."""
+"""The rows of harvest_log and harvest_detail_log: what they say (pure functions of values), and writing them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 
-from metaharvest.database.models import OPERATIONS
-from metaharvest.model import Finding, ListedDocument, Outcome, OutcomeKind
-from metaharvest.sources.base import original_columns
+from sqlalchemy.orm import Session
+
+from metaharvest.database.dialects import next_numbers
+from metaharvest.database.models import OPERATIONS, Base, HarvestDetailLog, HarvestLog
+from metaharvest.database.rows import insert_rows
+from metaharvest.model import Finding, ListedDocument, OriginalColumns, Outcome, OutcomeKind, SiteRun
 from metaharvest.text import clean, shown_url
 
+_LOG = Base.metadata.tables[HarvestLog.__tablename__]
+_DETAILS = Base.metadata.tables[HarvestDetailLog.__tablename__]
 _PASSED_CHECKS = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UPLOAD_ERROR)
 
 
 @dataclass(frozen=True, slots=True)
+class Stamp:
+    """Which run writes, on which day, at what time."""
+
+    run_id: int
+    today: date
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Which site a log row is about, in which site run, and how its document ids fill the original's columns."""
+
+    site_schedule_id: int | None
+    site_run_id: int | None
+    original_columns: Callable[[str], OriginalColumns] = lambda document_id: (None, None)
+
+
+NO_SITE = Whose(None, None)
+
+
+def whose(site_run: SiteRun) -> Whose:
+    """For the rows of this site run."""
+    return Whose(site_run.site.site_id, site_run.site_run_id, site_run.original_columns)
+
+
+@dataclass(frozen=True, slots=True)
 class LogRow:
-    """One row of the log to be, with the findings that become its detail rows."""
+    """What one row of the log says, with the findings that become its detail rows."""
 
     code: str
     message: str
@@ -24,7 +56,7 @@ class LogRow:
     outcome: Outcome | None = None
 
     def columns(self) -> dict[str, object]:
-        """What this row itself says: when, by which run and of which site is the journal's to add."""
+        """The columns of what it says; write_log() adds when, by which run and about which site."""
         level, _ = OPERATIONS[self.code]
         document, outcome = self.document, self.outcome
         return {
@@ -40,9 +72,31 @@ class LogRow:
             "size": outcome.size if outcome else None,
         }
 
-    def details(self, log_id: int) -> list[Mapping[str, object]]:
+    def details(self, log_id: int, whose: Whose) -> list[Mapping[str, object]]:
         """The detail rows, one a finding."""
-        return [_detail(log_id, finding, self.document) for finding in self.findings]
+        columns = whose.original_columns(self.document.document_id) if self.document else (None, None)
+        return [_detail(log_id, finding, self.document, columns) for finding in self.findings]
+
+
+def write_log(session: Session, rows: Sequence[tuple[LogRow, Whose]], stamp: Stamp) -> None:
+    """Write log rows and their detail rows, in this order."""
+    if not rows:
+        return
+    when = {"run_id": stamp.run_id, "harvest_date": stamp.today, "logged_at": stamp.now}
+    ids = next_numbers(session, HarvestLog.harvest_log_id, len(rows))
+    values = [
+        {
+            "harvest_log_id": key,
+            "site_schedule_id": about.site_schedule_id,
+            "site_run_id": about.site_run_id,
+            **row.columns(),
+        }
+        for key, (row, about) in zip(ids, rows, strict=True)
+    ]
+    insert_rows(session.connection(), _LOG, values, when)
+    details = [detail for key, (row, about) in zip(ids, rows, strict=True) for detail in row.details(key, about)]
+    if details:
+        insert_rows(session.connection(), _DETAILS, details)
 
 
 def outcome_rows(outcome: Outcome) -> list[LogRow]:
@@ -106,8 +160,10 @@ def _message(outcome: Outcome) -> str:
     return f"{sentence} {gravest[0].message}"
 
 
-def _detail(log_id: int, finding: Finding, document: ListedDocument | None) -> Mapping[str, object]:
-    scope, identifier = original_columns(document.document_id) if document else (None, None)
+def _detail(
+    log_id: int, finding: Finding, document: ListedDocument | None, columns: OriginalColumns
+) -> Mapping[str, object]:
+    scope, identifier = columns
     return {
         "harvest_log_id": log_id,
         "level": finding.level.value,

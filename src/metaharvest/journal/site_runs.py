@@ -7,7 +7,7 @@ totals, counted from the log, the site's dates, and the report that is owed to i
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
@@ -18,17 +18,18 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestSiteRun
-from metaharvest.journal import outcomes as journal_group
 from metaharvest.journal import totals
-from metaharvest.journal.log_rows import LogRow
-from metaharvest.model import ListVersion, Site, SiteRunKind, SiteRunStatus
+from metaharvest.journal.log_rows import LogRow, Stamp, Whose, whose, write_log
+from metaharvest.journal.outcomes import is_lost
+from metaharvest.journal.unexpected import unexpected_error
+from metaharvest.model import ListVersion, OriginalColumns, Site, SiteRun, SiteRunKind, SiteRunStatus
 from metaharvest.sites import ledger
-from metaharvest.sites.registry import BrokenSite, Harvested, read_sites_of, set_dates
+from metaharvest.sites.registry import Harvested, read_sites_of, set_dates
+from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import shown_url
 
 if TYPE_CHECKING:
     from metaharvest.config.settings import Settings
-    from metaharvest.journal.outcomes import Page
 
 log = logging.getLogger(__name__)
 
@@ -47,26 +48,11 @@ _INTERRUPTED = (
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A site's part of the run that is to begin, and why."""
+    """A site's part of the run that is to begin, and why; `original_columns`: see SiteRun."""
 
     site: Site
     kind: SiteRunKind
-
-
-@dataclass(frozen=True, slots=True)
-class SiteRun:
-    """One site's part of the run, as the journal knows it. `resumed`: an earlier run began it and logged some of it.
-
-    `known_list` is the version of the site's list that the ledger mirrors, `known_documents` how many documents it
-    named; None: the list is to be read.
-    """
-
-    site_run_id: int
-    site: Site
-    kind: SiteRunKind
-    resumed: bool = False
-    known_list: ListVersion | None = None
-    known_documents: int = 0
+    original_columns: Callable[[str], OriginalColumns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +72,7 @@ class Closing:
     reason: str | None = None
 
 
-def open_all(session: Session, openings: Sequence[Opening], page: Page) -> list[SiteRun]:
+def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> list[SiteRun]:
     """Open the site runs, or take up those that a dead run left."""
     left = {
         row.site_schedule_id: row
@@ -94,43 +80,83 @@ def open_all(session: Session, openings: Sequence[Opening], page: Page) -> list[
     }
     new = [opening for opening in openings if opening.site.site_id not in left]
     numbers = {
-        opening.site.site_id: _take_up(session, left[opening.site.site_id], opening, page)
+        opening.site.site_id: _take_up(session, left[opening.site.site_id], opening, stamp)
         for opening in openings
         if opening.site.site_id in left
     }
     if new:
         ids = next_numbers(session, HarvestSiteRun.site_run_id, len(new))
         numbers |= {opening.site.site_id: key for key, opening in zip(ids, new, strict=True)}
-        session.connection().execute(_NEW, [_new_columns(key, each, page) for key, each in zip(ids, new, strict=True)])
+        session.connection().execute(_NEW, [_new_columns(key, each, stamp) for key, each in zip(ids, new, strict=True)])
     known = _known_lists(session, openings)
     site_runs = []
     for opening in openings:
         site_id = opening.site.site_id
         resumed, nothing = site_id in left, (None, 0)
-        site_runs.append(SiteRun(numbers[site_id], opening.site, opening.kind, resumed, *known.get(site_id, nothing)))
+        known_list, documents = known.get(site_id, nothing)
+        site_runs.append(
+            SiteRun(
+                numbers[site_id],
+                opening.site,
+                opening.kind,
+                opening.original_columns,
+                resumed,
+                known_list,
+                documents,
+            )
+        )
     return site_runs
 
 
-def _new_columns(site_run_id: int, opening: Opening, page: Page) -> dict[str, object]:
+def fail(session: Session, site: Site | BrokenSite, kind: SiteRunKind, reason: str, row: LogRow, stamp: Stamp) -> None:
+    """Write a site run that failed before it was open, and why."""
+    failed = HarvestSiteRun(
+        run_id=stamp.run_id,
+        site_schedule_id=site.site_id,
+        site_name=site.name,
+        kind=kind.value,
+        status=SiteRunStatus.FAILED.value,
+        started_at=stamp.now,
+        ended_at=stamp.now,
+        failure_reason=reason,
+        list_url=shown_url(site.list_url),
+    )
+    session.add(failed)
+    session.flush()
+    write_log(session, [(row, Whose(site.site_id, failed.site_run_id))], stamp)
+
+
+def note_error(session: Session, site: Site | BrokenSite, kind: SiteRunKind, row: LogRow, stamp: Stamp) -> None:
+    """Log an error of the harvester's own in the site's open site run; if there is none, in one that failed."""
+    ours = (HarvestSiteRun.run_id == stamp.run_id, HarvestSiteRun.site_schedule_id == site.site_id)
+    is_open = HarvestSiteRun.status == SiteRunStatus.RUNNING.value
+    site_run_id = session.scalar(select(HarvestSiteRun.site_run_id).where(*ours, is_open))
+    if site_run_id is None:
+        fail(session, site, kind, row.message, row, stamp)
+    else:
+        write_log(session, [(row, Whose(site.site_id, site_run_id))], stamp)
+
+
+def _new_columns(site_run_id: int, opening: Opening, stamp: Stamp) -> dict[str, object]:
     return {
         "site_run_id": site_run_id,
-        "run_id": page.run_id,
+        "run_id": stamp.run_id,
         "site_schedule_id": opening.site.site_id,
         "site_name": opening.site.name,
         "kind": opening.kind.value,
         "status": SiteRunStatus.RUNNING.value,
-        "started_at": page.now,
+        "started_at": stamp.now,
         "list_url": shown_url(opening.site.list_url),
     }
 
 
-def _take_up(session: Session, left: HarvestSiteRun, opening: Opening, page: Page) -> int:
-    left.run_id, left.kind, left.ended_at = page.run_id, opening.kind.value, None
+def _take_up(session: Session, left: HarvestSiteRun, opening: Opening, stamp: Stamp) -> int:
+    left.run_id, left.kind, left.ended_at = stamp.run_id, opening.kind.value, None
     left.status, left.failure_reason = SiteRunStatus.RUNNING.value, None
     left.site_name, left.list_url = opening.site.name, shown_url(opening.site.list_url)
     # Its log rows come along, so that a run's log is whole whichever way one asks for it.
     ours = HarvestLog.site_run_id == left.site_run_id
-    session.execute(update(HarvestLog).where(ours).values(run_id=page.run_id))
+    session.execute(update(HarvestLog).where(ours).values(run_id=stamp.run_id))
     # What was put off was put off to this run, which has it done, or says anew why not.
     put_off = (ours, HarvestLog.harvest_operation_code == "DocDeferred")
     which = select(HarvestLog.harvest_log_id).where(*put_off)
@@ -156,17 +182,19 @@ def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tup
     return known
 
 
-def close_all(session: Session, closings: Sequence[Closing], page: Page, settings: Settings, target: str) -> list[bool]:
+def close_all(
+    session: Session, closings: Sequence[Closing], stamp: Stamp, settings: Settings, target: str
+) -> list[bool]:
     """Close the site runs; for each, whether there is nothing wrong with its report."""
-    journal_group.write_log(session, [(row, _whose(closing)) for closing in closings for row in closing.rows], page)
+    write_log(session, [(row, whose(closing.site_run)) for closing in closings for row in closing.rows], stamp)
     counted = totals.count(session, {closing.site_run.site_run_id: closing.unchanged for closing in closings})
     registered = read_sites_of(session, [closing.site_run.site.site_id for closing in closings])
     ends = [_end(closing, counted[closing.site_run.site_run_id]) for closing in closings]
     harvested = [Harvested(end.closing.site_run.site, end.closing.version) for end in ends if end.is_harvest]
-    dates = set_dates(session, harvested, registered, page.today)
-    rows = [_closed_columns(end, dates, page) for end in ends]
+    dates = set_dates(session, harvested, registered, stamp.today)
+    rows = [_closed_columns(end, dates, stamp) for end in ends]
     session.connection().execute(_THIS.values({name: bindparam(name) for name in rows[0] if name != "this"}), rows)
-    return _reported(session, closings, registered, page, settings, target)
+    return _reported(session, closings, registered, stamp, settings, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +218,12 @@ def _end(closing: Closing, counted: totals.Totals) -> _End:
     return _End(closing, counted, listed, status, is_whole and closing.site_run.kind is not SiteRunKind.RETRY)
 
 
-def _closed_columns(end: _End, dates: Mapping[int, date | None], page: Page) -> dict[str, object]:
+def _closed_columns(end: _End, dates: Mapping[int, date | None], stamp: Stamp) -> dict[str, object]:
     site = end.closing.site_run.site
     return {
         "this": end.closing.site_run.site_run_id,
         "status": end.status.value,
-        "ended_at": page.now,
+        "ended_at": stamp.now,
         "failure_reason": end.closing.reason,
         "next_harvest": dates.get(site.site_id) or site.next_harvest,
         **end.totals.columns(end.listed),
@@ -206,7 +234,7 @@ def _reported(
     session: Session,
     closings: Sequence[Closing],
     registered: Mapping[int, Site | BrokenSite],
-    page: Page,
+    stamp: Stamp,
     settings: Settings,
     target: str,
 ) -> list[bool]:
@@ -214,18 +242,18 @@ def _reported(
     by_id = {closing.site_run.site_run_id: closing for closing in closings}
     try:
         with session.begin_nested():
-            owed = reports.site_reports(session, list(by_id), registered, settings, target, page.now)
-            queued = reports.queue_all(session, owed, page.run_id, page.now)
-            rows = [(report_queued(owed[site_run_id]), _whose(by_id[site_run_id])) for site_run_id in queued]
-            journal_group.write_log(session, rows, page)
+            owed = reports.site_reports(session, list(by_id), registered, settings, target, stamp.now)
+            queued = reports.queue_all(session, owed, stamp.run_id, stamp.now)
+            rows = [(report_queued(owed[site_run_id]), whose(by_id[site_run_id].site_run)) for site_run_id in queued]
+            write_log(session, rows, stamp)
         return [True] * len(closings)
     except Exception as error:
-        if journal_group.is_lost(error):
+        if is_lost(error):
             raise
         if len(closings) > 1:
-            one_by_one = [_reported(session, [each], registered, page, settings, target) for each in closings]
+            one_by_one = [_reported(session, [each], registered, stamp, settings, target) for each in closings]
             return [is_well for [is_well] in one_by_one]
-        journal_group.write_log(session, [(not_reported(error), _whose(closings[0]))], page)
+        write_log(session, [(not_reported(error), whose(closings[0].site_run))], stamp)
         return [False]
 
 
@@ -238,9 +266,5 @@ def report_queued(report: reports.Report) -> LogRow:
 def not_reported(error: Exception) -> LogRow:
     """What the log says of a report that could not be made."""
     log.exception("A report could not be made", exc_info=error)
-    finding = journal_group.unexpected_error(error, "A report could not be made")
+    finding = unexpected_error(error, "A report could not be made")
     return LogRow("SiteError", finding.message, (finding,))
-
-
-def _whose(closing: Closing) -> journal_group.Columns:
-    return journal_group.site_columns(closing.site_run)

@@ -1,16 +1,15 @@
-"""Site runs as rows: their totals, counted from the log, and the statuses that follow; what dead runs left."""
+"""The totals of site runs, counted from the log, and the statuses that follow from them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
 
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
-from metaharvest.model import OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestSiteRun
+from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,59 +48,6 @@ def count(session: Session, unchanged: Mapping[int, int]) -> dict[int, Totals]:
         site_run_id: Totals({**outcomes[site_run_id], OutcomeKind.UNCHANGED: number}, warnings.get(site_run_id, 0))
         for site_run_id, number in unchanged.items()
     }
-
-
-def run_status(session: Session, run_id: int, is_whole: bool) -> RunStatus:
-    """The status of a run: failed where no site could be harvested at all, succeeded where each one succeeded.
-
-    One that is not whole, as it was cut short, say, has not done all that it should have.
-    """
-    statuses = session.scalars(select(HarvestSiteRun.status).where(HarvestSiteRun.run_id == run_id)).all()
-    if all(status == SiteRunStatus.SUCCEEDED for status in statuses):
-        return RunStatus.SUCCEEDED if is_whole else RunStatus.WITH_ERRORS
-    harvested = (SiteRunStatus.SUCCEEDED, SiteRunStatus.WITH_ERRORS)
-    return RunStatus.WITH_ERRORS if any(status in harvested for status in statuses) else RunStatus.FAILED
-
-
-def close_dead(session: Session, run: HarvestRun, now: datetime) -> str:
-    """Close a run that never ended; its site runs wait to be taken up. What there is to tell of it."""
-    run.status, run.ended_at = RunStatus.INTERRUPTED.value, now
-    left = interrupt(session, run.run_id, now)
-    sites = f" It left {', '.join(left)} unfinished." if left else ""
-    began = f"{run.started_at:%Y-%m-%d %H:%M} UTC on {run.host} (process {run.pid})"
-    return f"The run {run.run_id}, begun {began}, never ended.{sites}"
-
-
-def interrupt(session: Session, run_id: int, now: datetime) -> list[str]:
-    """Let those site runs of a run that are still open wait for the next run to take them up; the sites' names."""
-    left = session.scalars(
-        select(HarvestSiteRun).where(
-            HarvestSiteRun.run_id == run_id, HarvestSiteRun.status == SiteRunStatus.RUNNING.value
-        )
-    ).all()
-    for site_run in left:
-        site_run.status, site_run.ended_at = SiteRunStatus.INTERRUPTED.value, now
-        site_run.failure_reason = "The run was interrupted; the next run takes it up."
-    return [site_run.site_name for site_run in left]
-
-
-def finished_before(session: Session, run_id: int, today: date) -> dict[int, SiteRunStatus]:
-    """The sites that were finished today by the interrupted runs right before this one, and how each ended."""
-    last_whole = select(func.max(HarvestRun.run_id)).where(
-        HarvestRun.run_id < run_id, HarvestRun.status != RunStatus.INTERRUPTED.value
-    )
-    statement = (
-        select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.status)
-        .join(HarvestRun)
-        .where(
-            HarvestRun.run_id < run_id,
-            HarvestRun.run_id > func.coalesce(last_whole.scalar_subquery(), 0),
-            HarvestRun.harvest_date == today,
-            HarvestSiteRun.status != SiteRunStatus.INTERRUPTED.value,
-        )
-        .order_by(HarvestSiteRun.site_run_id)
-    )
-    return {site_id: SiteRunStatus(status) for site_id, status in session.execute(statement)}
 
 
 def last_listings(session: Session, site_ids: Collection[int]) -> dict[int, tuple[int, str | None]]:

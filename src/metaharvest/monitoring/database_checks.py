@@ -1,4 +1,4 @@
-"""What `metaharvest doctor` reads in the database: is it current and writable, what is under way, broken or overdue."""
+"""The health checks of the database: is it current and writable, what is under way, broken, overdue or stuck."""
 
 from __future__ import annotations
 
@@ -19,27 +19,32 @@ from metaharvest.database.engine import (
     readers,
     require_current,
     run_lock,
-    shown,
+    shown_database,
     writers,
 )
-from metaharvest.database.models import DocumentRevision, HarvestOperation, HarvestRun, ReportDelivery, ReportOutbox
+from metaharvest.database.models import DocumentRevision, HarvestOperation, HarvestRun
 from metaharvest.errors import DatabaseError, LockHeld, SettingsError
 from metaharvest.fetch.local_files import is_file_url, refusal
 from metaharvest.model import RunStatus, Site
-from metaharvest.monitoring.settings_checks import Check, ok, problem, secret, warning
+from metaharvest.monitoring.check import Check, ok, problem, warning
+from metaharvest.monitoring.settings_checks import check_secret
+from metaharvest.queries.outbox import outbox_state, stuck_mail
 from metaharvest.reports.words import counted
-from metaharvest.sites import overdue as watch
 from metaharvest.sites.due import is_due
-from metaharvest.sites.registry import BrokenSite, read_sites
+from metaharvest.sites.overdue import Overdue, overdue_sites
+from metaharvest.sites.registry import read_sites
+from metaharvest.sites.rows import BrokenSite
+from metaharvest.targets.embedded import EmbeddedTarget
+from metaharvest.targets.lookup import target_for
 
 _SILENCE = timedelta(hours=2)
-"""A run that has committed nothing for so long may hang: longer than any deadline that settings usually have."""
+"""A run that has committed nothing for so long may hang: it is longer than any deadline that settings usually have."""
 
 _NAMED = 5
 
 
-def checks(settings: Settings, now: datetime) -> Iterator[Check]:
-    """Everything about the database; one problem, where it cannot be used at all."""
+def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
+    """Everything about the database and what is in it; one problem if it cannot be used at all."""
     try:
         engine = open_database(settings)
     except SettingsError as error:
@@ -52,7 +57,7 @@ def checks(settings: Settings, now: datetime) -> Iterator[Check]:
             yield from _server(connection, settings.http.max_document_bytes)
         with database_errors(engine), readers(engine)() as session:
             yield from _runs(session, engine, now)
-            yield _target(session)
+            yield _target(session, engine, settings)
             yield from _sites(session, now.astimezone(settings.harvester.zone).date())
             yield from _files_of_sites(session, settings)
             yield from _reports(session, now)
@@ -63,11 +68,11 @@ def checks(settings: Settings, now: datetime) -> Iterator[Check]:
 
 
 def _database(engine: Engine) -> Iterator[Check]:
-    """Current, as it was asked before; and whether it can be written, tried and taken back."""
+    """Whether it can be written, which is tried and rolled back; that it is current was asked before."""
     with database_errors(engine), writers(engine)() as session:
         session.execute(update(HarvestOperation).values(explanation=HarvestOperation.explanation))
         session.rollback()
-    yield ok("database", f"{shown(engine)} is there, up to date, and can be written.")
+    yield ok("database", f"{shown_database(engine)} is there, up to date, and can be written.")
     if engine.dialect.name == "sqlite":
         lock = Path(f"{engine.url.database}.lock")
         if not os.access(lock.parent, os.W_OK):
@@ -77,7 +82,7 @@ def _database(engine: Engine) -> Iterator[Check]:
 
 
 def _server(connection: Connection, largest_document: int) -> Iterator[Check]:
-    """Whether the server can hold what documents have: every character, and as many bytes as they may have."""
+    """Whether the server can hold every character, and documents as large as the settings allow."""
     wrong = dialects.wrong_encoding(connection)
     if wrong:
         yield problem("database server", wrong)
@@ -85,9 +90,10 @@ def _server(connection: Connection, largest_document: int) -> Iterator[Check]:
     if packet is not None and packet < dialects.packet_for(largest_document):
         yield warning(
             "database server",
-            f"max_allowed_packet is {packet:,} bytes there: documents of more than {dialects.room_in(packet):,} bytes "
-            f"are refused, though max_document_bytes in [http] allows {largest_document:,}. Set max_allowed_packet "
-            f"to {dialects.packet_for(largest_document)} in the server's configuration, or lower max_document_bytes.",
+            f"max_allowed_packet is {packet:,} bytes there: documents of more than "
+            f"{dialects.document_size_for(packet):,} bytes are refused, though max_document_bytes in [http] allows "
+            f"{largest_document:,}. Set max_allowed_packet to {dialects.packet_for(largest_document)} in the server's "
+            "configuration, or lower max_document_bytes.",
         )
     elif not wrong:
         yield ok("database server", f"{dialects.server_version(connection)}.")
@@ -137,7 +143,13 @@ def _last_run(run: HarvestRun) -> Check:
     return ok("last run", sentence)
 
 
-def _target(session: Session) -> Check:
+def _target(session: Session, engine: Engine, settings: Settings) -> Check:
+    try:
+        target = target_for(settings, engine)
+    except SettingsError as error:
+        return problem("target", str(error))
+    if not isinstance(target, EmbeddedTarget):
+        return ok("target", f"Documents go into {target.describe()}.")
     number = session.scalar(select(func.count(DocumentRevision.document_id.distinct()))) or 0
     return ok("target", f"The embedded repository holds {counted(number, 'document')}.")
 
@@ -148,7 +160,7 @@ def _sites(session: Session, today: date) -> Iterator[Check]:
     broken = [site for site in sites if isinstance(site, BrokenSite) and site.enabled]
     for site in broken:
         yield problem("sites", " ".join(finding.message for finding in site.findings))
-    late = watch.overdue_sites(session, today)
+    late = overdue_sites(session, today)
     if late:
         yield problem("sites", _late(late))
     enabled = [site for site in good if site.enabled]
@@ -161,7 +173,7 @@ def _sites(session: Session, today: date) -> Iterator[Check]:
 
 
 def _files_of_sites(session: Session, settings: Settings) -> Iterator[Check]:
-    """Whether the files that sites bring, or are harvested from, can be used; only what is wrong is told."""
+    """Whether the files that sites name, or are harvested from, can be used; only what is wrong is told."""
     sites = read_sites(session)
     for name in sorted(set(settings.sites) - {site.name for site in sites}):
         yield warning("settings", f'[sites."{name}"]: no site of this name is registered.')
@@ -172,9 +184,9 @@ def _files_of_sites(session: Session, settings: Settings) -> Iterator[Check]:
         elif folder is not None and settings.file and settings.file.resolve().is_relative_to(folder):
             yield warning("sites", f"{site.name}: the settings file is in the folder {folder} (file_folder) as well.")
         if isinstance(site, Site) and site.enabled:
-            yield from _files_of(settings.furnished(site))
+            yield from _files_of(settings.applied_to(site))
             if site.ldap_password:
-                check = secret(f"ldappwd of {site.name}", site.ldap_password, settings.folder)
+                check = check_secret(f"ldappwd of {site.name}", site.ldap_password, settings.folder)
                 yield from () if check.state == "OK" else (check,)
 
 
@@ -189,14 +201,14 @@ def _files_of(site: Site) -> Iterator[Check]:
             yield problem("sites", f"{site.name}: the certificate authorities in {file} cannot be used: {error}.")
 
 
-def _late(sites: list[watch.Overdue]) -> str:
+def _late(sites: list[Overdue]) -> str:
     more = f" And {len(sites) - _NAMED:,} more." if len(sites) > _NAMED else ""
     sentences = " ".join(site.sentence for site in sites[:_NAMED])
     return f"Overdue: {sentences}{more} `metaharvest log --site NAME` tells why."
 
 
 def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]:
-    """The alarm for a harvester that is not started any more: sites wait, and no run has come for two days."""
+    """The alarm for a harvester that is not started any more: sites are due, and there was no run for two days."""
     last = session.scalar(select(func.max(HarvestRun.harvest_date)))
     waiting = [site for site in sites if is_due(site, today)]
     if last is not None and waiting and (today - last).days > 1:
@@ -208,35 +220,28 @@ def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]
 
 
 def _reports(session: Session, now: datetime) -> Iterator[Check]:
-    def number(*conditions: object) -> int:
-        return session.scalar(select(func.count(ReportDelivery.delivery_id)).where(*conditions)) or 0  # type: ignore[arg-type]
-
-    queued = ReportDelivery.status == "queued"
-    failed = number(queued, ReportDelivery.attempts > 0)
-    fresh = number(queued, ReportDelivery.attempts == 0)
-    refused = number(ReportDelivery.status == "refused", ReportDelivery.last_attempt_at >= now - timedelta(days=7))
-    if failed:
-        since = session.scalar(select(func.min(ReportOutbox.created_at)).join(ReportDelivery).where(queued))
+    outbox, stuck = outbox_state(session, now), stuck_mail(session, now)
+    if outbox.failed:
         yield problem(
             "reports",
-            f"{counted(failed, 'delivery', 'deliveries')} could not be made so far, the first since {since:%Y-%m-%d}: "
-            "`metaharvest reports --undelivered` tells why, `metaharvest reports deliver` tries again.",
+            f"{counted(outbox.failed, 'delivery', 'deliveries')} could not be made so far, the first since "
+            f"{outbox.failed_since:%Y-%m-%d}: `metaharvest reports --undelivered` tells why, "
+            "`metaharvest reports deliver` tries again.",
         )
-    if refused:
+    if outbox.refused:
         yield warning(
             "reports",
-            f"{counted(refused, 'recipient')} refused a report in the last seven days: "
+            f"{counted(outbox.refused, 'recipient')} refused a report in the last seven days: "
             "`metaharvest reports --undelivered` names them.",
         )
-    stuck = watch.stuck_mail(session, now)
-    if stuck is not None and not failed:
+    if stuck is not None and not outbox.failed:
         waits = counted(stuck.deliveries, "delivery has", "deliveries have")
         yield problem(
             "reports",
             f"The outbox does not empty: {waits} waited since {stuck.since:%Y-%m-%d}. "
             "`metaharvest reports deliver` tries to hand them over now.",
         )
-    elif fresh:
-        yield warning("reports", f"{counted(fresh, 'delivery', 'deliveries')} wait for the end of a run.")
-    if not failed and not refused and not fresh:
+    elif outbox.fresh:
+        yield warning("reports", f"{counted(outbox.fresh, 'delivery', 'deliveries')} wait for the end of a run.")
+    if not outbox.failed and not outbox.refused and not outbox.fresh:
         yield ok("reports", "None waits to be delivered.")

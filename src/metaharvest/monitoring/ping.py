@@ -1,19 +1,24 @@
 """Tells a monitor that a run has ended, by a GET of the URL in [monitoring], so that silence is noticed.
 
-The monitor is the operator's own choice: it may be on any address, and the policy for what sites serve is not for it.
-The URL usually holds a token: no more of it than scheme and host is shown. How a ping goes changes nothing of a run.
+The operator chooses the monitor: it may be at any address, and the network policy for sites does not apply to it. The
+URL usually contains a token: only its scheme and host are shown. A ping that fails does not change how a run ended.
 """
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from metaharvest.config.field_types import PING_PLACEHOLDERS, check_ping_address
 from metaharvest.config.secret_references import is_reference, resolve_secret
-from metaharvest.config.settings import PING_PLACES, Settings, check_ping_address
+from metaharvest.config.settings import Settings
 from metaharvest.errors import SettingsError
 from metaharvest.text import one_line
+
+if TYPE_CHECKING:
+    import pycurl
 
 DEADLINE_SECONDS = 10
 """For one attempt, from the look-up of the name to the end of the answer."""
@@ -25,9 +30,9 @@ _NOT_NOW = frozenset({408, 425, 429})
 
 
 def ping_url(settings: Settings) -> str:
-    """The monitor's URL, its places not filled in yet, from wherever it is kept; empty where none is set.
+    """The monitor's URL, its placeholders not yet replaced, from where it is kept; empty if none is set.
 
-    Raises SettingsError, without the URL in it.
+    Raises SettingsError, whose sentence does not show the URL.
     """
     given = settings.monitoring.ping_url
     if "://" in given and not is_reference(given):
@@ -42,72 +47,51 @@ def ping_url(settings: Settings) -> str:
         raise SettingsError(f"[monitoring] ping_url: what {given} holds cannot be pinged: {error}.") from None
 
 
-def tells_how_it_ended(url: str) -> bool:
-    """Whether something is filled in. Where nothing is, every ping means the same: the run came to its end."""
-    return any(place in url for place in PING_PLACES)
-
-
-def masked(url: str) -> str:
-    """The URL as it may be shown."""
+def shown_monitor(url: str) -> str:
+    """The monitor's URL as it may be shown."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{one_line(parts.netloc.rpartition('@')[2], 100)}/..."
 
 
-def ping(settings: Settings, status: str, exit_code: int, *, ended: bool = True) -> str | None:
-    """Fetch the URL, twice at most; a sentence where the monitor could not be told. Raises SettingsError.
+def tell_monitor(settings: Settings, status: str, exit_code: int, *, ended: bool) -> str | None:
+    """Fetch the monitor's URL, twice at most; a sentence if the monitor could not be told.
 
-    `ended`: whether there was a run that came to its end.
+    `ended`: whether a run came to its end. If none did, a monitor is told only if its URL has placeholders: to one
+    without, every ping means that a run came to its end.
     """
-    url = ping_url(settings)
-    if not url:
+    try:
+        url = ping_url(settings)
+    except SettingsError as error:
+        return str(error)
+    if not url or not (ended or any(placeholder in url for placeholder in PING_PLACEHOLDERS)):
         return None
-    for place, value in zip(PING_PLACES, (status, str(exit_code), "down" if exit_code else "up"), strict=True):
-        url = url.replace(place, value)
-    trouble: str | None = None
+    values = (status, str(exit_code), "down" if exit_code else "up")
+    for placeholder, value in zip(PING_PLACEHOLDERS, values, strict=True):
+        url = url.replace(placeholder, value)
+    failure: str | None = None
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(_PAUSE_SECONDS)
-        trouble, transient = _get(url, settings)
+        failure, transient = _get(url, settings)
         if not transient:
             break
-    if trouble is None:
+    if failure is None:
         return None
     what = "the run ended" if ended else "no run came to its end"
-    return f"The monitor at {masked(url)} ([monitoring] ping_url) could not be told that {what}: {trouble}."
+    return f"The monitor at {shown_monitor(url)} ([monitoring] ping_url) could not be told that {what}: {failure}."
 
 
 def _get(url: str, settings: Settings) -> tuple[str | None, bool]:
-    """One GET: what went wrong, and whether another try may help."""
+    """One GET: what went wrong, and whether another attempt may help."""
     import pycurl
-
-    from metaharvest.config.trust_store import BadAuthorities, read_authorities, system_trust
-    from metaharvest.fetch.client import user_agent
 
     curl = pycurl.Curl()
     try:
-        curl.setopt(pycurl.URL, url.encode())
-        for which in (pycurl.PROTOCOLS, pycurl.REDIR_PROTOCOLS):
-            curl.setopt(which, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
-        curl.setopt(pycurl.USERAGENT, user_agent(settings.harvester.name, settings.http.contact_url))
-        curl.setopt(pycurl.FOLLOWLOCATION, 1)
-        curl.setopt(pycurl.MAXREDIRS, _REDIRECTS)
-        curl.setopt(pycurl.TIMEOUT, DEADLINE_SECONDS)
-        curl.setopt(pycurl.NOSIGNAL, 1)
-        curl.setopt(pycurl.NETRC, pycurl.NETRC_IGNORED)
-        curl.setopt(pycurl.PROXY, _proxy(url, settings).encode())
-        curl.setopt(pycurl.NOPROXY, "")
-        curl.setopt(pycurl.CAINFO, str(system_trust()))
-        if settings.http.ca_file is not None:
-            # Where it cannot be used, no run was made, and just that the monitor is to hear.
-            with suppress(BadAuthorities):
-                own = read_authorities(settings.path(settings.http.ca_file))
-                curl.setopt(pycurl.CAINFO_BLOB, system_trust().read_bytes() + b"\n" + own)
-        # What the monitor says is of no use; where it goes on saying it, the deadline ends it.
-        curl.setopt(pycurl.WRITEFUNCTION, len)
+        _set_options(curl, url, settings)
         curl.perform()
         status = curl.getinfo(pycurl.RESPONSE_CODE)
     except pycurl.error as error:
-        return _words(int(error.args[0]), str(error.args[-1])), True
+        return _reason(int(error.args[0]), str(error.args[-1])), True
     finally:
         curl.close()
     if 200 <= status < 300:
@@ -115,7 +99,34 @@ def _get(url: str, settings: Settings) -> tuple[str | None, bool]:
     return f"it answered {status}", status >= 500 or status in _NOT_NOW
 
 
-def _words(code: int, words: str) -> str:
+def _set_options(curl: pycurl.Curl, url: str, settings: Settings) -> None:
+    import pycurl
+
+    from metaharvest.config.trust_store import BadAuthorities, read_authorities, system_trust
+    from metaharvest.fetch.client import user_agent
+
+    curl.setopt(pycurl.URL, url.encode())
+    for which in (pycurl.PROTOCOLS, pycurl.REDIR_PROTOCOLS):
+        curl.setopt(which, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+    curl.setopt(pycurl.USERAGENT, user_agent(settings.harvester.name, settings.http.contact_url))
+    curl.setopt(pycurl.FOLLOWLOCATION, 1)
+    curl.setopt(pycurl.MAXREDIRS, _REDIRECTS)
+    curl.setopt(pycurl.TIMEOUT, DEADLINE_SECONDS)
+    curl.setopt(pycurl.NOSIGNAL, 1)
+    curl.setopt(pycurl.NETRC, pycurl.NETRC_IGNORED)
+    curl.setopt(pycurl.PROXY, _proxy(url, settings).encode())
+    curl.setopt(pycurl.NOPROXY, "")
+    curl.setopt(pycurl.CAINFO, str(system_trust()))
+    if settings.http.ca_file is not None:
+        # If it cannot be used, there was no run, and that is what the monitor has to be told.
+        with suppress(BadAuthorities):
+            own = read_authorities(settings.path(settings.http.ca_file))
+            curl.setopt(pycurl.CAINFO_BLOB, system_trust().read_bytes() + b"\n" + own)
+    # The body of the answer is not used; if it does not end, the deadline ends it.
+    curl.setopt(pycurl.WRITEFUNCTION, len)
+
+
+def _reason(code: int, words: str) -> str:
     import pycurl
 
     from metaharvest.reports.words import counted
@@ -126,7 +137,7 @@ def _words(code: int, words: str) -> str:
 
 
 def _proxy(url: str, settings: Settings) -> str:
-    """The proxy of [http], but not for a monitor in a network of one's own."""
+    """The proxy of [http]; empty for a monitor whose addresses are not public."""
     if not settings.http.proxy:
         return ""
     import socket

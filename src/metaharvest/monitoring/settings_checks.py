@@ -1,49 +1,25 @@
-"""What `metaharvest doctor` looks at outside the database: settings, secrets, folders, templates, the mail server."""
+"""The health checks outside the database: settings, secrets, folders, templates, the mail server, the monitor."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from pathlib import Path
 
-from metaharvest.config.secret_references import exposed_file, is_reference, look_up
+from metaharvest.config.secret_references import exposed_file, is_reference, read_secret
 from metaharvest.config.settings import PREFIX, SECTIONS, MailSettings, Settings
 from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.errors import SettingsError
+from metaharvest.monitoring.check import Check, ok, problem, warning
 
 _FULL_BYTES = 100_000_000
 _NEARLY_FULL_BYTES = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What was looked at, how it is (`OK`, `WARNING` or `PROBLEM`), and what that means or what to do."""
-
-    name: str
-    state: str
-    message: str
-
-
-def ok(name: str, message: str) -> Check:
-    """All is well."""
-    return Check(name, "OK", message)
-
-
-def warning(name: str, message: str) -> Check:
-    """Something to look at, which stops nothing."""
-    return Check(name, "WARNING", message)
-
-
-def problem(name: str, message: str) -> Check:
-    """Something that has to be mended."""
-    return Check(name, "PROBLEM", message)
-
-
-def checks(settings: Settings) -> Iterator[Check]:
+def check_settings(settings: Settings) -> Iterator[Check]:
     """Everything about the settings, and what they point at."""
     yield _settings_file(settings)
     yield from _environment(os.environ)
@@ -64,7 +40,7 @@ def _settings_file(settings: Settings) -> Check:
 
 
 def _environment(environ: Mapping[str, str]) -> Iterator[Check]:
-    """Variables that look like settings and are none: they would be passed over in silence."""
+    """Variables that look like settings and are none: nothing else would say that they are ignored."""
     for variable in sorted(environ):
         section, separator, _ = variable.removeprefix(PREFIX).lower().partition("__")
         if variable.startswith(PREFIX) and not (separator and section in SECTIONS):
@@ -99,15 +75,15 @@ def _secrets(settings: Settings) -> Iterator[Check]:
     }
     for name, reference in references.items():
         if reference:
-            yield secret(name, reference, settings.folder)
+            yield check_secret(name, reference, settings.folder)
     if (reference := settings.monitoring.ping_url) and is_reference(reference):
-        yield secret("ping_url of [monitoring]", reference, settings.folder)
+        yield check_secret("ping_url of [monitoring]", reference, settings.folder)
 
 
-def secret(name: str, reference: str, folder: Path) -> Check:
-    """Whether the secret is there, and nobody else's."""
+def check_secret(name: str, reference: str, folder: Path) -> Check:
+    """Whether there is such a secret, and only this user can read it."""
     try:
-        found = look_up(reference, folder)
+        found = read_secret(reference, folder)
     except SettingsError as error:
         return problem(name, str(error))
     if not found:
@@ -153,7 +129,7 @@ def _space(folder: Path) -> Check:
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
+    """The folder, or if it is missing the nearest one above it that is there."""
     return next((path for path in (folder.resolve(), *folder.resolve().parents) if path.is_dir()), Path("/"))
 
 
@@ -180,7 +156,7 @@ def _log_folder(settings: Settings) -> Check:
 
 
 def _mail(settings: Settings) -> Check:
-    from metaharvest.reports.mail import backend_for
+    from metaharvest.reports.outbox import backend_for
 
     backend = backend_for(settings)
     try:
@@ -195,29 +171,30 @@ def _mail(settings: Settings) -> Check:
 
 
 def _monitor(settings: Settings) -> Check:
-    """Whom a run tells that it was there; nothing is sent."""
-    from metaharvest.monitoring.ping import masked, ping_url
+    """Whom a run tells that it has ended; nothing is sent."""
+    from metaharvest.monitoring.ping import ping_url, shown_monitor
 
     try:
         url = ping_url(settings)
     except SettingsError as error:
         return problem("monitor", str(error))
     if url:
-        return ok("monitor", f"{masked(url)} is pinged at the end of each run.")
+        return ok("monitor", f"{shown_monitor(url)} is pinged at the end of each run.")
     return ok("monitor", "None is told that a run ended; ping_url in [monitoring] names one.")
 
 
 def send_test_mail(settings: Settings, now: datetime) -> Iterator[Check]:
-    """Hand over a test message to each administrator, outside the outbox; how that went."""
-    from metaharvest.reports.mail import Letter, backend_for
-    from metaharvest.reports.message import Body, build, message_id
+    """Hand over a test message to each administrator, without the outbox; how that went."""
+    from metaharvest.reports.mail import Letter
+    from metaharvest.reports.message import RenderedText, build, message_id
+    from metaharvest.reports.outbox import backend_for
 
     administrators = settings.harvester.administrators
     if not administrators:
         yield problem("test mail", "There is nobody to send it to: set administrators in [harvester].")
         return
     text = f"This is a test message of the harvester {settings.harvester.name}. If you can read it, mail works.\n"
-    body = Body(f"[{settings.harvester.name}] test message", text, f"<!DOCTYPE html>\n<p>{escape(text)}</p>\n")
+    body = RenderedText(f"[{settings.harvester.name}] test message", text, f"<!DOCTYPE html>\n<p>{escape(text)}</p>\n")
     identifier = message_id("test", (now.isoformat(),), settings)
     report = build("test", "test", identifier, administrators, body, None, settings, now)
     backend = backend_for(settings)

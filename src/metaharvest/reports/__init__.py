@@ -1,25 +1,27 @@
 """Reports: from the journal to a rendered message in the outbox, and from there to the people.
 
-    site_view.py, admin_view.py   read the journal (findings.py: by rule; tables.py: the CSV; words.py: the wording)
-    render.py                     templates/email/... -> subject, text, HTML; a plain report where a template fails
-    message.py                    the whole message: headers, alternatives, attachment
+    compose.py                    puts the steps together
     wanted.py                     whether a site run deserves a report
-    outbox.py, mail.py            queued, delivered per recipient by SMTP or into a Maildir folder
+    site_view.py, admin_view.py   what a report says, read from the journal (findings.py: by rule; named_documents.py;
+                                  totals.py; tables.py: the CSV; words.py: the wording)
+    render.py                     templates/email/... -> subject, text, HTML; a plain report if a template fails
+    message.py                    the whole message: headers, alternatives, attachment
+    outbox.py                     queued, delivered per recipient: mail.py, smtp.py, maildir.py
 
-Everything told is read from the tables, never remembered: whoever reads them sees what the mail said.
+Everything in a report is read from the tables, never from memory: the tables say what the mail said.
 """
 
 from __future__ import annotations
 
 from metaharvest.reports.compose import admin_report, site_report, site_reports
 from metaharvest.reports.message import Report
-from metaharvest.reports.outbox import Deliveries, Turn, deliver, queue, queue_all, resend
+from metaharvest.reports.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all, resend
 from metaharvest.reports.tables import documents_csv, log_csv
 
 __all__ = [
     "Deliveries",
+    "DeliveringRun",
     "Report",
-    "Turn",
     "admin_report",
     "deliver",
     "documents_csv",

@@ -1,7 +1,7 @@
 """What the administrator's report says, read from the journal: one frozen value, every text in it cleaned.
 
 One row per site, failures first; then what failed and why, trouble of the run itself, documents by site and rule, and
-mail that did not arrive. How it looks is the templates' affair.
+mail that did not arrive. The templates decide how it looks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from sqlalchemy import ColumnElement, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest import __version__
-from metaharvest.config.settings import Settings
 from metaharvest.database.models import (
     HarvestDetailLog,
     HarvestLog,
@@ -24,19 +23,31 @@ from metaharvest.database.models import (
     ReportOutbox,
 )
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.queries.outbox import stuck_mail
 from metaharvest.reports import words
-from metaharvest.reports.findings import Group, Line, attention, finding_line, is_attention, is_told, title_of
-from metaharvest.reports.site_view import NO_TABLE, Table, Total, counts_of, totals_of
-from metaharvest.sites import overdue as watch
+from metaharvest.reports.findings import (
+    FindingGroup,
+    FindingLine,
+    attention,
+    finding_line,
+    is_attention,
+    is_told,
+    title_of,
+)
+from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
+from metaharvest.reports.totals import Total, counts_of, totals_of
+from metaharvest.sites.overdue import overdue_sites
 from metaharvest.text import one_line
 
-_LOG, _DETAIL = HarvestLog, HarvestDetailLog
 _FAILED = (SiteRunStatus.FAILED, SiteRunStatus.LIST_FAILED, SiteRunStatus.INTERRUPTED, SiteRunStatus.INCOMPLETE)
+"""The statuses of sites that failed as a whole."""
+
+_LOG, _DETAIL = HarvestLog, HarvestDetailLog
 
 
 @dataclass(frozen=True, slots=True)
 class SiteRow:
-    """One site in the table. `counts` are the numbers by outcome; `details` names those that are not fine in words."""
+    """One site in the table. `counts` has the number of documents by outcome; `details` those that are not fine."""
 
     name: str
     status: str
@@ -51,29 +62,29 @@ class SiteRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A site that failed as a whole, and why. `told`: the findings say all that the reason says."""
+class FailedSite:
+    """A site that failed as a whole, and why. `told`: the reason only repeats what a finding of `groups` says."""
 
     name: str
     reason: str
     told: bool
-    groups: tuple[Group, ...]
+    groups: tuple[FindingGroup, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RuleProblem:
     """One rule's findings at one site: how many documents, and the first finding as an example."""
 
     site: str
     title: str
     rule: str
     documents: int
-    example: Line
+    example: FindingLine
 
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """A report that one recipient has not got."""
+    """A report that one recipient has not received."""
 
     recipient: str
     subject: str
@@ -85,9 +96,9 @@ class Undelivered:
 
 @dataclass(frozen=True, slots=True)
 class AdminView:
-    """The administrator's report's content. `log_file` is where the whole report was written, where it was.
+    """The content of the administrator's report. `log_file` is the file with the whole report, if one was written.
 
-    `waits` are sentences on what the harvester itself does not get done: sites overdue, mail that does not leave.
+    `waits` are sentences about what has waited too long: sites that are overdue, mail that does not leave.
     """
 
     network: str
@@ -97,9 +108,9 @@ class AdminView:
     sentence: str
     totals: tuple[Total, ...]
     sites: tuple[SiteRow, ...]
-    failures: tuple[Failure, ...]
+    failures: tuple[FailedSite, ...]
     troubles: tuple[str, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[RuleProblem, ...]
     more_problems: int
     undelivered: tuple[Undelivered, ...]
     more_undelivered: int
@@ -113,35 +124,32 @@ class AdminView:
     duration: str
     recipients: tuple[str, ...]
     administrators: tuple[str, ...]
-    table: Table = NO_TABLE
+    table: TableNote = NO_TABLE
     log_file: str = ""
     log_file_error: str = ""
 
 
-def admin_view(session: Session, run_id: int, settings: Settings, target: str, now: datetime) -> AdminView:
+def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> AdminView:
     """Read everything that the report of this run tells."""
-    run = session.get_one(HarvestRun, run_id)
-    site_runs = _site_runs(session, run_id)
-    limit = settings.reports.lines_per_group
-    failures = tuple(_failed_sites(session, site_runs, run, limit))
-    problems, more_problems = _problems(session, run_id, site_runs, limit)
+    limit, now = context.limit, context.now
+    site_runs = _site_runs(session, run.run_id)
+    problems, more_problems = _problems(session, run.run_id, site_runs, limit)
     undelivered, more_undelivered = _undelivered(session, run, limit)
-    troubles = _troubles(session, run_id)
-    overdue = watch.overdue_sites(session, run.harvest_date)
+    troubles = _troubles(session, run.run_id)
+    overdue = overdue_sites(session, run.harvest_date)
     waits = [*_stuck_mail(session, now), *(site.sentence for site in overdue)]
     statuses = [SiteRunStatus(row.status) for row in site_runs]
     counts = _sum(site_runs)
     listed = sum(row.listed for row in site_runs)
-    taken = ((run.ended_at or now) - run.started_at).total_seconds()
     return AdminView(
-        network=one_line(settings.harvester.name),
+        network=one_line(context.settings.harvester.name),
         date=run.harvest_date.isoformat(),
         story=_story(run, statuses, counts, troubles),
         tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits)),
         sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue)),
         totals=totals_of(listed, counts, sum(row.warnings for row in site_runs)) if site_runs else (),
         sites=tuple(_site_row(row, now) for row in site_runs),
-        failures=failures,
+        failures=tuple(_failed_sites(session, site_runs, run, limit)),
         troubles=troubles,
         problems=problems,
         more_problems=more_problems,
@@ -149,26 +157,15 @@ def admin_view(session: Session, run_id: int, settings: Settings, target: str, n
         more_undelivered=more_undelivered,
         waits=tuple(one_line(wait, 1000) for wait in waits[:limit]),
         more_waits=max(0, len(waits) - limit),
-        run=run_id,
+        run=run.run_id,
         version=__version__,
         host=one_line(run.host),
-        target=one_line(target),
+        target=one_line(context.target),
         started=f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC",
-        duration=words.duration(taken),
-        recipients=settings.harvester.administrators,
-        administrators=settings.harvester.administrators,
+        duration=words.duration(((run.ended_at or now) - run.started_at).total_seconds()),
+        recipients=context.settings.harvester.administrators,
+        administrators=context.settings.harvester.administrators,
     )
-
-
-def _site_runs(session: Session, run_id: int) -> list[HarvestSiteRun]:
-    """The site runs of this run, and earlier ones that it resumed; the gravest first, then by name."""
-    rows = session.scalars(select(HarvestSiteRun).where(_is_of(run_id))).all()
-    return sorted(rows, key=lambda row: (words.GRAVITY.index(SiteRunStatus(row.status)), row.site_name.casefold()))
-
-
-def _is_of(run_id: int) -> ColumnElement[bool]:
-    resumed = select(_LOG.site_run_id).where(_LOG.run_id == run_id, _LOG.site_run_id.is_not(None))
-    return or_(HarvestSiteRun.run_id == run_id, HarvestSiteRun.site_run_id.in_(resumed))
 
 
 def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:
@@ -217,8 +214,21 @@ def _sentence(
     return f"{opening} {told[:1].upper()}{told[1:]}: see below." if told else opening
 
 
+def _site_runs(session: Session, run_id: int) -> list[HarvestSiteRun]:
+    """The site runs of this run, and earlier ones that it resumed; the gravest first, then by name."""
+    rows = session.scalars(select(HarvestSiteRun).where(_is_of(run_id))).all()
+    return sorted(rows, key=lambda row: (words.GRAVITY.index(SiteRunStatus(row.status)), row.site_name.casefold()))
+
+
+def _is_of(run_id: int) -> ColumnElement[bool]:
+    """Whether a site run belongs to this run, by its row or by what the run logged for it."""
+    resumed = select(_LOG.site_run_id).where(_LOG.run_id == run_id, _LOG.site_run_id.is_not(None))
+    return or_(HarvestSiteRun.run_id == run_id, HarvestSiteRun.site_run_id.in_(resumed))
+
+
 def _site_row(row: HarvestSiteRun, now: datetime) -> SiteRow:
-    counts, status = counts_of(row), SiteRunStatus(row.status)
+    """A site run as the table shows it; one that has not ended counts as taking until now."""
+    status, counts = SiteRunStatus(row.status), counts_of(row)
     odd = [f"{counts[kind]:,} {words.LABELS[kind]}" for kind in (*words.ERRORS, *words.ATTENTION) if counts[kind]]
     odd += [words.counted(row.warnings, "warning")] if row.warnings else []
     retry = "retry, " if row.kind == SiteRunKind.RETRY.value else ""
@@ -236,19 +246,21 @@ def _site_row(row: HarvestSiteRun, now: datetime) -> SiteRow:
     )
 
 
-def _failed_sites(session: Session, site_runs: list[HarvestSiteRun], run: HarvestRun, limit: int) -> Iterator[Failure]:
-    """The sites that failed as a whole, each with what their log says that is not about one document."""
+def _failed_sites(
+    session: Session, site_runs: list[HarvestSiteRun], run: HarvestRun, limit: int
+) -> Iterator[FailedSite]:
+    """The sites that failed as a whole, each with its reason and its gravest findings."""
     for row in site_runs:
         if SiteRunStatus(row.status) not in _FAILED:
             continue
         groups = attention(session, row.site_run_id, run.harvest_date, min(limit, 5))
         reason = row.failure_reason or _site_message(session, row) or words.STATUSES[SiteRunStatus(row.status)]
         reason = one_line(reason, 1000)
-        yield Failure(one_line(row.site_name), reason, is_told(reason, groups), groups)
+        yield FailedSite(one_line(row.site_name), reason, is_told(reason, groups), groups)
 
 
 def _site_message(session: Session, site_run: HarvestSiteRun) -> str | None:
-    """The first thing that the log says went wrong with the site, not with one of its documents."""
+    """The first error that the log has of the site itself, not of one of its documents."""
     query = (
         select(_LOG.message)
         .where(_LOG.site_run_id == site_run.site_run_id, _LOG.status == 1, _LOG.document_id.is_(None))
@@ -259,7 +271,7 @@ def _site_message(session: Session, site_run: HarvestSiteRun) -> str | None:
 
 
 def _troubles(session: Session, run_id: int) -> tuple[str, ...]:
-    """Trouble of the run itself: dead runs found at the start, what cut it short, what else failed outside a site."""
+    """Trouble of the run itself: dead runs found at the start, why it ended early, what else failed outside a site."""
     query = (
         select(_LOG.message)
         .where(
@@ -277,10 +289,10 @@ def _troubles(session: Session, run_id: int) -> tuple[str, ...]:
 
 def _problems(
     session: Session, run_id: int, site_runs: list[HarvestSiteRun], limit: int
-) -> tuple[tuple[Problem, ...], int]:
+) -> tuple[tuple[RuleProblem, ...], int]:
     """Documents that need attention by site and rule, of the sites that did not fail as a whole."""
     names = {row.site_run_id: one_line(row.site_name) for row in site_runs}
-    # Not their numbers: a statement takes only so many parameters, and a run may have more sites.
+    # A subquery, not a list of numbers: databases limit the parameters of a statement, and a run may have more sites.
     which = select(HarvestSiteRun.site_run_id).where(
         _is_of(run_id), HarvestSiteRun.status.not_in([status.value for status in _FAILED])
     )
@@ -295,16 +307,16 @@ def _problems(
         (names.get(site_run or 0, ""), rule, number, first) for site_run, rule, number, first in session.execute(query)
     ]
     rows = sorted(found, key=lambda row: (row[0].casefold(), -row[2], row[1]))
-    problems = []
+    shown = []
     for site, rule, number, first in rows[:limit]:
         detail = session.get_one(_DETAIL, first)
         example = finding_line(session.get_one(_LOG, detail.harvest_log_id), detail)
-        problems.append(Problem(site, title_of(rule), rule, number, example))
-    return tuple(problems), len(rows) - len(problems)
+        shown.append(RuleProblem(site, title_of(rule), rule, number, example))
+    return tuple(shown), len(rows) - len(shown)
 
 
 def _undelivered(session: Session, run: HarvestRun, limit: int) -> tuple[tuple[Undelivered, ...], int]:
-    """Mail that waits after a failed attempt, and what was refused since the run before this one (or in a day)."""
+    """Mail that waits after a failed attempt, and mail refused since the run before this one (or in the last day)."""
     previous = session.scalar(select(func.max(HarvestRun.started_at)).where(HarvestRun.run_id < run.run_id))
     since = previous or run.started_at - timedelta(days=1)
     waiting = (ReportDelivery.status == "queued") & (ReportDelivery.attempts > 0)
@@ -331,7 +343,8 @@ def _undelivered(session: Session, run: HarvestRun, limit: int) -> tuple[tuple[U
 
 
 def _stuck_mail(session: Session, now: datetime) -> Iterator[str]:
-    stuck = watch.stuck_mail(session, now)
+    """A sentence if mail has waited in the outbox for too long."""
+    stuck = stuck_mail(session, now)
     if stuck is not None:
         waits = words.counted(stuck.deliveries, "delivery has", "deliveries have")
         yield (

@@ -1,4 +1,4 @@
-"""Composes the two reports: view, table, templates, message; and the administrator's log file, where that is wished."""
+"""Composes the two reports: view, table, templates, message; and the administrator's log file, if the settings ask."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from metaharvest.reports import words
 from metaharvest.reports.admin_view import AdminView, admin_view
 from metaharvest.reports.message import Attachment, Report, build, message_id, safe_file_name
 from metaharvest.reports.render import render
-from metaharvest.reports.site_view import Table, is_quiet, site_view
+from metaharvest.reports.site_view import ReportContext, TableNote, site_view
 from metaharvest.reports.tables import attachment_of, documents_csv, log_csv
+from metaharvest.reports.totals import is_quiet
 from metaharvest.reports.wanted import is_wanted
-from metaharvest.sites.registry import BrokenSite, read_site
+from metaharvest.sites.registry import read_site
+from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line
 
 
@@ -30,7 +32,8 @@ def site_report(session: Session, site_run_id: int, settings: Settings, target: 
     """The report of a site run to the site's contacts. `target` names the repository; `now` becomes the Date."""
     site_run = session.get_one(HarvestSiteRun, site_run_id)
     run = session.get_one(HarvestRun, site_run.run_id)
-    return _site_report(session, site_run, run, read_site(session, site_run.site_schedule_id), settings, target, now)
+    site = read_site(session, site_run.site_schedule_id)
+    return _site_report(session, site_run, run, site, ReportContext(settings, target, now))
 
 
 def site_reports(
@@ -42,15 +45,16 @@ def site_reports(
     now: datetime,
 ) -> dict[int, Report]:
     """The reports of those of these site runs that deserve one; `registered` are their sites as they stand now."""
+    context = ReportContext(settings, target, now)
     query = select(HarvestSiteRun).where(HarvestSiteRun.site_run_id.in_(site_run_ids))
     site_runs = {row.site_run_id: row for row in session.scalars(query.execution_options(populate_existing=True))}
     runs = {run_id: session.get_one(HarvestRun, run_id) for run_id in {row.run_id for row in site_runs.values()}}
     reports: dict[int, Report] = {}
-    for site_run in (site_runs[site_run_id] for site_run_id in site_run_ids):
+    for site_run_id in site_run_ids:
+        site_run = site_runs[site_run_id]
         site = registered.get(site_run.site_schedule_id)
         if is_wanted(session, site_run, site):
-            run = runs[site_run.run_id]
-            reports[site_run.site_run_id] = _site_report(session, site_run, run, site, settings, target, now)
+            reports[site_run_id] = _site_report(session, site_run, runs[site_run.run_id], site, context)
     return reports
 
 
@@ -59,33 +63,31 @@ def _site_report(
     site_run: HarvestSiteRun,
     run: HarvestRun,
     site: Site | BrokenSite | None,
-    settings: Settings,
-    target: str,
-    now: datetime,
+    context: ReportContext,
 ) -> Report:
-    view = site_view(session, site_run, run, site, settings, target, now)
-    file_name = f"{safe_file_name(view.site)}-{view.date}.csv"
-    attachment: Attachment | None = None
+    view = site_view(session, site_run, run, site, context)
+    settings, attachment = context.settings, None
     if not is_quiet(site_run):
+        file_name = f"{safe_file_name(view.site)}-{view.date}.csv"
         attachment, rows = attachment_of(documents_csv(session, site_run.site_run_id), file_name, settings.reports)
         command = f"metaharvest log --csv --site-run {site_run.site_run_id}"
-        table = _table(attachment, rows, "every document that is not merely unchanged", command, settings)
-        view = replace(view, table=table)
+        note = _table_note(attachment, rows, "every document that is not merely unchanged", command, settings)
+        view = replace(view, table=note)
         attachment = attachment if rows else None
     key = f"site:{site_run.site_run_id}"
     identifier = message_id(key, _seed(run, site_run.started_at), settings)
-    body = render("site_report", view, settings)
-    return build("site", key, identifier, view.recipients, body, attachment, settings, now)
+    rendered = render("site_report", view, settings)
+    return build("site", key, identifier, view.recipients, rendered, attachment, settings, context.now)
 
 
 def admin_report(session: Session, run_id: int, settings: Settings, target: str, now: datetime) -> Report:
     """The composite report of a run to the administrators.
 
-    With reports.admin = "log-file" the whole of it is written into a file, with the table beside it, and the mail says
-    where and no more than the essentials. A file that cannot be written is told in the mail, which then has it all.
+    With reports.admin = "log-file" the whole report and its table are written into files, and the mail has only the
+    essentials and the place. If a file cannot be written, the mail says so and has the whole report.
     """
     run = session.get_one(HarvestRun, run_id)
-    view = admin_view(session, run_id, settings, target, now)
+    view = admin_view(session, run, ReportContext(settings, target, now))
     name = f"run-{run_id:06}-{view.date}"
     attachment: Attachment | None = None
     if settings.reports.admin == "log-file":
@@ -93,45 +95,45 @@ def admin_report(session: Session, run_id: int, settings: Settings, target: str,
     if not view.log_file:
         attachment, rows = attachment_of(log_csv(session, run_id), f"{name}.csv", settings.reports)
         command = f"metaharvest log --csv --run {run_id}"
-        view = replace(view, table=_table(attachment, rows, "the whole log of this run", command, settings))
+        view = replace(view, table=_table_note(attachment, rows, "the whole log of this run", command, settings))
         attachment = attachment if rows else None
     key = f"admin:{run_id}"
     identifier = message_id(key, _seed(run), settings)
-    body = render("admin_report", view, settings)
-    return build("admin", key, identifier, view.recipients, body, attachment, settings, now)
+    rendered = render("admin_report", view, settings)
+    return build("admin", key, identifier, view.recipients, rendered, attachment, settings, now)
 
 
 def _seed(run: HarvestRun, *more: object) -> tuple[object, ...]:
-    """What tells this run from a run of the same number in another database."""
+    """What tells this run from a run of the same number in another database; for the Message-ID."""
     return (run.run_id, run.started_at.isoformat(), run.host, run.pid, *more)
 
 
-def _table(attachment: Attachment | None, rows: int, content: str, command: str, settings: Settings) -> Table:
+def _table_note(attachment: Attachment | None, rows: int, content: str, command: str, settings: Settings) -> TableNote:
     if attachment is None:
         limit = words.size(settings.reports.drop_csv_over)
-        return Table(
+        return TableNote(
             f"The table of {content} is longer than {limit} and was left out; "
             f"the administrators get it with `{command}`.",
             f"in the table that `{command}` writes",
         )
     if not rows:
-        return Table()
-    return Table(
+        return TableNote()
+    return TableNote(
         f"The attached table {attachment.file_name} has {content}, with all findings, for a spreadsheet.",
         "in the attached table",
     )
 
 
 def _to_log_file(session: Session, view: AdminView, settings: Settings, name: str) -> AdminView:
-    """Write the whole report and its table into the log folder; the view that says where, or what went wrong."""
+    """Write the whole report and its table into the log folder; returns the view that says where, or what failed."""
     folder = settings.path(settings.reports.log_folder)
-    table = Table(f"The table {name}.csv beside this file has the whole log of this run.", f"in {name}.csv")
-    body = render("admin_report", replace(view, table=table), settings)
+    note = TableNote(f"The table {name}.csv beside this file has the whole log of this run.", f"in {name}.csv")
+    rendered = render("admin_report", replace(view, table=note), settings)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / f"{name}.csv", log_csv(session, view.run))
-        _write(folder / f"{name}.txt", (body.subject, "\n\n", body.text))
-        _write(folder / f"{name}.html", (body.html,))
+        _write(folder / f"{name}.txt", (rendered.subject, "\n\n", rendered.text))
+        _write(folder / f"{name}.html", (rendered.html,))
     except OSError as error:
         reason = one_line(error.strerror or str(error))
         problem = (
@@ -142,7 +144,7 @@ def _to_log_file(session: Session, view: AdminView, settings: Settings, name: st
 
 
 def _write(path: Path, chunks: Iterable[str]) -> None:
-    """Write a file so that it is there as a whole, or not at all."""
+    """Write a file so that either the whole of it is there or nothing."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="") as file:

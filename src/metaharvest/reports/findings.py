@@ -1,6 +1,6 @@
 """Groups a site run's findings by rule, each group with its number and its first few lines, as the reports show them.
 
-Only numbers and as many lines as are shown are read, so that a site with a million documents costs no more than one
+Only the numbers and the lines that are shown are read, so that a site with a million documents costs no more than one
 with a hundred.
 """
 
@@ -15,8 +15,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog
 from metaharvest.model import ERROR_OUTCOMES, Level, OutcomeKind
-from metaharvest.reports.tables import docid_of
-from metaharvest.reports.words import ATTENTION, OUTCOME_TITLES, counted
+from metaharvest.reports.words import ATTENTION, OUTCOME_TITLES, counted, docid_of
 from metaharvest.rules import RULES
 from metaharvest.text import clean, one_line, shown_url
 
@@ -24,7 +23,7 @@ MAX_MESSAGE = 800
 """Characters of a message or remedy that a mail shows; the attached table has all of them."""
 
 TRACEBACK_RULE = "harvest.surprise"
-"""The rule whose excerpt is a traceback: that is in the table, for those who mend programs, but not in a mail."""
+"""The rule whose excerpt is a traceback: the table has it, for programmers; a mail does not."""
 
 _LOG, _DETAIL, _LEDGER = HarvestLog, HarvestDetailLog, HarvestDocument
 _ATTENTION = [kind.value for kind in ATTENTION]
@@ -32,8 +31,8 @@ _NOT_FINE = [*_ATTENTION, *(kind.value for kind in ERROR_OUTCOMES)]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One finding, as shown. `since` says since when the document has been failing."""
+class FindingLine:
+    """One finding, as shown. `since` tells since when the document has been failing."""
 
     docid: str
     url: str
@@ -45,14 +44,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """The findings of one rule: how many there are, the first of them, and the remedy and message that all share."""
+class FindingGroup:
+    """The findings of one rule: how many there are, the first of them, and the remedy and message that they share."""
 
     rule: str
     title: str
     grave: bool
     count: int
-    lines: tuple[Line, ...]
+    lines: tuple[FindingLine, ...]
     remedy: str = ""
     message: str = ""
 
@@ -63,14 +62,14 @@ class Group:
 
 
 def title_of(rule: str) -> str:
-    """A rule's heading; the rule's own id where it has none."""
+    """A rule's heading; the rule's own id if it has none."""
     return RULES[rule].title if rule in RULES else rule
 
 
 def is_attention() -> ColumnElement[bool]:
     """Whether a detail row (joined to its log row) tells of something that keeps documents, or the list, out.
 
-    Why documents were put off stands on one log row of its own, which has no outcome.
+    The reason why documents were put off is on a log row of its own, which has no outcome.
     """
     return or_(
         _DETAIL.level == Level.ERROR.value,
@@ -79,23 +78,25 @@ def is_attention() -> ColumnElement[bool]:
     )
 
 
-def attention(session: Session, site_run_id: int, today: date, limit: int) -> tuple[Group, ...]:
-    """What somebody has to mend or decide, the gravest first; at most `limit` lines a group."""
+def attention(session: Session, site_run_id: int, today: date, limit: int) -> tuple[FindingGroup, ...]:
+    """What somebody has to correct or decide, the gravest first; at most `limit` lines a group."""
     explained = _groups(session, site_run_id, is_attention(), today, limit)
     return (*explained, *_unexplained(session, site_run_id, limit))
 
 
-def is_told(reason: str, groups: Iterable[Group]) -> bool:
+def is_told(reason: str, groups: Iterable[FindingGroup]) -> bool:
     """Whether `reason` only repeats what one of the findings shown says."""
     return any(line.message and line.message in reason for group in groups for line in group.lines)
 
 
-def warnings(session: Session, site_run_id: int, today: date, limit: int) -> tuple[Group, ...]:
-    """What is doubtful about documents that went in all the same; at most `limit` lines a group."""
+def warnings(session: Session, site_run_id: int, today: date, limit: int) -> tuple[FindingGroup, ...]:
+    """What is doubtful about documents that went in nevertheless; at most `limit` lines a group."""
     return tuple(_groups(session, site_run_id, ~is_attention(), today, limit))
 
 
-def _groups(session: Session, site_run_id: int, which: ColumnElement[bool], today: date, limit: int) -> Iterator[Group]:
+def _groups(
+    session: Session, site_run_id: int, which: ColumnElement[bool], today: date, limit: int
+) -> Iterator[FindingGroup]:
     graves = func.sum(case((_DETAIL.level == Level.ERROR.value, 1), else_=0))
     about_list = func.sum(case((_LOG.document_id.is_(None), 1), else_=0))
     query = (
@@ -107,10 +108,12 @@ def _groups(session: Session, site_run_id: int, which: ColumnElement[bool], toda
     rows = [(rule, int(count), int(grave), int(listed)) for rule, count, grave, listed in session.execute(query)]
     for rule, count, grave, _ in sorted(rows, key=lambda row: (row[2] == 0, row[3] == 0, -row[1], row[0])):
         lines = tuple(_lines(session, site_run_id, and_(which, _DETAIL.rule == rule), today, limit))
-        yield _with_shared_remedy(Group(rule, title_of(rule), grave > 0, count, lines))
+        yield _with_shared_remedy(FindingGroup(rule, title_of(rule), grave > 0, count, lines))
 
 
-def _lines(session: Session, site_run_id: int, which: ColumnElement[bool], today: date, limit: int) -> Iterator[Line]:
+def _lines(
+    session: Session, site_run_id: int, which: ColumnElement[bool], today: date, limit: int
+) -> Iterator[FindingLine]:
     same_document = and_(
         _LEDGER.site_schedule_id == _LOG.site_schedule_id,
         _LEDGER.document_id == _LOG.document_id,
@@ -128,10 +131,10 @@ def _lines(session: Session, site_run_id: int, which: ColumnElement[bool], today
         yield finding_line(log, detail, _since(since, attempts, today))
 
 
-def finding_line(log: HarvestLog, detail: HarvestDetailLog, since: str = "") -> Line:
+def finding_line(log: HarvestLog, detail: HarvestDetailLog, since: str = "") -> FindingLine:
     """One detail row, and the log row it belongs to, as shown."""
     docid = docid_of(log.document_id, log.revision) or docid_of(detail.document_id, detail.revision)
-    return Line(
+    return FindingLine(
         docid=one_line(docid),
         url=shown_url(log.document_url or detail.document_url or ""),
         place=_place(detail),
@@ -148,7 +151,7 @@ def _place(detail: HarvestDetailLog) -> str:
 
 
 def _excerpt(text: str) -> str:
-    """A few lines of an offending excerpt, each cut where it is long."""
+    """The first lines of an excerpt, long ones cut."""
     lines = [line.rstrip() for line in clean(text).expandtabs(2).split("\n") if line.strip()]
     return "\n".join(one if len(one) <= 300 else one[:299] + "…" for one in lines[:8])
 
@@ -160,8 +163,8 @@ def _since(since: date | None, attempts: int | None, today: date) -> str:
     return f"failing since {since.isoformat()}{tried}"
 
 
-def _with_shared_remedy(group: Group) -> Group:
-    """The remedy told once, where all the lines of a group have the same."""
+def _with_shared_remedy(group: FindingGroup) -> FindingGroup:
+    """The remedy once for the group instead of in each line, if all its lines have the same."""
     remedies = {line.remedy for line in group.lines}
     if len(group.lines) < 2 or len(remedies) != 1:
         return group
@@ -169,8 +172,8 @@ def _with_shared_remedy(group: Group) -> Group:
     return replace(group, lines=lines, remedy=remedies.pop())
 
 
-def _unexplained(session: Session, site_run_id: int, limit: int) -> Iterator[Group]:
-    """Documents that are not fine and have no finding of their own, by outcome: what the log says of each."""
+def _unexplained(session: Session, site_run_id: int, limit: int) -> Iterator[FindingGroup]:
+    """Documents that are not fine and have no finding of their own, by outcome, with the log's message for each."""
     no_finding = ~select(_DETAIL.detail_log_id).where(_DETAIL.harvest_log_id == _LOG.harvest_log_id).exists()
     here = and_(_LOG.site_run_id == site_run_id, _LOG.outcome.in_(_NOT_FINE), no_finding)
     query = select(_LOG.outcome, func.count()).where(here).group_by(_LOG.outcome).order_by(func.count().desc())
@@ -180,10 +183,11 @@ def _unexplained(session: Session, site_run_id: int, limit: int) -> Iterator[Gro
         )
         lines = tuple(_plain_line(row) for row in rows)
         kind = OutcomeKind(str(value))
-        yield _with_shared_message(Group(kind.value, OUTCOME_TITLES[kind], kind.is_error, count, lines))
+        yield _with_shared_message(FindingGroup(kind.value, OUTCOME_TITLES[kind], kind.is_error, count, lines))
 
 
-def _with_shared_message(group: Group) -> Group:
+def _with_shared_message(group: FindingGroup) -> FindingGroup:
+    """The message once for the group instead of in each line, if all its lines have the same."""
     messages = {line.message for line in group.lines}
     if len(messages) != 1:
         return group
@@ -191,6 +195,6 @@ def _with_shared_message(group: Group) -> Group:
     return replace(group, lines=lines, message=messages.pop())
 
 
-def _plain_line(row: HarvestLog) -> Line:
+def _plain_line(row: HarvestLog) -> FindingLine:
     docid = one_line(docid_of(row.document_id, row.revision))
-    return Line(docid, shown_url(row.document_url or ""), "", "", one_line(row.message, MAX_MESSAGE), "")
+    return FindingLine(docid, shown_url(row.document_url or ""), "", "", one_line(row.message, MAX_MESSAGE), "")

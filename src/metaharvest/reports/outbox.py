@@ -1,8 +1,8 @@
 """The outbox: reports wait here, a delivery row per recipient, until each has been handed over or refused for good.
 
-What is queued is committed by the caller, in the transaction that makes the report due; what is delivered is committed
-here: by SMTP message by message, so that a crash repeats one at most, under the same Message-ID; into a Maildir, where
-a message is never there twice, a few at a time.
+Queueing is committed by the caller, in the transaction that makes the report due. Delivering is committed here: after
+each message with SMTP, so that a crash repeats at most one, under the same Message-ID; after several with a Maildir,
+which never has a message twice.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import Base, HarvestRun, ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
-from metaharvest.reports.mail import Attempt, Backend, Letter, backend_for
+from metaharvest.reports.mail import Attempt, Letter, MailBackend
+from metaharvest.reports.maildir import Maildir
 from metaharvest.reports.message import Report
+from metaharvest.reports.smtp import SmtpServer
 
 _FIRST_DELAY = timedelta(hours=1)
 _LONGEST_DELAY = timedelta(hours=12)
-"""A delivery that failed is tried again by the next run; after that it is left alone for an hour, two, four, eight,
-twelve, so that hourly runs do not knock all day long. The first run of a day tries everything."""
+"""A delivery that failed is tried again by the next run, and after that once an hour, two, four, eight, twelve hours
+have passed, so that hourly runs do not try all day long. The first run of a day tries everything."""
 
 _GIVEN_UP_AFTER = timedelta(days=4)
-"""So long after the report was made, a recipient for whom the server says "not now" as it said last time is given up:
-RFC 5321, 4.5.4.1. The time in which the server is away gives nobody up."""
+"""A recipient whom the server puts off with the same answer as last time, so long after the report was made, is given
+up: RFC 5321, section 4.5.4.1. A server that does not answer gives no reason for that."""
 
 _Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """Which run wants to deliver: when it began, and the day that it takes for today."""
+class DeliveringRun:
+    """The run that delivers: when it began, and the day that it takes for today."""
 
     began: datetime
     day: date
@@ -47,7 +49,7 @@ class Turn:
 class Deliveries:
     """How many deliveries were sent and refused this time, and how many are still waiting.
 
-    `there`: how many of those sent had arrived before, and were not written again.
+    `there`: how many of those sent had arrived before and were not written again.
     """
 
     sent: int = 0
@@ -57,9 +59,9 @@ class Deliveries:
 
 
 def queue(session: Session, report: Report, run_id: int, site_run_id: int | None, now: datetime) -> int | None:
-    """Put a report into the outbox, with a delivery for each recipient; its number there.
+    """Put a report into the outbox, with a delivery for each recipient; returns its number there.
 
-    None where a report of the same key is there already. Nothing is committed: that is the caller's transaction.
+    None if a report with the same key is there already. Nothing is committed: that is up to the caller.
     """
     if session.scalar(select(ReportOutbox.report_id).where(ReportOutbox.idempotency_key == report.key)) is not None:
         return None
@@ -79,7 +81,7 @@ def queue(session: Session, report: Report, run_id: int, site_run_id: int | None
 
 
 def queue_all(session: Session, reports: Mapping[int, Report], run_id: int, now: datetime) -> list[int]:
-    """Put reports of site runs into the outbox, as `queue` does with one; the site runs whose was not there already."""
+    """Put reports, by site run, into the outbox, as `queue` does with one; returns those that had none there."""
     if not reports:
         return []
     there = set(session.scalars(_KEYS, {"keys": [report.key for report in reports.values()]}))
@@ -115,7 +117,7 @@ _DELIVER = insert(Base.metadata.tables[ReportDelivery.__tablename__])
 
 
 def resend(session: Session, report_id: int) -> None:
-    """Put all deliveries of a report back to queued. MetaharvestError where there is no such report."""
+    """Put all deliveries of a report back to queued. Raises MetaharvestError if there is no such report."""
     if session.get(ReportOutbox, report_id) is None:
         raise MetaharvestError(f"There is no report number {report_id}. `metaharvest reports` lists those there are.")
     session.execute(
@@ -125,23 +127,29 @@ def resend(session: Session, report_id: int) -> None:
     )
 
 
-def deliver(
-    session_factory: Callable[[], Session], settings: Settings, now: datetime, turn: Turn | None = None
-) -> Deliveries:
-    """Try to hand over what is queued, oldest first, committing after so many as the backend takes at once.
+def backend_for(settings: Settings) -> MailBackend:
+    """The mail backend that the settings name; it must be closed."""
+    if settings.mail.backend == "maildir":
+        return Maildir(settings.path(settings.mail.folder))
+    return SmtpServer(settings)
 
-    With `turn`, what this run has tried already, or earlier ones have tried in vain of late, is left for later;
-    without, everything is tried. Never raises for what a mail server or a folder does: that is written down with the
-    delivery. Where the server cannot be reached at all, the rest waits for the next time. Errors of the database pass
-    through.
+
+def deliver(
+    session_factory: Callable[[], Session], settings: Settings, now: datetime, run: DeliveringRun | None = None
+) -> Deliveries:
+    """Try to hand over what is queued, oldest first, and commit after as many as the backend takes at once.
+
+    With `run`, what this run has tried already is left for later, and what failed shortly before; without, everything
+    is tried. Never raises for what a mail server or a folder does: the delivery's row tells that. If the server cannot
+    be reached at all, the rest waits for the next time. Errors of the database are raised.
     """
     backend = backend_for(settings)
-    due = _due(now, turn) if turn else true()
+    due = _due(now, run) if run else true()
     sent = refused = there = 0
     try:
         for report_ids in _groups(_waiting_reports(session_factory, due), backend.at_once):
             for parcels in _groups(_parcels(session_factory, report_ids, due, backend), backend.at_once):
-                # Nothing of the database is held while a mail server takes its time.
+                # No transaction is open while a mail server takes its time.
                 attempts = backend.send([parcel.letter for parcel in parcels])
                 refused += _note(session_factory, parcels, attempts, now, due)
                 for parcel, attempt in zip(parcels, attempts, strict=False):
@@ -156,17 +164,17 @@ def deliver(
     return Deliveries(sent, _number_waiting(session_factory), refused, there)
 
 
-def _due(now: datetime, turn: Turn) -> ColumnElement[bool]:
-    """Which deliveries a run tries: new ones, and those whose last attempt is long enough ago for their number."""
+def _due(now: datetime, run: DeliveringRun) -> ColumnElement[bool]:
+    """Which deliveries a run tries: new ones, and those whose last attempt is long enough ago, see _FIRST_DELAY."""
     last, attempts = ReportDelivery.last_attempt_at, ReportDelivery.attempts
     delays = [timedelta(0), _FIRST_DELAY]
     while delays[-1] < _LONGEST_DELAY:
         delays.append(min(2 * delays[-1], _LONGEST_DELAY))
     rested = [and_(attempts == number, last <= now - delay) for number, delay in enumerate(delays, 1)]
     rested.append(and_(attempts > len(delays), last <= now - _LONGEST_DELAY))
-    is_first_of_day = ~exists().where(HarvestRun.harvest_date == turn.day, HarvestRun.started_at < turn.began)
-    # A time in the future was written when the clock was wrong.
-    return or_(attempts == 0, last.is_(None), last > now, and_(last < turn.began, or_(is_first_of_day, *rested)))
+    is_first_of_day = ~exists().where(HarvestRun.harvest_date == run.day, HarvestRun.started_at < run.began)
+    # A time in the future was written while the clock was wrong.
+    return or_(attempts == 0, last.is_(None), last > now, and_(last < run.began, or_(is_first_of_day, *rested)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +207,9 @@ def _number_waiting(session_factory: Callable[[], Session]) -> int:
 
 
 def _parcels(
-    session_factory: Callable[[], Session], report_ids: Sequence[int], due: ColumnElement[bool], backend: Backend
+    session_factory: Callable[[], Session], report_ids: Sequence[int], due: ColumnElement[bool], backend: MailBackend
 ) -> list[_Parcel]:
-    """These reports as letters to those of their recipients whose turn it is."""
+    """These reports as letters to those of their recipients whose delivery is due."""
     recipients: dict[int, list[str]] = {}
     parcels = []
     with session_factory() as session:
@@ -247,7 +255,7 @@ def _note(
     now: datetime,
     due: ColumnElement[bool],
 ) -> int:
-    """Write attempts down: with their recipients, or with all whose turn it is, where the reason concerns them all.
+    """Update the deliveries: those of the recipients, or, if an attempt says stop, all that are due.
 
     Returns how many deliveries were given up.
     """

@@ -1,4 +1,4 @@
-"""Puts a view into words and colours: Jinja2 templates, or a plain report where a template fails.
+"""Renders a view: with Jinja2 templates, or as a plain report if a template fails.
 
 The templates are those of the package; a folder in the settings (`reports.templates`) may replace any of them, file by
 file under the same names: `email/site_report/body.html`. Everything in HTML is escaped.
@@ -22,8 +22,8 @@ from markupsafe import Markup
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import Settings
 from metaharvest.reports.admin_view import AdminView
-from metaharvest.reports.findings import Group, Line
-from metaharvest.reports.message import Body
+from metaharvest.reports.findings import FindingGroup, FindingLine
+from metaharvest.reports.message import RenderedText
 from metaharvest.reports.site_view import SiteView
 from metaharvest.text import one_line
 
@@ -32,11 +32,10 @@ WIDTH = 78
 _log = logging.getLogger(__name__)
 
 
-def render(folder: str, view: SiteView | AdminView, settings: Settings) -> Body:
+def render(folder: str, view: SiteView | AdminView, settings: Settings) -> RenderedText:
     """The report from the templates `email/FOLDER/{subject.txt,body.txt,body.html}`.
 
-    A template that fails, for whatever reason, costs the report its looks, not its content: it is then a plain one
-    that says which template failed, and why.
+    If a template fails, for any reason, the report is a plain one that says which template failed, and why.
     """
     environment = _environment(settings)
     parts: dict[str, str] = {}
@@ -48,7 +47,7 @@ def render(folder: str, view: SiteView | AdminView, settings: Settings) -> Body:
     except Exception as error:  # noqa: BLE001 - a template is a program that somebody else may have written
         _log.warning("The report template %s failed.", name, exc_info=True)
         return plain_report(view, f"The report template {name} could not be used: {_reason(error)}")
-    return Body(one_line(parts["subject.txt"]), parts["body.txt"], parts["body.html"])
+    return RenderedText(one_line(parts["subject.txt"].strip()), parts["body.txt"], parts["body.html"])
 
 
 def _environment(settings: Settings) -> Environment:
@@ -58,7 +57,7 @@ def _environment(settings: Settings) -> Environment:
 
 @lru_cache(maxsize=8)
 def _environment_of(own: Path | None) -> Environment:
-    """Templates are compiled once, not for every report; a changed file is noticed all the same."""
+    """The environment keeps compiled templates, and compiles a file again if it has changed."""
     folders = [data_folder("templates")] if own is None else [own, data_folder("templates")]
     environment = Environment(
         loader=FileSystemLoader(folders),
@@ -74,7 +73,7 @@ def _environment_of(own: Path | None) -> Environment:
 
 
 def broken_templates(settings: Settings) -> list[str]:
-    """A sentence for each template that cannot be read or compiled, those of the settings' folder included."""
+    """A sentence for each template that cannot be read or compiled, including those in the settings' folder."""
     environment = _environment(settings)
     problems = []
     for name in environment.list_templates(filter_func=lambda name: name.startswith("email/")):
@@ -88,14 +87,32 @@ def broken_templates(settings: Settings) -> list[str]:
 def wrapped(text: str, indent: int = 0, first: str = "") -> str:
     """`text` in lines of up to 78 characters, indented, long words (URLs) whole; `first` begins the first line."""
     space = " " * indent
+    begin, further = space + first, space + " " * len(first)
+    room = WIDTH - len(begin)
+    if text and room > 0 and text.isprintable() and text == text.strip() and "  " not in text:
+        return begin + f"\n{further}".join(_lines_of(text, room))
     return textwrap.fill(
         text,
         WIDTH,
-        initial_indent=space + first,
-        subsequent_indent=space + " " * len(first),
+        initial_indent=begin,
+        subsequent_indent=further,
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def _lines_of(text: str, room: int) -> Iterator[str]:
+    """As textwrap does it, for words with one blank between them; that is most texts, and ten times as fast."""
+    start = 0
+    while len(text) - start > room:
+        end = text.rfind(" ", start, start + room + 1)
+        if end < 0:
+            end = text.find(" ", start + room)
+        if end < 0:
+            break
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
 
 
 def underlined(text: str, character: str = "=") -> str:
@@ -105,7 +122,7 @@ def underlined(text: str, character: str = "=") -> str:
 
 
 def marked(text: str) -> Markup:
-    """`text` for HTML, escaped, with what stands between backticks set as code."""
+    """`text` escaped for HTML; text between backticks becomes code."""
     style = "font-family:Consolas,Menlo,'DejaVu Sans Mono',monospace;font-size:93%"
     return Markup(re.sub("`([^`]+)`", rf'<code style="{style}">\1</code>', escape(text)))
 
@@ -128,8 +145,8 @@ def _reason(error: Exception) -> str:
     return one_line(f"{type(error).__name__}: {error}")
 
 
-def plain_report(view: SiteView | AdminView, notice: str) -> Body:
-    """The essentials without any template: the story, the totals, the findings; `notice` says why."""
+def plain_report(view: SiteView | AdminView, notice: str) -> RenderedText:
+    """The essentials without any template: the story, the totals, the findings; `notice` says why it is plain."""
     about = f"{view.site}: {view.story}" if isinstance(view, SiteView) else view.story
     lines = [
         wrapped(notice),
@@ -146,7 +163,7 @@ def plain_report(view: SiteView | AdminView, notice: str) -> Body:
     text = "\n".join(lines).rstrip() + "\n"
     head = '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"></head>'
     page = f"{head}<body><pre>{escape(text)}</pre></body></html>\n"
-    return Body(f"[{view.network}] {about} ({view.date})", text, page)
+    return RenderedText(f"[{view.network}] {about} ({view.date})", text, page)
 
 
 def _plain_site(view: SiteView) -> Iterator[str]:
@@ -172,7 +189,7 @@ def _plain_run(view: AdminView) -> Iterator[str]:
         yield wrapped(f"{mail.state}: {mail.recipient}, {mail.subject}: {mail.error}")
 
 
-def _plain_groups(groups: Iterable[Group]) -> Iterator[str]:
+def _plain_groups(groups: Iterable[FindingGroup]) -> Iterator[str]:
     for group in groups:
         yield wrapped(f"{group.title} ({group.count:,})")
         yield from _plain_lines(group.lines)
@@ -181,7 +198,7 @@ def _plain_groups(groups: Iterable[Group]) -> Iterator[str]:
         yield from [f"  and {group.more:,} more"] if group.more else []
 
 
-def _plain_lines(lines: Iterable[Line]) -> Iterator[str]:
+def _plain_lines(lines: Iterable[FindingLine]) -> Iterator[str]:
     for line in lines:
         yield wrapped(" ".join(filter(None, (line.docid, line.place, line.url))), 2)
         told: list[Any] = [line.message, f"What to do: {line.remedy}" if line.remedy else "", line.since]

@@ -1,7 +1,7 @@
-"""The tables that travel with reports and that `log --csv` prints: RFC 4180, UTF-8 with a mark that Excel understands.
+"""The tables that are attached to reports and that `log --csv` prints: RFC 4180, UTF-8 with the mark that Excel needs.
 
-Read from the journal row by row, in bounded memory. A row for every finding; a document without findings has one row.
-No cell can start a formula.
+Read from the journal in bounded memory. A row for every finding; a document without findings has one row. No cell can
+start a formula.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from metaharvest.database.models import (
 )
 from metaharvest.model import OutcomeKind
 from metaharvest.reports.message import Attachment
+from metaharvest.reports.words import docid_of
 from metaharvest.text import one_line, shown_url
 
 DOCUMENT_COLUMNS = (
@@ -66,17 +67,18 @@ _FINDING = (
     HarvestDetailLog.excerpt,
     HarvestDetailLog.remedy,
 )
-"""Columns alone, in this order: an object for each of a great many rows would take most of the time."""
+"""Columns, in this order, not model objects: to make an object for each row would take most of the time."""
 
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")
 _NOT_PLAIN = ("  ", "| ", " |", "|=", "|+", "|-", "|@")
-"""What no text of a column has, nor the `|` around each, where all are ASCII and may stand in the table as they are."""
+"""None of these is in texts joined by `|` if all of them can be cells as they are: white space is folded, and no text
+begins or ends with a blank or begins like a formula."""
 
 _WHOLE = {int, type(None)}
 _SECONDS = {float, type(None)}
 _TEXTS = {str, type(None)}
 _GZIP = 31
-"""What zlib calls the largest window, with the head of a gzip file."""
+"""The `wbits` of zlib for the largest window and a gzip header."""
 
 _ROWS_AT_ONCE = 500
 _MAX_CELL = 32_000
@@ -99,15 +101,15 @@ def log_csv(session: Session, run_id: int) -> Iterator[str]:
 
 
 def attachment_of(chunks: Iterable[str], file_name: str, settings: ReportsSettings) -> tuple[Attachment | None, int]:
-    """The table as an attachment, gzipped where it is long, None where it is too long; and its number of rows.
+    """The table as an attachment, gzipped if it is long, None if it is too long; and its number of rows.
 
-    A table that is too long is not read to its end: its number of rows is then one of those that were read.
+    A table that is too long is not read to its end: the number is then that of the rows that were read.
     """
     parts: list[bytes] = []
     size = lines = 0
     compressor, compressed = zlib.compressobj(9, wbits=_GZIP), list[Future[bytes]]()
-    # A long table is compressed while its next rows are read: the compressor needs no interpreter.
-    with ThreadPoolExecutor(1, thread_name_prefix="table") as beside:
+    # A long table is compressed in a thread while its next rows are read: zlib releases the interpreter's lock.
+    with ThreadPoolExecutor(1, thread_name_prefix="table") as thread:
         for chunk in chunks:
             parts.append(chunk.encode("utf-8", "replace"))
             size += len(parts[-1])
@@ -115,7 +117,7 @@ def attachment_of(chunks: Iterable[str], file_name: str, settings: ReportsSettin
             if size > settings.drop_csv_over:
                 return None, lines - 1
             if size > settings.gzip_csv_over:
-                compressed += [beside.submit(compressor.compress, part) for part in parts]
+                compressed += [thread.submit(compressor.compress, part) for part in parts]
                 parts.clear()
     if not compressed:
         return Attachment(file_name, b"".join(parts)), lines - 1
@@ -123,15 +125,8 @@ def attachment_of(chunks: Iterable[str], file_name: str, settings: ReportsSettin
     return Attachment(f"{file_name}.gz", content, gzipped=True), lines - 1
 
 
-def docid_of(document_id: str | None, revision: int | None) -> str:
-    """Document id and revision as people write them; what there is of them."""
-    if not document_id:
-        return ""
-    return document_id if revision is None else f"{document_id}.{revision}"
-
-
 def _chunks(columns: Sequence[str], parts: Iterable[Sequence[Sequence[object]]]) -> Iterator[str]:
-    """The table as text, a chunk for each part of it; a part is given column by column."""
+    """The table as text, a chunk for each part. A part is a list of columns."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
     if columns:
@@ -146,13 +141,13 @@ def _chunks(columns: Sequence[str], parts: Iterable[Sequence[Sequence[object]]])
 
 
 def _by_column(rows: Iterator[Sequence[object]]) -> Iterator[Sequence[Sequence[object]]]:
-    """The rows as parts of a table, so many at a time."""
+    """The rows as parts of a table, _ROWS_AT_ONCE rows each."""
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         yield list(zip(*some, strict=True))
 
 
 def _cells(column: Sequence[object]) -> Sequence[object]:
-    """Part of a column as it may stand in the table. Most are numbers or plain texts, not looked at one by one."""
+    """Part of a column as cells. Most are numbers or plain texts, which need not be looked at one by one."""
     kinds = set(map(type, column))
     if kinds <= _WHOLE or (kinds <= _TEXTS and _are_plain(cast("Sequence[str | None]", column))):
         return column
@@ -162,7 +157,7 @@ def _cells(column: Sequence[object]) -> Sequence[object]:
 
 
 def _are_plain(column: Sequence[str | None]) -> bool:
-    """Whether these texts are cells already; where in doubt, they are not."""
+    """Whether these texts can be cells as they are; false if in doubt."""
     texts = set(filter(None, column))
     together = f"|{'|'.join(texts)}|"
     return (
@@ -203,13 +198,13 @@ def _document_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obje
     for _, rows in groupby(session.connection().execute(query), key=itemgetter(1, 2)):
         first, *more = rows
         if more:
-            yield from _rows_of_document([_Joined.of(row) for row in (first, *more)])
+            yield from _rows_of_document([_JoinedRow.of(row) for row in (first, *more)])
         else:
             failing = first[20:] if first[20] else (None, None)
             yield (*_document_cells(first[:8], first[8:12]), *failing, *first[12:20])
 
 
-class _Joined(NamedTuple):
+class _JoinedRow(NamedTuple):
     """A log row with one of its findings, or none: the columns of _LOG, _DETAIL, _FINDING, and two of the ledger."""
 
     log: Sequence[Any]
@@ -218,7 +213,7 @@ class _Joined(NamedTuple):
     failing: Sequence[Any]
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> _Joined:
+    def of(cls, row: Sequence[Any]) -> _JoinedRow:
         return cls(row[:8], row[8:12], row[12:20], row[20:])
 
     @property
@@ -235,8 +230,8 @@ class _Joined(NamedTuple):
         return self.detail[0] is None
 
 
-def _rows_of_document(rows: Sequence[_Joined]) -> Iterator[Sequence[object]]:
-    """A warning may hang on a log row without an outcome: it goes with the row that has it, of the same document."""
+def _rows_of_document(rows: Sequence[_JoinedRow]) -> Iterator[Sequence[object]]:
+    """A warning on a log row without an outcome is shown with the outcome that another row of its document has."""
     ended = next((row for row in rows if row.outcome and row.outcome != OutcomeKind.DUPLICATE.value), None)
     with_details = {row.log_id for row in rows if not row.is_bare}
     borrowed = any(not row.is_bare and not row.outcome for row in rows)

@@ -5,29 +5,26 @@ from __future__ import annotations
 from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import (
-    HarvestDetailLog,
-    HarvestLog,
-    HarvestSiteRun,
-    ReportOutbox,
-)
+from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSiteRun, ReportOutbox
 from metaharvest.model import ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.reports.site_view import counts_of, earlier_site_runs
+from metaharvest.reports.named_documents import earlier_site_runs
+from metaharvest.reports.totals import counts_of, is_quiet
 from metaharvest.reports.words import ATTENTION, total
-from metaharvest.sites.registry import BrokenSite
+from metaharvest.sites.rows import BrokenSite
 
 _NOT_FINE = [kind.value for kind in (*ERROR_OUTCOMES, *ATTENTION)]
 _CHANGES = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
 
-Problem = tuple[str | None, int | None, str | None, str | None]
+_Trouble = tuple[str | None, int | None, str | None, str | None]
+"""Document id and revision (None: the list itself), outcome, rule."""
 
 
 def is_wanted(session: Session, site_run: HarvestSiteRun, site: Site | BrokenSite | None) -> bool:
     """Whether the contacts of the site, as it is registered now, are to get a report of this site run.
 
-    `never` and `always` speak for themselves. `on-error`: a document failed, or the site did. `on-change`: something
-    was inserted or updated, or the problems are others than in the last report. A retry is told of only where
-    something came of it that is not the failure known already. An unusable registration counts as `always`.
+    The site's wish is `always`, `never`, `on-error` (a document failed, or the site did) or `on-change` (something was
+    inserted or updated, or the problems are not those of the last report). A retry is reported only if a document ended
+    differently than before. A registration that cannot be used counts as `always`; a site without one gets nothing.
     """
     notify = site.notify if isinstance(site, Site) else Notify.ALWAYS
     if site is None or notify is Notify.NEVER:
@@ -42,17 +39,19 @@ def is_wanted(session: Session, site_run: HarvestSiteRun, site: Site | BrokenSit
 
 
 def _changed(session: Session, site_run: HarvestSiteRun) -> bool:
+    """Whether something went in, or the problems are not those of the site's last report."""
     if total(counts_of(site_run), _CHANGES):
         return True
     before = _last_reported(session, site_run)
     if before is None:
-        return site_run.status != SiteRunStatus.SUCCEEDED.value or bool(_problems(session, site_run.site_run_id))
+        return site_run.status != SiteRunStatus.SUCCEEDED.value or bool(_troubles(session, site_run))
     if before.status != site_run.status:
         return True
-    return _problems(session, before.site_run_id) != _problems(session, site_run.site_run_id)
+    return _troubles(session, before) != _troubles(session, site_run)
 
 
 def _last_reported(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | None:
+    """The site's last run before this one that was reported, retries aside."""
     query = (
         select(HarvestSiteRun)
         .join(ReportOutbox, ReportOutbox.site_run_id == HarvestSiteRun.site_run_id)
@@ -67,20 +66,22 @@ def _last_reported(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun
     return session.scalar(query)
 
 
-def _problems(session: Session, site_run_id: int) -> set[Problem]:
-    """What is wrong or doubtful in a site run: documents with their outcome and rules, and the list's own findings."""
+def _troubles(session: Session, site_run: HarvestSiteRun) -> set[_Trouble]:
+    """What is wrong or doubtful in a site run: documents with their outcome and rules, and findings about the list."""
+    if is_quiet(site_run):
+        return set()
     log, detail = HarvestLog, HarvestDetailLog
     query = (
         select(log.document_id, log.revision, log.outcome, detail.rule)
         .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
-        .where(log.site_run_id == site_run_id, or_(log.outcome.in_(_NOT_FINE), detail.rule.is_not(None)))
+        .where(log.site_run_id == site_run.site_run_id, or_(log.outcome.in_(_NOT_FINE), detail.rule.is_not(None)))
         .execution_options(yield_per=1000)
     )
     return {(row[0], row[1], row[2], row[3]) for row in session.execute(query)}
 
 
 def _retry_changed(session: Session, site_run: HarvestSiteRun) -> bool:
-    """Whether a document ended otherwise than when it was tried last; to be put off again is no news."""
+    """Whether a document ended differently than when it was tried last; one that is put off again is no news."""
     log, before = HarvestLog, aliased(HarvestLog)
     counts = counts_of(site_run)
     if total(counts, [*_CHANGES, OutcomeKind.UNCHANGED, OutcomeKind.STALE]):
@@ -96,7 +97,7 @@ def _retry_changed(session: Session, site_run: HarvestSiteRun) -> bool:
         .correlate(log)
         .scalar_subquery()
     )
-    # A server that is down answers to nobody: which of its documents were asked for is no news.
+    # If a server is down, it does not matter which of its documents were asked for and which were put off.
     still_away = and_(before.outcome == OutcomeKind.DEFERRED.value, log.outcome == OutcomeKind.ACCESS_ERROR.value)
     query = (
         select(log.harvest_log_id)

@@ -1,6 +1,6 @@
-"""The words of the reports: counts, durations, the story that a subject line tells, the sentence a body opens with.
+"""The words of the reports: counts, durations, what a subject line says, the sentence that a body begins with.
 
-Pure functions of numbers and statuses; where these come from is the business of site_view.py and admin_view.py.
+Pure functions of numbers and statuses; site_view.py and admin_view.py read these from the journal.
 """
 
 from __future__ import annotations
@@ -70,8 +70,15 @@ def joined(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
 
 
+def docid_of(document_id: str | None, revision: int | None) -> str:
+    """Document id and revision as people write them; empty if there is no document id."""
+    if not document_id:
+        return ""
+    return document_id if revision is None else f"{document_id}.{revision}"
+
+
 def duration(seconds: float) -> str:
-    """A length of time as people say it: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    """A length of time, in seconds, as people say it: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds < 10:
         return f"{max(seconds, 0):.1f} s"
     whole = round(seconds)
@@ -135,7 +142,7 @@ def run_story(statuses: Sequence[SiteRunStatus], counts: Counts) -> str:
 
 
 def site_sentence(status: SiteRunStatus, kind: SiteRunKind, counts: Counts, listed: int) -> str:
-    """The sentence or two that a site report opens with."""
+    """The sentence or two that a site report begins with."""
     if status is SiteRunStatus.LIST_FAILED:
         return "Your harvest list could not be read, so nothing was harvested. The repository keeps what it has."
     documents = (
@@ -173,7 +180,7 @@ def _parts(counts: Counts) -> list[str]:
 
 
 def frequency(number: int | None, unit: str | None) -> str:
-    """`every day`, `every 2 weeks`; whatever the schedule holds, where it makes no sense, as it is."""
+    """`every day`, `every 2 weeks`; a number or unit that makes no sense is shown as the schedule has it."""
     if number is None or not unit:
         return "not set"
     return f"every {unit.removesuffix('s')}" if number == 1 else f"every {number} {unit}"

@@ -1,1 +1,1 @@
-"""The schedule: the registered sites, when they are due, and the ledger of what each of them lists."""
+"""The registered sites: their rows, when they are due, which are overdue, and the ledger of what each site lists."""

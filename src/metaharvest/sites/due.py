@@ -1,7 +1,7 @@
-"""Which sites are due, and when next. Pure: everything is told `today`, a date in the harvester's time zone.
+"""Which sites are due, and when they are due next. Pure functions: `today` is a date in the harvester's time zone.
 
-The rules are the original Harvester's (due where the next date is today or past; the next date is today plus the
-frequency), with calendar months where it counted 30 days.
+The rules are those of the original Harvester: a site is due if its next date is today or past, and the next date is
+today plus the frequency. A month is a calendar month; the original counted 30 days.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from metaharvest.model import Site, Unit
 def is_due(site: Site, today: date) -> bool:
     """Whether `site` is to be harvested today.
 
-    Without a next date it is due one frequency after its last harvest, and at once where it was never harvested.
+    Without a next date it is due one frequency after its last harvest; if it was never harvested, it is due now.
     """
     if site.next_harvest is None and site.last_harvest is None:
         return True
@@ -24,7 +24,7 @@ def is_due(site: Site, today: date) -> bool:
 
 
 def due_since(site: Site) -> date | None:
-    """The day on which `site` became due, or will; None where it was never harvested, or will never be due again."""
+    """The day on which `site` became or becomes due; None if it was never harvested, or is due after year 9999."""
     if site.next_harvest is not None:
         return site.next_harvest
     try:
@@ -37,8 +37,8 @@ def next_harvest(site: Site, today: date) -> date:
     """The date of the harvest after today's.
 
     Months keep the day that the site was set for (`day_of_month`): 31 January, 28 February, 31 March. A harvest on
-    another day (a night was missed, or the site was asked for by name) does not move that day: the next date is the one
-    nearest to today plus the frequency. ValueError where it would be later than year 9999.
+    another day (a night was missed, or the site was asked for by name) does not move that day: of the possible dates,
+    the one nearest to today plus the frequency is taken. Raises ValueError if it would be later than year 9999.
     """
     try:
         if site.unit is Unit.DAYS:
@@ -53,8 +53,8 @@ def next_harvest(site: Site, today: date) -> date:
 def set_day(site: Site) -> int | None:
     """The day of the month that a monthly site was set for.
 
-    `day_of_month` counts only as long as the next date agrees with it: a date that somebody has set since, by hand, is
-    what the site is now set for.
+    `day_of_month` counts only while the next date agrees with it. If somebody has changed the next date, the site is
+    now set for the day of that date.
     """
     scheduled = site.next_harvest or site.last_harvest
     if scheduled is None:

@@ -1,6 +1,7 @@
-"""The ledger, harvest_document: what is known of every document that a site lists.
+"""The ledger, harvest_document: what is known of each document that a site lists.
 
-What a row becomes is decided here, purely; journal.py writes it.
+Reads entries, and decides what an outcome makes of an entry. Nothing is written here: the journal writes and deletes
+entries.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from metaharvest.database.models import Base, HarvestDocument
 from metaharvest.model import ListedDocument, Outcome, OutcomeKind
 
 RETRY_NIGHTS = 7
-"""For how many days a failure that may pass is tried again in every run, and what is put off for a web server that
-fails; after that, with the site's schedule."""
+"""For so many days a transient failure is tried again in every run, and so is what is put off because its web server
+fails; after that, only with the site's schedule."""
 
 Key = tuple[str, int]
 Values = Mapping[str, object]
@@ -27,7 +28,7 @@ _GOOD = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One row of the ledger, as far as decisions need it."""
+    """One row of the ledger: the columns that decisions need."""
 
     entry_id: int
     document_id: str
@@ -71,9 +72,18 @@ _BETWEEN = {
 _FIRST = {bounded: _BETWEEN[bounded, False].limit(bindparam("number")) for bounded in (False, True)}
 _THESE = _OF_SITE.where(_LEDGER.c.document_id.in_(bindparam("documents", expanding=True)))
 
+_NUMBERS = (
+    select(HarvestDocument.site_schedule_id, func.count())
+    .where(HarvestDocument.site_schedule_id.in_(bindparam("sites", expanding=True)))
+    .group_by(HarvestDocument.site_schedule_id)
+)
+
 
 def entries_between(session: Session, site_id: int, after: str | None, upto: str | None) -> Iterator[LedgerEntry]:
-    """The site's entries with a document id above `after` and up to `upto`, in order; None: no bound on that side."""
+    """The site's entries with document ids above `after` and up to `upto`; None: no limit on that side.
+
+    They are sorted by document id and revision, and read from the database as they are used.
+    """
     statement = _BETWEEN[after is not None, upto is not None]
     values = {"site": site_id, "after": after, "upto": upto}
     given = {name: value for name, value in values.items() if value is not None}
@@ -84,32 +94,25 @@ def entries_between(session: Session, site_id: int, after: str | None, upto: str
 
 
 def entries_of(session: Session, site_id: int, document_ids: Sequence[str]) -> Iterator[LedgerEntry]:
-    """The site's entries of these documents."""
+    """The site's entries of these documents, sorted by document id and revision."""
     for row in session.connection().execute(_THESE, {"site": site_id, "documents": document_ids}):
         yield LedgerEntry(*row)
 
 
 def first_entries(session: Session, site_id: int, after: str | None, number: int) -> list[LedgerEntry]:
-    """The first entries of the site with a document id above `after`, by document id and revision, at most `number`."""
+    """The first `number` entries of the site with document ids above `after`, sorted by document id and revision."""
     values = {"site": site_id, "number": number, **({} if after is None else {"after": after})}
     rows = session.connection().execute(_FIRST[after is not None], values).all()
     return [LedgerEntry(*row) for row in rows]
 
 
 def numbers_of_entries(session: Session, site_ids: Collection[int]) -> dict[int, int]:
-    """How many documents the ledger has of each of these sites; those of which it has none are left out."""
+    """How many entries each of these sites has, by site; sites without any are left out."""
     return {row[0]: row[1] for row in session.execute(_NUMBERS, {"sites": list(site_ids)})}
 
 
-_NUMBERS = (
-    select(HarvestDocument.site_schedule_id, func.count())
-    .where(HarvestDocument.site_schedule_id.in_(bindparam("sites", expanding=True)))
-    .group_by(HarvestDocument.site_schedule_id)
-)
-
-
 def to_retry(session: Session, site_id: int, today: date) -> Iterator[ListedDocument]:
-    """The site's documents that failed transiently and are to be tried again now."""
+    """The site's documents that are to be tried again today, sorted by document id and revision."""
     statement = (
         select(
             HarvestDocument.document_id,
@@ -125,13 +128,13 @@ def to_retry(session: Session, site_id: int, today: date) -> Iterator[ListedDocu
 
 
 def sites_to_retry(session: Session, today: date) -> set[int]:
-    """The sites that have documents to try again."""
-    # Not DISTINCT: SQLite would walk through the whole ledger, in the order of the sites, to answer that.
+    """The sites that have documents to try again today."""
+    # Not DISTINCT: SQLite would then read the whole ledger in the order of the sites.
     return set(session.scalars(select(HarvestDocument.site_schedule_id).where(*_waiting(today))))
 
 
 def _waiting(today: date) -> tuple[ColumnElement[bool], ...]:
-    """Rows to be tried again, but for revisions of which a higher one has gone in since: they would come too late."""
+    """Rows that are due for another try, except revisions that are too late: a higher one is in the target by now."""
     later = aliased(HarvestDocument)
     superseded = exists().where(
         later.site_schedule_id == HarvestDocument.site_schedule_id,
@@ -143,7 +146,7 @@ def _waiting(today: date) -> tuple[ColumnElement[bool], ...]:
 
 
 def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values | None:
-    """The columns to write for this outcome; None where the ledger says all of it already."""
+    """The columns to write for this outcome of a document, whose entry is `entry`; None if nothing differs from it."""
     document = outcome.document
     values: dict[str, object] = {
         "document_url": document.url,
@@ -156,7 +159,7 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
     }
     if outcome.kind.is_error or outcome.kind is OutcomeKind.DEFERRED:
         values.update(_failing(entry, outcome, today))
-    if entry is not None and outcome.sha256 is None and entry.pending_sha256 is None and _same(entry, values):
+    if entry is not None and outcome.sha256 is None and entry.pending_sha256 is None and _is_unchanged(entry, values):
         return None
     if outcome.sha256 is not None:
         values["sha256"] = outcome.sha256
@@ -180,9 +183,9 @@ def _failing(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values
 
 
 def _put_off_since(entry: LedgerEntry | None, today: date) -> date | None:
-    """Since when a document is put off night after night, for its web server; None where that has been long enough.
+    """The day since which a document has been put off because of its web server; None after RETRY_NIGHTS days.
 
-    What it failed of before that does not count: it may be mended by now.
+    Only the time for which it has been put off counts, not failures before that: their cause may be gone by now.
     """
     if entry is None or entry.outcome != OutcomeKind.DEFERRED:
         return today
@@ -196,7 +199,7 @@ def _target_revision(outcome: Outcome) -> int | None:
     return outcome.target_revision
 
 
-def _same(entry: LedgerEntry, values: Values) -> bool:
+def _is_unchanged(entry: LedgerEntry, values: Values) -> bool:
     return (
         entry.url == values["document_url"]
         and entry.document_type == values["document_type"]

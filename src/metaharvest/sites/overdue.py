@@ -1,31 +1,28 @@
-"""The watch that the harvester keeps on itself: sites that runs do not bring up to date, mail that does not leave.
+"""Sites that are overdue: they have been due for some time, runs took place, and none harvested them.
 
-Read from the tables for the administrator's report and for `metaharvest doctor`. That no run comes at all is noticed
-by the doctor, and by the monitor that `ping.py` calls: nobody else is there to notice it.
+For the administrator's report and for `metaharvest doctor`. That no run takes place at all is found by the doctor and
+by the monitor that `metaharvest.monitoring.ping` calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
+from metaharvest.database.models import HarvestRun, HarvestSiteRun
 from metaharvest.model import Site, SiteRunKind, SiteRunStatus
 from metaharvest.sites.due import due_since
 from metaharvest.sites.registry import read_sites_due_before
 
 GRACE = timedelta(days=1)
-"""A site may be late by so much: its list was away for a night."""
+"""A site that is late by no more is not overdue: its list may have been away for a night."""
 
-PATIENCE = timedelta(days=2)
-"""Mail may wait for so long: a mail server was away over a night or two."""
-
-_SITES_AT_ONCE = 1000
-"""Sites that one statement asks about: it takes only so many parameters."""
+_BATCH = 1000
+"""Sites for one statement: databases limit the number of parameters."""
 
 _HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 _NOT_HARVESTED = (SiteRunStatus.LIST_FAILED.value, SiteRunStatus.FAILED.value, SiteRunStatus.INCOMPLETE.value)
@@ -33,7 +30,7 @@ _NOT_HARVESTED = (SiteRunStatus.LIST_FAILED.value, SiteRunStatus.FAILED.value, S
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """A site that is not harvested since it was due, though runs came; `failures` of them in a row tried."""
+    """A site that has not been harvested since it was due; the last `failures` runs tried and could not."""
 
     name: str
     since: date
@@ -41,23 +38,15 @@ class Overdue:
 
     @property
     def sentence(self) -> str:
-        """For people."""
+        """The same in words, for people."""
         if not self.failures:
             return f"{self.name} has been due since {self.since}, and no run has harvested it."
         runs = "the last run" if self.failures == 1 else f"the last {self.failures:,} runs"
         return f"{self.name} has been due since {self.since}; {runs} that tried could not harvest it."
 
 
-@dataclass(frozen=True, slots=True)
-class StuckMail:
-    """How many deliveries wait too long, and since when the first of them does."""
-
-    deliveries: int
-    since: datetime
-
-
 def overdue_sites(session: Session, today: date) -> list[Overdue]:
-    """The sites that are switched on and overdue, those that have waited longest first."""
+    """The enabled sites that are overdue, the one that has waited longest first."""
     limit = today - GRACE
     sites = [site for site in read_sites_due_before(session, limit) if isinstance(site, Site) and site.enabled]
     last_run = session.scalar(select(func.max(HarvestRun.harvest_date)))
@@ -73,30 +62,19 @@ def overdue_sites(session: Session, today: date) -> list[Overdue]:
     return sorted(found, key=lambda site: (site.since, site.name.casefold()))
 
 
-def stuck_mail(session: Session, now: datetime) -> StuckMail | None:
-    """What has waited in the outbox for longer than it should, if anything."""
-    query = (
-        select(func.count(ReportDelivery.delivery_id), func.min(ReportOutbox.created_at))
-        .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
-        .where(ReportDelivery.status == "queued", ReportOutbox.created_at < now - PATIENCE)
-    )
-    number, since = session.execute(query).one()
-    return StuckMail(number, since) if number else None
-
-
 def _first_tried(session: Session, site_ids: Sequence[int]) -> dict[int, date]:
-    """The day of the first run that tried each site: it has been due since then, where its row names no day."""
+    """The day of the first run that tried each site: a site whose row names no day has been due since then."""
     query = (
         select(HarvestSiteRun.site_schedule_id, func.min(HarvestRun.harvest_date))
         .join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
         .where(HarvestSiteRun.site_schedule_id.in_(bindparam("sites", expanding=True)))
         .group_by(HarvestSiteRun.site_schedule_id)
     )
-    return {row[0]: row[1] for some in _some(site_ids) for row in session.execute(query, {"sites": some})}
+    return {row[0]: row[1] for batch in _batches(site_ids) for row in session.execute(query, {"sites": batch})}
 
 
 def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
-    """How many runs in a row, up to now, could not harvest each site."""
+    """How many of the last runs in a row could not harvest each site, by site."""
     earlier = aliased(HarvestSiteRun)
     last_harvest = (
         select(func.coalesce(func.max(earlier.site_run_id), 0))
@@ -117,9 +95,9 @@ def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
         )
         .group_by(HarvestSiteRun.site_schedule_id)
     )
-    return {row[0]: row[1] for some in _some(site_ids) for row in session.execute(query, {"sites": some})}
+    return {row[0]: row[1] for batch in _batches(site_ids) for row in session.execute(query, {"sites": batch})}
 
 
-def _some(site_ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(site_ids), _SITES_AT_ONCE):
-        yield site_ids[start : start + _SITES_AT_ONCE]
+def _batches(site_ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(site_ids), _BATCH):
+        yield site_ids[start : start + _BATCH]

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from metaharvest.model import FetchedDocument, ListedDocument, ListVersion, Site
-
-if TYPE_CHECKING:
-    from metaharvest.fetch.client import Fetcher
+from metaharvest.model import FetchedDocument, ListedDocument, ListVersion, OriginalColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +25,20 @@ class Listing:
 class Source(Protocol):
     """One site's documents."""
 
-    def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
+    async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
         """What the site lists now; `known` is the version whose documents are known already, if any.
 
-        The fetching may take so many seconds. Raises FetchError where the list cannot be fetched.
+        The fetching may take so many seconds. Raises FetchError if the list cannot be fetched.
         """
         ...
 
-    def fetch(self, document: ListedDocument) -> FetchedDocument:
-        """The document's bytes as received. Raises FetchError; never waits for a connection to be free.
-
-        Called from several threads at once.
-        """
+    def original_columns(self, document_id: str) -> OriginalColumns:
+        """Scope and identifier of a document id, for the original's columns in the log; None if the source has none."""
         ...
 
+    async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
+        """The document's bytes as received. Waits `patience` seconds for a free connection. Raises FetchError.
 
-def source_for(site: Site, fetcher: Fetcher) -> Source:
-    """The source that the site's `source_kind` names."""
-    from metaharvest.sources.harvest_list.source import HarvestListSource
-
-    return HarvestListSource(site, fetcher)
-
-
-def original_columns(document_id: str) -> tuple[str, int] | tuple[None, None]:
-    """Scope and identifier of a document id, for the original's columns in the log; None where its source has none."""
-    scope, _, identifier = document_id.rpartition(".")
-    return (scope, int(identifier)) if scope and identifier.isascii() and identifier.isdigit() else (None, None)
+        Called for several documents at once, each in a task of its own.
+        """
+        ...

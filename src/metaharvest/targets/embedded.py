@@ -1,7 +1,7 @@
 """The embedded target: a repository in the harvester's own database, the table document_revision.
 
 It keeps every revision of every document, the bytes exactly as received, and writes in the journal's own transaction,
-so that a document and what is said of it are there together or not at all.
+so that a document and its log row are there together or not at all. What it holds is listed by `queries/documents.py`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from sqlalchemy import bindparam, exists, func, select, update
-from sqlalchemy.orm import Session, aliased, defer
+from sqlalchemy.orm import Session
 
-from metaharvest.database.dialects import largest_packet, room_in
+from metaharvest.database.dialects import document_size_for, largest_packet
 from metaharvest.database.engine import Sessions
 from metaharvest.database.models import Base, DocumentRevision, HarvestDocument, HarvestSiteSchedule
 from metaharvest.database.rows import insert_rows
@@ -56,7 +56,7 @@ class EmbeddedTarget:
     def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
         """Store the revisions through `session`.
 
-        TargetError where one of them, or a higher one, is there already, or the document is another site's.
+        Raises TargetError if one of them, or a higher one, is there already, or the document is another site's.
         """
         if session is None:
             raise TypeError("the embedded target writes in the journal's session")
@@ -74,44 +74,8 @@ class EmbeddedTarget:
         insert_rows(session.connection(), _REVISIONS, [_row(upload) for upload in uploads])
         return actions
 
-    def documents(self) -> Iterator[DocumentRevision]:
-        """Every document's highest revision, in the order of their ids, without the bytes."""
-        later = aliased(DocumentRevision)
-        statement = (
-            select(DocumentRevision)
-            .options(defer(DocumentRevision.content))
-            .where(
-                ~select(later.document_id)
-                .where(later.document_id == DocumentRevision.document_id, later.revision > DocumentRevision.revision)
-                .exists()
-            )
-            .order_by(DocumentRevision.document_id)
-            .execution_options(yield_per=1000)
-        )
-        with self._sessions() as session:
-            yield from session.scalars(statement)
-
-    def revisions(self, document_id: str) -> list[DocumentRevision]:
-        """All revisions of one document, the highest first, without their bytes."""
-        statement = (
-            select(DocumentRevision)
-            .options(defer(DocumentRevision.content))
-            .where(DocumentRevision.document_id == document_id)
-            .order_by(DocumentRevision.revision.desc())
-        )
-        with self._sessions() as session:
-            return list(session.scalars(statement))
-
-    def content(self, document_id: str, revision: int) -> bytes | None:
-        """The exact bytes of one revision; None where it is not there."""
-        statement = select(DocumentRevision.content).where(
-            DocumentRevision.document_id == document_id, DocumentRevision.revision == revision
-        )
-        with self._sessions() as session:
-            return session.scalar(statement)
-
     def transfer(self, document_id: str, site_id: int, session: Session) -> bool:
-        """Let a document belong to another site from now on; False where there is no such document."""
+        """Let a document belong to another site from now on; False if there is no such document."""
         held = next(_highest(session, [document_id]), None)
         if held is None:
             return False
@@ -145,13 +109,13 @@ def _refuse(upload: Upload, held: Holding | None) -> None:
 
 def _refuse_too_large(upload: Upload, packet: int | None) -> None:
     size = len(upload.fetched.content)
-    if packet is None or size <= room_in(packet):
+    if packet is None or size <= document_size_for(packet):
         return
     raise TargetError(
         Finding(
             "target.not-stored",
-            f"The document has {size:,} bytes, and the repository's database takes {room_in(packet):,} at most: "
-            f"its max_allowed_packet is {packet:,}.",
+            f"The document has {size:,} bytes, and the repository's database takes {document_size_for(packet):,} at "
+            f"most: its max_allowed_packet is {packet:,}.",
             "The administrator should raise max_allowed_packet; `metaharvest doctor` says to what.",
         )
     )

@@ -1,88 +1,66 @@
-"""Says of a document's bytes whether it may go into the target, and if not, why, for the person who can mend it.
+"""Decides from a document's bytes whether it may go into the target; if not, says why to the person who can correct it.
 
-The levels, in this order; the first that has an error decides, with all of its findings, and the warnings of earlier
-levels are kept: well-formed (`wellformed`), an EML root that agrees with the list (`identity`), schema-valid
-(`against_schema`, `explain`ed), EML-valid (`eml`) and the document that the list says it is (`identity`). Whether the
-document was fetched whole, and is no HTML page, is the fetching's business.
+The levels, in this order: well-formed (`wellformed`), an EML root that agrees with the list (`identity`), schema-valid
+(`against_schema`, explained by `explain`), EML-valid (`eml`), and the document that the list names (`identity`). The
+first level with an error decides: all of its findings are given, and the warnings of the levels before it. That the
+document arrived whole, and is not an HTML page, is checked where it is fetched. `worker` is what a worker process runs.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import Protocol
 
 from lxml import etree
 
-from metaharvest.model import Finding, Level, ListedDocument, Verdict, limited
-from metaharvest.validation import against_schema, catalogue, eml, identity, places, turns, wellformed
+from metaharvest.model import Level, ListedDocument, Verdict, limited
+from metaharvest.validation import against_schema, catalogue, eml, identity, parse_lock, places, wellformed
 from metaharvest.validation.catalogue import VERSIONS, EmlVersion
 
 __all__ = ["VERSIONS", "Validator"]
 
-_SMALL = 50_000
-"""Bytes up to which a document is checked in the thread that asks. libxml2 keeps every name that it reads until the
-thread ends, hundreds of megabytes of a few hostile documents: larger ones get a thread of their own, and take their
-names with them."""
-
-
-class Types(Protocol):
-    """Settings that say which document types beside EML are taken as they are."""
-
-    @property
-    def other_document_types(self) -> tuple[str, ...]:
-        """As harvest lists name them."""
-        ...
+_OWN_THREAD_BYTES = 50_000
+"""A document larger than this is checked in a thread of its own. libxml2 keeps every name that it reads until the
+thread ends; the names of a few hostile documents take hundreds of megabytes, which are freed with their thread."""
 
 
 class Validator:
-    """Checks documents. May be shared among threads: `at_once` of them check, one for each core; others wait."""
+    """Checks documents; safe for threads. At most `at_once` documents are checked at the same time, others wait.
 
-    def __init__(self, settings: Types, at_once: int = os.cpu_count() or 1) -> None:
-        self._other_types = frozenset(kind.strip() for kind in settings.other_document_types)
-        self._explainers = catalogue.Explainers()
-        self._idle: SimpleQueue[_Tools] = SimpleQueue()
+    `other_document_types`: the types, as harvest lists name them, of documents that are accepted if they are
+    well-formed, although they are not EML.
+    """
+
+    def __init__(self, other_document_types: Iterable[str] = (), at_once: int = os.cpu_count() or 1) -> None:
+        self._other_types = frozenset(kind.strip() for kind in other_document_types)
+        self._explaining = catalogue.ExplainingSchemas()
+        self._idle: SimpleQueue[_ParserAndSchemas] = SimpleQueue()
         for _ in range(at_once):
-            self._idle.put(_Tools(wellformed.new_parser(), {}))
+            self._idle.put(_ParserAndSchemas(wellformed.new_parser(), {}))
 
     def check(self, content: bytes, document: ListedDocument, package_id_mismatch: Level) -> Verdict:
-        """The verdict on `content`, listed as `document`. `package_id_mismatch`: how grave a packageId that is not the
-        docid is."""
+        """The verdict on `content`, listed as `document`.
+
+        `package_id_mismatch`: the level of the finding if the document's packageId is not its docid in the list.
+        """
         tools = self._idle.get()
         try:
-            if len(content) <= _SMALL:
-                return self._verdict_of(content, document, package_id_mismatch, tools)
+            if len(content) <= _OWN_THREAD_BYTES:
+                return self._verdict(content, document, package_id_mismatch, tools)
             # A parser that was used in another thread would bring the names of that thread along.
-            alone = _Tools(wellformed.new_parser(), tools.schemas)
-            with ThreadPoolExecutor(1) as apart:
-                return apart.submit(self._verdict_of, content, document, package_id_mismatch, alone).result()
+            own_tools = _ParserAndSchemas(wellformed.new_parser(), tools.schemas)
+            with ThreadPoolExecutor(1) as own_thread:
+                return own_thread.submit(self._verdict, content, document, package_id_mismatch, own_tools).result()
         finally:
             self._idle.put(tools)
 
-    def check_quickly(self, content: bytes, document: ListedDocument, package_id_mismatch: Level) -> Verdict | None:
-        """The verdict where it takes no more than some milliseconds; None where the document is large or not valid."""
-        if len(content) > _SMALL:
-            return None
-        tools = self._idle.get()
-        try:
-            return self._verdict_of(content, document, package_id_mismatch, tools, explain=False)
-        except _NotExplained:
-            return None
-        finally:
-            self._idle.put(tools)
-
-    def _verdict_of(
-        self,
-        content: bytes,
-        document: ListedDocument,
-        package_id_mismatch: Level,
-        tools: _Tools,
-        *,
-        explain: bool = True,
+    def _verdict(
+        self, content: bytes, document: ListedDocument, package_id_mismatch: Level, tools: _ParserAndSchemas
     ) -> Verdict:
         try:
-            with turns.parsing():
+            with parse_lock.parsing():
                 root = wellformed.parse(content, tools.parser)
         except wellformed.NotReadable as error:
             return Verdict(limited(error.findings))
@@ -90,35 +68,25 @@ class Validator:
         if version is None:
             if document.document_type.strip() in self._other_types:
                 return Verdict()
-            return self._verdict([identity.not_eml(root, document.document_type)], content, root)
-        warnings = identity.listed_type(root, version, document.document_type)
+            return _verdict_of([identity.not_eml_finding(root, document.document_type)], content, root)
+        warnings = identity.listed_type_findings(root, version, document.document_type)
         schema = tools.schema(version)
-        with turns.parsing():
-            if explain:
-                problems = against_schema.problems(root, content, schema, version, self._explainers)
-            elif schema.validate(root.getroottree()):
-                problems = []
-            else:
-                raise _NotExplained
+        with parse_lock.parsing():
+            found = against_schema.schema_findings(root, content, schema, version, self._explaining)
         if version.is_ambiguous:
-            problems += eml.additional_metadata(root)
-        if not any(problem.level is Level.ERROR for problem in problems):
-            problems += eml.problems(root) + identity.package_id(root, document, package_id_mismatch)
-        return self._verdict(warnings + problems, content, root)
-
-    @staticmethod
-    def _verdict(problems: list[places.Problem], content: bytes, root: etree._Element) -> Verdict:
-        if not problems:
-            return Verdict()
-        found: tuple[Finding, ...] = limited(places.findings(places.in_document_order(problems, root), content, root))
-        return Verdict(found)
+            found += eml.additional_metadata_findings(root)
+        if not any(finding.level is Level.ERROR for finding in found):
+            found += eml.eml_rule_findings(root) + identity.package_id_findings(root, document, package_id_mismatch)
+        return _verdict_of(warnings + found, content, root)
 
 
-class _NotExplained(Exception):
-    """A document is not valid, and to say why would take long."""
+def _verdict_of(found: list[places.ElementFinding], content: bytes, root: etree._Element) -> Verdict:
+    if not found:
+        return Verdict()
+    return Verdict(limited(places.with_places(places.in_document_order(found, root), content, root)))
 
 
-class _Tools:
+class _ParserAndSchemas:
     """A parser and compiled schemas, for one thread at a time: the error log of a shared schema would mix threads."""
 
     def __init__(self, parser: etree.XMLParser, schemas: dict[str, etree.XMLSchema]) -> None:
@@ -126,7 +94,7 @@ class _Tools:
         self.schemas = schemas
 
     def schema(self, version: EmlVersion) -> etree.XMLSchema:
-        """The schema of `version`, compiled the first time."""
+        """The schema of `version`, compiled the first time it is needed."""
         if version.namespace not in self.schemas:
             self.schemas[version.namespace] = catalogue.compile_schema(version)
         return self.schemas[version.namespace]

@@ -1,9 +1,11 @@
-"""Is a document valid by its schema? libxml2 decides, in bounded time and memory; `explain` says what is wrong.
+"""Decides with libxml2 whether a document is valid by its schema, in bounded time and memory.
 
-lxml keeps every error with its path, and the path of one element among very many takes long to find: a document of
-some megabytes can be made that has hundreds of thousands of errors and takes hours and gigabytes. So a document that is
-not small is first read again from its source, without a tree, by a parser that checks it as it reads and can be
-stopped. Paths are asked for only where that has shown that it is cheap.
+What is wrong with it is put into words by `explain`.
+
+lxml keeps the path of every error, and finding the path of one among very many sibling elements takes long: a hostile
+document of some megabytes, with hundreds of thousands of errors, could take hours and gigabytes. So a document that is
+not small is first read again from its source, without building a tree, by a parser that validates while it reads and
+can be stopped. lxml is asked for paths only if that reading has shown that they are cheap.
 """
 
 from __future__ import annotations
@@ -18,79 +20,80 @@ from lxml import etree
 from metaharvest.model import Level
 from metaharvest.text import one_line, shown_url
 from metaharvest.validation import explain, lenient
-from metaharvest.validation.catalogue import EmlVersion, Explainers
-from metaharvest.validation.places import Problem
+from metaharvest.validation.catalogue import EmlVersion, ExplainingSchemas
+from metaharvest.validation.places import ElementFinding
 
-_SMALL = 250_000
-"""Bytes up to which a document is checked at once: it has no room for very many errors."""
+_STREAMED_BYTES = 250_000
+"""A document larger than this is validated from its source first; a smaller one has no room for very many errors."""
 
 _CHUNK = 65_536
 _MAX_ERRORS = 10_000
-"""Errors after which a document is read no further."""
+"""Number of errors after which reading stops."""
 
 _MAX_ATTRIBUTES = 10_000
-"""Attributes of one element: each may be an error, and they are read all at once."""
+"""Attributes that one element may have: each may be an error, and reading cannot stop between them."""
 
-_MAX_STEPS = 5_000_000_000
-"""Errors times bytes up to which paths are cheap even in a wide document."""
+_MAX_PATH_STEPS = 5_000_000_000
+"""Number of errors times bytes of the document up to which paths are cheap, even with very many sibling elements."""
 
-_GENERAL = "Try it in a browser. Brackets are written %5B and %5D, and a port is a number."
+_UNUSUAL_URL = "Try it in a browser. Brackets are written %5B and %5D, and a port is a number."
 _NO_PORT = re.compile(r"\s*[^:/?#]*://[^/?#]*:(?:[/?#]|\s*\Z)")
 _TWICE = re.compile(r"\s*(?:https?|ftp)://(?:https?|ftp)://?", re.IGNORECASE)
 
-_is_wide = etree.XPath("boolean(//*[*[20000]])")
+_has_20_000_children = etree.XPath("boolean(//*[*[20000]])")
 _with_too_many_attributes = etree.XPath(f"(//*[@*[{_MAX_ATTRIBUTES + 1}]])[1]")
 
 
-def problems(
-    root: etree._Element, content: bytes, schema: etree.XMLSchema, version: EmlVersion, explainers: Explainers
-) -> list[Problem]:
-    """What is wrong with a document by its schema, and warnings of what is doubtful; empty where all is well."""
+def schema_findings(
+    root: etree._Element, content: bytes, schema: etree.XMLSchema, version: EmlVersion, explaining: ExplainingSchemas
+) -> list[ElementFinding]:
+    """The schema's errors of the document, and warnings about doubtful URLs; empty if there is nothing to say."""
     tree = root.getroottree()
-    if len(content) > _SMALL:
-        crowded = _crowded(root) if len(content) > explain.LARGE else None
+    if len(content) > _STREAMED_BYTES:
+        crowded = _crowded_element(root) if len(content) > explain.MAX_EXPLAINED_BYTES else None
         if crowded is not None:
             return [_too_many_attributes(crowded)]
-        reading = _Reading(root, content)
+        reading = _StreamedValidation(root, content)
         if reading.is_valid(schema):
             return []
-        if reading.was_stopped or (len(reading.errors) * len(content) > _MAX_STEPS and _wide(root)):
-            return _without_places(reading)
+        if reading.was_stopped or (len(reading.errors) * len(content) > _MAX_PATH_STEPS and _is_very_wide(root)):
+            return _findings_without_places(reading)
     if schema.validate(tree):
         return []
     log = cast(list[Any], schema.error_log)
-    real = _real(log)
-    found = explain.problems(root, real, len(content), version, explainers) if real else []
-    if len(real) < len(log):
-        found += [_doubtful(url, explain.element_at(tree, entry.path)) for entry, url in _urls(log)]
+    errors = _true_errors(log)
+    found = explain.explained_findings(root, errors, len(content), version, explaining) if errors else []
+    if len(errors) < len(log):
+        found += [_url_warning(url, explain.element_at(tree, entry.path)) for entry, url in _accepted_urls(log)]
     return found
 
 
-def _without_places(reading: _Reading) -> list[Problem]:
-    """What was found in reading the source; where it was broken off, the rest is not known, and it is refused."""
-    real = _real(reading.errors)
-    if real or reading.was_stopped:
-        return explain.without_places(real or reading.errors)
-    return [_doubtful(url, None) for _, url in _urls(reading.errors)]
+def _findings_without_places(reading: _StreamedValidation) -> list[ElementFinding]:
+    """What reading the source has found. A document whose reading was stopped is refused: its rest is not known."""
+    errors = _true_errors(reading.errors)
+    if errors or reading.was_stopped:
+        return explain.findings_without_places(errors or reading.errors)
+    return [_url_warning(url, None) for _, url in _accepted_urls(reading.errors)]
 
 
-def _wide(root: etree._Element) -> bool:
+def _is_very_wide(root: etree._Element) -> bool:
+    """True if some element has very many children."""
     try:
-        return bool(_is_wide(root))
-    except etree.XPathError:  # beyond ten million elements
+        return bool(_has_20_000_children(root))
+    except etree.XPathError:  # more than ten million elements
         return True
 
 
-def _crowded(root: etree._Element) -> etree._Element | None:
-    """An element with very many attributes, if there is one."""
+def _crowded_element(root: etree._Element) -> etree._Element | None:
+    """An element with too many attributes, if there is one."""
     try:
         return next(iter(cast(list[etree._Element], _with_too_many_attributes(root))), None)
-    except etree.XPathError:  # beyond ten million elements, which leaves no room for long tags
+    except etree.XPathError:  # more than ten million elements, which leave no room for long tags
         return None
 
 
-class _Reading:
-    """One reading of a source by a parser that checks it and builds no tree, broken off after too many errors."""
+class _StreamedValidation:
+    """Validates a source while reading it, without building a tree; stops after too many errors."""
 
     def __init__(self, root: etree._Element, content: bytes) -> None:
         is_plain = content.removeprefix(codecs.BOM_UTF8)[:1] in (b"<", b" ", b"\t", b"\r", b"\n")
@@ -100,9 +103,13 @@ class _Reading:
         self.was_stopped = False
 
     def is_valid(self, schema: etree.XMLSchema) -> bool:
-        """True where all of the source was read without an error."""
+        """True if all of the source was read without an error."""
         self._parser = etree.XMLParser(
-            target=cast(Any, _NoTree()), schema=schema, resolve_entities=False, no_network=True, load_dtd=False
+            target=cast(Any, _NoTree()),
+            schema=schema,
+            resolve_entities=False,
+            no_network=True,
+            load_dtd=False,
         )
         try:
             etree.parse(self, self._parser)  # type: ignore[arg-type]
@@ -112,7 +119,7 @@ class _Reading:
 
     @property
     def errors(self) -> list[Any]:
-        """What the schema has against what was read: entries without places."""
+        """The schema's errors of what was read; they have no paths."""
         return [entry for entry in self._parser.error_log if entry.domain == etree.ErrorDomains.SCHEMASV]
 
     def read(self, _size: int = -1) -> bytes:
@@ -125,39 +132,39 @@ class _Reading:
 
 
 class _NoTree:
-    """A parser's target that wants to hear of nothing."""
+    """A parser's target that builds nothing."""
 
     def close(self) -> None:
         """The end of the document."""
 
 
-def _real(log: Iterable[Any]) -> list[Any]:
+def _true_errors(log: Iterable[Any]) -> list[Any]:
     """The errors that the standard's validator would find too."""
-    return [e for e in log if lenient.url_in(e.message) is None and not lenient.is_right_date(e.message)]
+    return [e for e in log if lenient.accepted_url(e.message) is None and not lenient.is_accepted_date(e.message)]
 
 
-def _urls(log: Iterable[Any]) -> Iterator[tuple[Any, str]]:
-    """The errors that are none because the standard takes the URL, each with the URL."""
+def _accepted_urls(log: Iterable[Any]) -> Iterator[tuple[Any, str]]:
+    """The entries about a URL that the standard accepts, each with the URL."""
     for entry in log:
-        url = lenient.url_in(entry.message)
+        url = lenient.accepted_url(entry.message)
         if url is not None:
             yield entry, url
 
 
-def _doubtful(url: str, element: etree._Element | None) -> Problem:
+def _url_warning(url: str, element: etree._Element | None) -> ElementFinding:
     where = "" if element is None else f" in {one_line(str(etree.QName(element).localname), 100)}"
     what = f"The URL '{shown_url(url)}'{where}"
-    message, remedy = f"{what} is unusual, and some programs cannot follow it.", _GENERAL
+    message, remedy = f"{what} is unusual, and some programs cannot follow it.", _UNUSUAL_URL
     if _NO_PORT.match(url):
         message = f"{what} has a colon after the host name, and no port number after the colon."
         remedy = "Remove the colon, or write the port number after it."
     if _TWICE.match(url):
         message, remedy = f"{what} begins twice.", "Remove the first of the two beginnings."
-    return Problem("schema.bad-url", message, remedy, element, Level.WARNING)
+    return ElementFinding("schema.bad-url", message, remedy, element, Level.WARNING)
 
 
-def _too_many_attributes(element: etree._Element) -> Problem:
-    return Problem(
+def _too_many_attributes(element: etree._Element) -> ElementFinding:
+    return ElementFinding(
         "schema.unexpected-attribute",
         f"{one_line(str(etree.QName(element).localname), 100)} has more than {_MAX_ATTRIBUTES:,} attributes.",
         "Remove them; no element of EML has more than a few.",

@@ -1,13 +1,13 @@
-"""The schemas of the five EML versions: where they are, how they are mended, and both processors' compiled forms.
+"""The schemas of the five EML versions: finds the files, corrects them, and compiles them for libxml2 and xmlschema.
 
 The files come with two packages, EMLvp (2.1.0 to 2.2.0) and dataone.scimeta (2.0.0 and 2.0.1); none of their code runs.
-Nothing is ever fetched: the one remote import, xml.xsd of the W3C, is mapped to the copy that EML 2.2.0 carries.
+Nothing is ever fetched: the only remote import, xml.xsd of the W3C, is mapped to the copy that comes with EML 2.2.0.
 
 EML 2.0.0 and 2.0.1 define the content of `additionalMetadata` as any number of `describes` and then one element of any
 name. That is ambiguous, since `describes` is also an element of any name, and conforming processors refuse it. Here it
-becomes one or more elements of any name; that the `describes` come first and one element follows is checked in
-`eml.additional_metadata`. The file stmml.xsd, which differs between releases, is imported by none of the schemas and so
-has no say in what is valid.
+becomes one or more elements of any name; `eml.additional_metadata_findings` checks that the `describes` come first and
+that one element follows. The file stmml.xsd, which differs between releases, is not imported by any of the schemas, so
+it does not matter for validity.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from lxml import etree
 
-from metaharvest.validation import turns
+from metaharvest.validation import parse_lock
 
 if TYPE_CHECKING:
     import xmlschema
@@ -32,7 +32,7 @@ _XML_XSD = "http://www.w3.org/2009/01/xml.xsd"
 
 @dataclass(frozen=True, slots=True)
 class EmlVersion:
-    """One published version of EML: its number, its root namespace, and where its schema is in which package."""
+    """One published version of EML: its number, its root namespace, and the package and path of its schema."""
 
     number: str
     namespace: str
@@ -41,7 +41,7 @@ class EmlVersion:
 
     @property
     def is_ambiguous(self) -> bool:
-        """True where the published content model of additionalMetadata is ambiguous and gets replaced."""
+        """True if the published content model of additionalMetadata is ambiguous and is replaced."""
         return self.path.endswith("ORIGINAL.xsd")
 
 
@@ -55,26 +55,26 @@ VERSIONS: dict[str, EmlVersion] = {
         EmlVersion("2.2.0", "https://eml.ecoinformatics.org/eml-2.2.0", "emlvp", "schemas/EML2.2.0/xsd/eml.xsd"),
     )
 }
-"""Every EML version known here, by the namespace of its root element."""
+"""Every known EML version, by the namespace of its root element; the newest is the last."""
 
 
 def compile_schema(version: EmlVersion) -> etree.XMLSchema:
-    """libxml2's compiled schema of `version`; about 5 MB and 20 ms. The schema is for one thread at a time.
+    """libxml2's compiled schema of `version`, which takes about 5 MB and 20 ms. It is for one thread at a time.
 
-    Nothing else may be compiled or parsed meanwhile: see `turns`.
+    Waits until no other thread parses or compiles: see `parse_lock`.
     """
     parser = etree.XMLParser(no_network=True, resolve_entities=False)
     parser.resolvers.add(_LocalOnly())
     file = _file(version.package, version.path)
-    with turns.compiling():
-        root = etree.fromstring(_source(version), parser, base_url=file.as_uri())
+    with parse_lock.compiling():
+        root = etree.fromstring(_schema_source(version), parser, base_url=file.as_uri())
         return etree.XMLSchema(root.getroottree())
 
 
-class Explainers:
-    """The xmlschema form of each version, built when a document of it has failed for the first time (0.7 s each).
+class ExplainingSchemas:
+    """The schemas as xmlschema needs them, which explains errors; each is built (0.2 s) when it is first needed.
 
-    Building and using them is serialised by `lock`: xmlschema does not promise to be safe among threads.
+    xmlschema does not promise to be safe for threads: hold `lock` while building and using them.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Explainers:
         self._schemas: dict[str, xmlschema.XMLSchema10] = {}
 
     def schema(self, version: EmlVersion) -> xmlschema.XMLSchema10:
-        """The schema of `version`; to be called, and its result used, with `lock` held."""
+        """The schema of `version`. Hold `lock` while calling this and while using the result."""
         if version.namespace not in self._schemas:
             self._schemas[version.namespace] = _build(version)
         return self._schemas[version.namespace]
@@ -92,21 +92,22 @@ def _build(version: EmlVersion) -> xmlschema.XMLSchema10:
     import xmlschema
 
     return xmlschema.XMLSchema10(
-        _source(version).decode("utf-8"),
+        _schema_source(version).decode("utf-8"),
         base_url=_file(version.package, version.path).parent.as_uri(),
         allow="local",
         defuse="always",
         use_fallback=False,
-        uri_mapper=_local,
+        uri_mapper=_mapped,
+        validation="skip",  # of the schema itself: libxml2 has already compiled it, and it takes three times as long
     )
 
 
-def _local(uri: str) -> str:
+def _mapped(uri: str) -> str:
     return _xml_xsd().as_uri() if uri == _XML_XSD else uri
 
 
 class _LocalOnly(etree.Resolver):
-    """Lets the schemas' own neighbours be read, maps the one remote import, and refuses every other address."""
+    """Allows the files next to the schemas, maps the one remote import, and refuses every other address."""
 
     def resolve(self, system_url: str, public_id: str, context: Any) -> Any:  # type: ignore[override]
         if system_url == _XML_XSD:
@@ -117,8 +118,8 @@ class _LocalOnly(etree.Resolver):
 
 
 @cache
-def _source(version: EmlVersion) -> bytes:
-    """The schema's top file, with the ambiguous content model replaced where there is one."""
+def _schema_source(version: EmlVersion) -> bytes:
+    """The schema's top file; an ambiguous content model in it is replaced."""
     content = _file(version.package, version.path).read_bytes()
     if not version.is_ambiguous:
         return content

@@ -1,8 +1,8 @@
-"""What makes a document valid EML beyond the schema: ids, references, annotations, custom units.
+"""Applies the rules of EML that a schema cannot express: ids, references, annotations, custom units.
 
-The rules are those that the EML specification lists under its validation rules, as its own validator applies them, in
-all versions. Content that may be of any kind (in `metadata`, in `inline`, and what follows `describes` in EML 2.0) need
-not be EML even where it uses EML's names: there references, annotations and units that do not fit are warnings.
+They are the validation rules of the EML specification, applied in all versions as EML's own validator does. Content of
+any kind (in `metadata`, in `inline`, and after `describes` in EML 2.0) need not be EML, even if it uses EML's names: in
+such free content, references, annotations and units that break a rule are warnings.
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ from lxml import etree
 
 from metaharvest.model import MAX_FINDINGS, Level
 from metaharvest.text import one_line
-from metaharvest.validation.places import Problem, xpath
+from metaharvest.validation.places import ElementFinding, xpath
 
 _NAMED = ("references", "annotation", "describes", "customUnit", "{*}unit")
 _MAX_NAMES_COMPARED = 2000
-_UNSHOWN = {level: Problem("findings.more", "There is more of the same kind.", "", None, level) for level in Level}
+_UNSHOWN = {
+    level: ElementFinding("findings.more", "There is more of the same kind.", "", None, level) for level in Level
+}
 _MAX_FOUND = 10_000
-"""Problems after which a document is looked through no further."""
+"""Number of findings after which checking stops."""
 
 _ids = etree.XPath("//@id")
 _text_of = etree.XPath("string()")
 
 
-def problems(root: etree._Element) -> list[Problem]:
-    """Everything that the rules have against a schema-valid EML document."""
-    return _Rules(root).found
+def eml_rule_findings(root: etree._Element) -> list[ElementFinding]:
+    """The findings of all rules about a schema-valid EML document."""
+    return _EmlRules(root).found
 
 
-def additional_metadata(root: etree._Element) -> list[Problem]:
-    """What the mended schemas of EML 2.0.0 and 2.0.1 no longer say: `describes` first, then exactly one element."""
-    found: list[Problem] = []
+def additional_metadata_findings(root: etree._Element) -> list[ElementFinding]:
+    """Checks what the corrected schemas of EML 2.0.0 and 2.0.1 do not: `describes` first, then exactly one element."""
+    found: list[ElementFinding] = []
     for holder in root.iterchildren("additionalMetadata"):
         last = next(holder.iterchildren("*", reversed=True), None)
         for child in holder.iterchildren("*"):
@@ -41,7 +43,7 @@ def additional_metadata(root: etree._Element) -> list[Problem]:
                 break
             if child.tag != "describes":
                 found.append(
-                    Problem(
+                    ElementFinding(
                         "schema.unexpected-element",
                         f"additionalMetadata has an element after {one_line(str(etree.QName(child).localname), 100)}; "
                         "it takes any number of describes and then exactly one other element.",
@@ -51,7 +53,7 @@ def additional_metadata(root: etree._Element) -> list[Problem]:
                 )
             elif next(child.iterchildren("*"), None) is not None:
                 found.append(
-                    Problem(
+                    ElementFinding(
                         "schema.unexpected-element",
                         "describes may hold nothing but text.",
                         "Write just the id of what is described.",
@@ -61,11 +63,11 @@ def additional_metadata(root: etree._Element) -> list[Problem]:
     return found
 
 
-class _Rules:
-    """The rules applied to one document; hints are looked up only for those findings that will be shown."""
+class _EmlRules:
+    """Applies the rules to one document. Suggestions are looked up only for findings that will be shown."""
 
     def __init__(self, root: etree._Element) -> None:
-        self.found: list[Problem] = []
+        self.found: list[ElementFinding] = []
         self._counts = dict.fromkeys(Level, 0)
         self._root = root
         self._targets: dict[str, etree._Element] = {(root.get("packageId") or "").strip(): root}
@@ -88,7 +90,7 @@ class _Rules:
             self._custom_units(custom_units, units)
 
     def _unique_ids(self, identified: list[etree._Element]) -> None:
-        """Rule 2: every id once, and none that is the packageId."""
+        """Rule 2: each id occurs once, and none is the packageId."""
         seen = {self._root.get("packageId"): self._root}
         for element in identified:
             if len(self.found) >= _MAX_FOUND:
@@ -116,7 +118,7 @@ class _Rules:
         """Rules 3, 4 and 7, for a `references` element."""
         named = _text(element)
         looks_foreign = not named.strip() or next(element.iterchildren("*"), None) is not None
-        if looks_foreign and _is_free(element):
+        if looks_foreign and _is_in_free_content(element):
             return
         self._names_an_id(element, named, "references names")
         parent = element.getparent()
@@ -154,7 +156,7 @@ class _Rules:
             self._unresolved(element, _text(element), "describes names")
 
     def _names_an_id(self, element: etree._Element, named: str | None, what: str) -> None:
-        """Rule 3, and rule 7: the system of both is the same, or both have none."""
+        """Rule 3: the id exists. Rule 7: both elements have the same system, or none."""
         target = self._targets.get((named or "").strip())
         if target is None:
             self._unresolved(element, named, what)
@@ -178,7 +180,7 @@ class _Rules:
         )
 
     def _custom_units(self, custom_units: list[etree._Element], units: list[etree._Element]) -> None:
-        """Rule 6: each customUnit is defined, as a `unit` with that id in a `unitList`, in whatever namespace."""
+        """Rule 6: each customUnit is defined as a `unit` with that id in a `unitList`, in any namespace."""
         wanted = {_text(element).strip() for element in custom_units}
         if wanted <= {name for unit in units if (name := _id(unit)) in wanted and _in_unit_list(unit)}:
             return
@@ -211,27 +213,27 @@ class _Rules:
         return len(self.found) < MAX_FINDINGS
 
     def _add(self, rule: str, message: str, remedy: str, element: etree._Element, level: Level = Level.ERROR) -> None:
-        """Beyond what can be shown of a level, its problems are only counted; hostile documents have millions."""
+        """Adds a finding; after as many of a level as can be shown, only their number matters."""
         self._counts[level] += 1
         shown = self._counts[level] <= MAX_FINDINGS
-        self.found.append(Problem(rule, message, remedy, element, level) if shown else _UNSHOWN[level])
+        self.found.append(ElementFinding(rule, message, remedy, element, level) if shown else _UNSHOWN[level])
 
 
 def _with_ids(root: etree._Element) -> list[etree._Element]:
     try:
-        # Several times as quick as to ask for the elements.
+        # Several times as fast as an XPath for the elements.
         return [attribute.getparent() for attribute in cast(list[Any], _ids(root))]
-    except etree.XPathError:  # beyond ten million elements
+    except etree.XPathError:  # more than ten million elements
         return [element for element in root.iter("*") if element.get("id") is not None]
 
 
 def _text(element: etree._Element) -> str:
-    """All of the element's text, comments within it left out."""
+    """All of the element's text, without comments."""
     return (element.text or "") if not len(element) else str(_text_of(element))
 
 
 def _level(element: etree._Element) -> Level:
-    return Level.WARNING if _is_free(element) else Level.ERROR
+    return Level.WARNING if _is_in_free_content(element) else Level.ERROR
 
 
 def _local(element: etree._Element) -> str:
@@ -255,7 +257,7 @@ def _id(element: etree._Element) -> str:
 
 
 def _is_described(annotated: etree._Element) -> bool:
-    """True for the content of an additionalMetadata that says what it describes (rule 5's exception)."""
+    """True for an additionalMetadata with `describes`, and for its content (the exception of rule 5)."""
     holder = annotated if annotated.tag == "additionalMetadata" else annotated.getparent()
     if holder is None or holder.tag != "additionalMetadata" or not _is_root(holder.getparent()):
         return False
@@ -271,8 +273,8 @@ def _is_root(element: etree._Element | None) -> bool:
     return element is not None and element.getparent() is None
 
 
-def _is_free(element: etree._Element) -> bool:
-    """True within content that may be of any kind, and need not be EML."""
+def _is_in_free_content(element: etree._Element) -> bool:
+    """True for an element within free content, which need not be EML."""
     return any(
         ancestor.tag == "inline" or _is_of_additional_metadata(ancestor) for ancestor in element.iterancestors("*")
     )

@@ -1,7 +1,8 @@
-"""Says in plain words why a document is not schema-valid.
+"""Explains in plain words why a document is not schema-valid.
 
-libxml2 has given the verdict. xmlschema, given the same tree and the same schema, explains it; where the document is
-large, or where it has nothing to say about a place that libxml2 complains of, libxml2's own message is used.
+libxml2 has already decided that it is not (`against_schema`). Its messages say little, so xmlschema is given the same
+tree and the same schema to explain the errors. libxml2's own messages are used if the document is large, and for places
+about which xmlschema says nothing.
 """
 
 from __future__ import annotations
@@ -20,19 +21,21 @@ from metaharvest.model import MAX_FINDINGS
 from metaharvest.rules import RULES
 from metaharvest.text import one_line
 from metaharvest.validation import lenient, schema_errors
-from metaharvest.validation.catalogue import EmlVersion, Explainers
-from metaharvest.validation.places import Problem
+from metaharvest.validation.catalogue import EmlVersion, ExplainingSchemas
+from metaharvest.validation.places import ElementFinding
 
 logger = logging.getLogger(__name__)
 
-LARGE = 1_000_000
-"""Bytes above which xmlschema, at 0.3 to 0.5 s per MB, is not asked."""
+MAX_EXPLAINED_BYTES = 1_000_000
+"""A document larger than this is not given to xmlschema, which takes 0.3 to 0.5 s per MB."""
 
 _has_wide_element = etree.XPath("boolean(//*[*[5000]])")
-"""xmlschema's time for the faults of one element's children grows with the square of their number."""
+"""xmlschema's time for errors among the children of one element grows with the square of their number."""
 
 _XSD = "{http://www.w3.org/2001/XMLSchema}"
 _MAX_NAMES = 12
+"""Names that one message lists."""
+
 _DATES = {
     "date": "YYYY-MM-DD",
     "gYear": "YYYY",
@@ -40,24 +43,29 @@ _DATES = {
     "dateTime": "YYYY-MM-DDThh:mm:ss",
     "gYearMonth": "YYYY-MM",
 }
+_MAX_TYPES = 50
+"""Types that are followed from one type to those that it is derived from."""
+
 _DECIMALS = frozenset({"decimal", "float", "double"})
 _VAGUE = frozenset({"schema.bad-value", "schema.other"})
+"""Rules that say less than any other rule about the same element."""
+
 _ATTRIBUTE = re.compile(r"attribute (\S+?)=")
 _ATTRIBUTE_VALUE = re.compile(r"^attribute \S+?='.*?': ", re.DOTALL)
 _BOUND = re.compile(r"value has to be (less|greater) (?:than )?or equal")
 _NAMED = re.compile(r"['\"]([^'\"]+)['\"]")
 
 
-def problems(
-    root: etree._Element, log: Sequence[Any], size: int, version: EmlVersion, explainers: Explainers
-) -> list[Problem]:
-    """What is wrong with a document that is not schema-valid. `log`: what libxml2 says; `size`: bytes of the source.
+def explained_findings(
+    root: etree._Element, log: Sequence[Any], size: int, version: EmlVersion, explaining: ExplainingSchemas
+) -> list[ElementFinding]:
+    """The errors of a document that is not schema-valid. `log`: libxml2's errors; `size`: bytes of the source.
 
-    Beyond MAX_FINDINGS problems the rest is no longer looked at, only counted.
+    After MAX_FINDINGS findings the rest is only counted.
     """
-    too_much = size > LARGE or _has_wide_element(root)
-    found = [] if too_much else _explained(root, version, explainers)
-    places = {problem.element for problem in found}
+    too_much = size > MAX_EXPLAINED_BYTES or _has_wide_element(root)
+    found = [] if too_much else _explained_by_xmlschema(root, version, explaining)
+    places = {finding.element for finding in found}
     parents = {element.getparent() for element in places if element is not None}
     tree = root.getroottree()
     for number, entry in enumerate(log):
@@ -71,18 +79,18 @@ def problems(
     return found
 
 
-def without_places(log: Sequence[Any]) -> list[Problem]:
-    """What libxml2 says, without places: for documents with so many errors that looking for each takes too long."""
+def findings_without_places(log: Sequence[Any]) -> list[ElementFinding]:
+    """libxml2's errors, without places: for documents with so many errors that finding the places takes too long."""
     return [_from_libxml2(entry, None) for entry in log[:MAX_FINDINGS]] + [UNSHOWN] * (len(log) - MAX_FINDINGS)
 
 
-UNSHOWN = Problem("schema.other", "The document does not agree with the schema in another place.", "", None)
-"""One of those that are only counted."""
+UNSHOWN = ElementFinding("schema.other", "The document does not agree with the schema in another place.", "", None)
+"""Stands for an error that is only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """What xmlschema says: of which element (or attribute value of it), why, and by which component of the schema."""
+    """One error as xmlschema gives it: the element, the reason, the value, and the schema component that refused it."""
 
     element: etree._Element
     reason: str
@@ -101,31 +109,34 @@ class _Fault:
         return one_line(self.value, 100)
 
 
-_GIVES_UP = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
-"""What xmlschema raises in place of an error of the document, for an xsi:type that does not exist, for instance."""
+_XMLSCHEMA_FAILURES = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
+"""What xmlschema raises if it fails itself, for instance for an xsi:type that does not exist."""
 
 
-def _explained(root: etree._Element, version: EmlVersion, explainers: Explainers) -> list[Problem]:
+def _explained_by_xmlschema(
+    root: etree._Element, version: EmlVersion, explaining: ExplainingSchemas
+) -> list[ElementFinding]:
     import xmlschema
 
-    found: list[Problem] = []
+    found: list[ElementFinding] = []
     resource = xmlschema.XMLResource(root, allow="none")
-    with explainers.lock:
-        errors = explainers.schema(version).iter_errors(resource, use_location_hints=False)
+    with explaining.lock:
+        errors = explaining.schema(version).iter_errors(resource, use_location_hints=False)
         try:
-            found.extend(islice((p for error in errors if (p := _problem(error)) is not None), MAX_FINDINGS))
-        except _GIVES_UP as error:
+            found.extend(islice(filter(None, map(_finding_of, errors)), MAX_FINDINGS))
+        except _XMLSCHEMA_FAILURES as error:
             logger.info("xmlschema could not explain all of a document, libxml2 is used: %s", one_line(str(error)))
         return _once(found)
 
 
-def _once(found: list[Problem]) -> list[Problem]:
-    """Each problem once: one bad value can offend its type, its pattern and its length; the plainest word counts."""
-    plain = {problem.element for problem in found if problem.rule not in _VAGUE}
-    return list(dict.fromkeys(p for p in found if p.rule not in _VAGUE or p.element not in plain))
+def _once(found: list[ElementFinding]) -> list[ElementFinding]:
+    """Each error once: if a value breaks its type, its pattern and its length, findings of vague rules are dropped."""
+    plain = {finding.element for finding in found if finding.rule not in _VAGUE}
+    return list(dict.fromkeys(each for each in found if each.rule not in _VAGUE or each.element not in plain))
 
 
-def _problem(error: Any) -> Problem | None:
+def _finding_of(error: Any) -> ElementFinding | None:
+    """The finding for one of xmlschema's errors; None if it is not an error of an element, or not by the standard."""
     import xmlschema
     from xmlschema.validators import XsdAttributeGroup, XsdEnumerationFacets
 
@@ -141,7 +152,7 @@ def _problem(error: Any) -> Problem | None:
     if "character data" in fault.reason:
         return _text_not_allowed(fault.element)
     if "can't have child elements" in fault.reason:
-        return Problem(
+        return ElementFinding(
             "schema.unexpected-element",
             f"{_name(fault.element)} may hold nothing but text, and has elements in it.",
             "Remove the tags within it, and keep the text.",
@@ -150,8 +161,8 @@ def _problem(error: Any) -> Problem | None:
     return _value(fault)
 
 
-def _children(error: Any) -> Problem:
-    """A child that is unknown, out of order or one too many, or one that is missing."""
+def _children(error: Any) -> ElementFinding:
+    """A child that is unknown, out of order or one too many, or that is missing."""
     parent: etree._Element = error.elem
     child: etree._Element | None = error.invalid_child
     expected = [_local(tag) for tag in error.expected_tags]
@@ -162,38 +173,25 @@ def _children(error: Any) -> Problem:
     if name in order and etree.QName(child).namespace:
         return _in_a_namespace(child)
     if name not in order:
-        return Problem(
-            "schema.unexpected-element",
-            f"{name} is not known inside {_name(parent)} at this place.",
-            f"{_meant(name, order)} {_allowed(order, parent)}",
-            child,
-        )
+        rule = "schema.unexpected-element"
+        message = f"{name} is not known inside {_name(parent)} at this place."
+        return ElementFinding(rule, message, f"{_meant(name, order)} {_allowed(order, parent)}", child)
     later = _first_later_sibling(child, order)
     if later is not None:
-        return Problem(
-            "schema.wrong-order",
-            f"{name} stands after {later}, and must come before it.",
-            f"Move {name} before {later}. {_allowed(order, parent)}",
-            child,
-        )
+        message = f"{name} stands after {later}, and must come before it."
+        remedy = f"Move {name} before {later}. {_allowed(order, parent)}"
+        return ElementFinding("schema.wrong-order", message, remedy, child)
     is_repeated = next(child.itersiblings(str(child.tag), preceding=True), None) is not None
     missing = [tag for tag in expected if tag not in order or order.index(tag) < order.index(name)]
     if missing and not is_repeated:
-        return Problem(
-            "schema.missing-element",
-            f"Before {name}, {_name(parent)} lacks {_any_of(missing)}.",
-            f"Add {_any_of(missing)} before {name}.",
-            child,
-        )
-    return Problem(
-        "schema.too-many-elements",
-        f"{name} is one too many: {_name(parent)} does not take another one here.",
-        f"Remove it, or move it to where it belongs. {_allowed(order, parent)}",
-        child,
-    )
+        message = f"Before {name}, {_name(parent)} lacks {_any_of(missing)}."
+        return ElementFinding("schema.missing-element", message, f"Add {_any_of(missing)} before {name}.", child)
+    message = f"{name} is one too many: {_name(parent)} does not take another one here."
+    remedy = f"Remove it, or move it to where it belongs. {_allowed(order, parent)}"
+    return ElementFinding("schema.too-many-elements", message, remedy, child)
 
 
-def _in_a_namespace(child: etree._Element) -> Problem:
+def _in_a_namespace(child: etree._Element) -> ElementFinding:
     name, namespace = _name(child), one_line(etree.QName(child).namespace or "", 200)
     remedy = (
         'Give the root element a prefix, <eml:eml xmlns:eml="…">, in place of xmlns="…"; '
@@ -202,26 +200,26 @@ def _in_a_namespace(child: etree._Element) -> Problem:
     if child.prefix:
         remedy = f"Remove the prefix, in the end tag too: <{name}> in place of <{one_line(child.prefix, 100)}:{name}>."
     message = f"{name} is in the namespace {namespace}; it should be in none."
-    return Problem("schema.unexpected-element", message, remedy, child)
+    return ElementFinding("schema.unexpected-element", message, remedy, child)
 
 
 def _meant(name: str, order: list[str]) -> str:
-    """What to do about an unknown name: the known one that it resembles."""
+    """What to do about an unknown name; suggests a known name that is similar."""
     lower = {known.lower(): known for known in order}
     close = difflib.get_close_matches(name.lower(), lower, 1, 0.8)
     return f"Did you mean {lower[close[0]]}?" if close else "Remove it, or check its spelling."
 
 
-def _incomplete(parent: etree._Element, expected: list[str]) -> Problem:
+def _incomplete(parent: etree._Element, expected: list[str]) -> ElementFinding:
     if not expected:
-        return Problem(
+        return ElementFinding(
             "schema.missing-element",
             f"{_name(parent)} is not complete: an element is missing in it.",
             "Add what is missing, or remove the whole element if it says nothing.",
             parent,
         )
     otherwise = "" if parent.getparent() is None else f", or remove {_name(parent)} if it is not needed"
-    return Problem(
+    return ElementFinding(
         "schema.missing-element",
         f"{_name(parent)} is not complete: {_any_of(expected)} is missing.",
         f"Add {_any_of(expected)} at its end{otherwise}.",
@@ -230,7 +228,7 @@ def _incomplete(parent: etree._Element, expected: list[str]) -> Problem:
 
 
 def _first_later_sibling(child: etree._Element, order: list[str]) -> str | None:
-    """The first sibling before `child` that the schema wants after it."""
+    """The nearest sibling before `child` that must come after it by the schema."""
     place = order.index(_name(child))
     siblings = [_name(sibling) for sibling in child.itersiblings("*", preceding=True)]
     later = [name for name in reversed(siblings) if name in order and order.index(name) > place]
@@ -243,17 +241,17 @@ def _allowed(order: list[str], parent: etree._Element) -> str:
     )
 
 
-def _attributes(fault: _Fault) -> Problem:
+def _attributes(fault: _Fault) -> ElementFinding:
     named = _NAMED.search(fault.reason)
     attribute = _local(named[1]) if named else "an attribute"
     if fault.reason.startswith("missing"):
-        return Problem(
+        return ElementFinding(
             "schema.missing-attribute",
             f"{_name(fault.element)} lacks the attribute {attribute}.",
             f'Add {attribute}="…" to it.',
             fault.element,
         )
-    return Problem(
+    return ElementFinding(
         "schema.unexpected-attribute",
         f"{_name(fault.element)} may not have the attribute {attribute}.",
         "Remove it, or check its spelling.",
@@ -261,8 +259,8 @@ def _attributes(fault: _Fault) -> Problem:
     )
 
 
-def _enumeration(fault: _Fault) -> Problem:
-    return Problem(
+def _enumeration(fault: _Fault) -> ElementFinding:
+    return ElementFinding(
         "schema.not-in-list",
         f"{fault.what} is '{fault.shown}', which is not one of the allowed values.",
         f"Allowed are: {_listed([str(value) for value in fault.validator.enumeration or ()])}.",
@@ -270,10 +268,10 @@ def _enumeration(fault: _Fault) -> Problem:
     )
 
 
-def _text_not_allowed(element: etree._Element) -> Problem:
+def _text_not_allowed(element: etree._Element) -> ElementFinding:
     texts = [element.text, *(child.tail for child in element)]
     stray = next((one_line(text, 80) for text in texts if text and text.strip()), "")
-    return Problem(
+    return ElementFinding(
         "schema.unexpected-text",
         f"{_name(element)} may hold only elements, and has the text '{stray}' between them.",
         "Remove the text, or put it into the element where it belongs.",
@@ -281,13 +279,13 @@ def _text_not_allowed(element: etree._Element) -> Problem:
     )
 
 
-def _value(fault: _Fault) -> Problem | None:
-    """A value of the wrong kind: empty, not a date, not a number, out of range, and so on; None for a URL that is
-    right by the standard."""
+def _value(fault: _Fault) -> ElementFinding | None:
+    """A value of the wrong kind, such as an empty one, a wrong date or a number out of range; None for a URL that the
+    standard accepts."""
     if fault.value.strip() and "anyURI" in _builtins(fault.validator) and lenient.is_url(fault.value):
         return None
     rule, message, remedy = _of_kind(fault)
-    return Problem(rule, f"{fault.what} {message}", remedy, fault.element)
+    return ElementFinding(rule, f"{fault.what} {message}", remedy, fault.element)
 
 
 def _of_kind(fault: _Fault) -> tuple[str, str, str]:
@@ -319,10 +317,10 @@ def _of_kind(fault: _Fault) -> tuple[str, str, str]:
 
 
 def _builtins(validator: Any) -> set[str]:
-    """The names of XML Schema's own types that a type (or a facet's type, or a union's members) rests on."""
+    """The names of the built-in types of XML Schema from which a type, a facet's type or a union is derived."""
     names: set[str] = set()
     pending, seen = [validator], 0
-    while pending and seen < 50:
+    while pending and seen < _MAX_TYPES:
         current = pending.pop()
         seen += 1
         name = getattr(current, "name", None)
@@ -334,13 +332,13 @@ def _builtins(validator: Any) -> set[str]:
     return names
 
 
-def _from_libxml2(entry: Any, element: etree._Element | None) -> Problem:
-    rule, message, remedy = schema_errors.in_plain_words(str(entry.message))
-    return Problem(rule, message, remedy, element)
+def _from_libxml2(entry: Any, element: etree._Element | None) -> ElementFinding:
+    rule, message, remedy = schema_errors.schema_error_in_words(str(entry.message))
+    return ElementFinding(rule, message, remedy, element)
 
 
 def element_at(tree: etree._ElementTree, path: str | None) -> etree._Element:
-    """The element that libxml2's path leads to, or the nearest one above it that can be found."""
+    """The element at libxml2's `path`; the root if it cannot be found."""
     root = tree.getroot()
     if not path:
         return root
@@ -353,7 +351,7 @@ def element_at(tree: etree._ElementTree, path: str | None) -> etree._Element:
 
 
 def _by_name(match: re.Match[str]) -> str:
-    """A prefixed step as one that needs no prefix to be declared: positions then count among elements of that name."""
+    """A step of a path with a prefix, written so that the prefix need not be declared."""
     return f"*[name() = '{match[0]}']"
 
 

@@ -1,4 +1,7 @@
-"""Is it an EML document, of the version that the list says, and does its packageId agree with the docid?"""
+"""Checks that a document is what the list says: EML, of the listed version, with the docid as its packageId.
+
+How grave a packageId that differs is, the settings say.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from lxml import etree
 from metaharvest.model import Level, ListedDocument
 from metaharvest.text import one_line
 from metaharvest.validation.catalogue import VERSIONS, EmlVersion
-from metaharvest.validation.places import Problem
+from metaharvest.validation.places import ElementFinding
 
 _NEWEST = list(VERSIONS.values())[-1]
 _NUMBER = re.compile(r"eml-(\d+\.\d+\.\d+)")
@@ -18,13 +21,13 @@ _SCOPED = re.compile(r"(.+)\.(\d+)\.(\d+)", re.DOTALL)
 
 
 def version_of(root: etree._Element) -> EmlVersion | None:
-    """The EML version of a document's root element; None where it is not the root of an EML document."""
+    """The EML version of a document's root element; None if it is not EML."""
     name = etree.QName(root)
     return VERSIONS.get(name.namespace or "") if name.localname == "eml" else None
 
 
-def not_eml(root: etree._Element, document_type: str) -> Problem:
-    """Why the root element is not one of EML, and what would be right."""
+def not_eml_finding(root: etree._Element, document_type: str) -> ElementFinding:
+    """Why the root element is not that of an EML document, and what would be right."""
     name = etree.QName(root)
     namespace = name.namespace or ""
     where = f"in the namespace {one_line(namespace, 200)}" if namespace else "in no namespace"
@@ -32,7 +35,7 @@ def not_eml(root: etree._Element, document_type: str) -> Problem:
     if document_type.strip() and document_type.strip() not in VERSIONS:
         listed = one_line(document_type, 200)
         message += f" The harvest list gives its type as '{listed}', which this harvester does not accept either."
-    return Problem("eml.not-eml", message, _right_root(name.localname, namespace), root)
+    return ElementFinding("eml.not-eml", message, _right_root(name.localname, namespace), root)
 
 
 def _right_root(local: str, namespace: str) -> str:
@@ -55,15 +58,15 @@ def _right_root(local: str, namespace: str) -> str:
     return "Check that the URL leads to the EML document itself."
 
 
-def listed_type(root: etree._Element, version: EmlVersion, document_type: str) -> list[Problem]:
-    """A warning where the list's documentType is not the document's own."""
+def listed_type_findings(root: etree._Element, version: EmlVersion, document_type: str) -> list[ElementFinding]:
+    """A warning if the list's documentType is not the namespace of the document."""
     listed = document_type.strip()
     if listed == version.namespace:
         return []
     known = VERSIONS.get(listed)
     shown = f"EML {known.number}" if known else f"'{one_line(listed, 200)}'" if listed else "nothing"
     return [
-        Problem(
+        ElementFinding(
             "eml.document-type",
             f"The harvest list gives the document's type as {shown}; it is EML {version.number}.",
             f"Write {version.namespace} as documentType in the harvest list.",
@@ -73,8 +76,8 @@ def listed_type(root: etree._Element, version: EmlVersion, document_type: str) -
     ]
 
 
-def package_id(root: etree._Element, document: ListedDocument, level: Level) -> list[Problem]:
-    """A problem, as grave as `level`, where the packageId is not the docid of the list."""
+def package_id_findings(root: etree._Element, document: ListedDocument, level: Level) -> list[ElementFinding]:
+    """A finding of this `level` if the packageId is not the docid in the list."""
     found = (root.get("packageId") or "").strip()
     docid = document.docid
     if found == docid:
@@ -92,4 +95,4 @@ def package_id(root: etree._Element, document: ListedDocument, level: Level) -> 
             f'Whenever the document changes, raise the revision in both: packageId="{docid}" here, or revision '
             f"{scoped[3]} in the harvest list."
         )
-    return [Problem("eml.package-id-mismatch", message, remedy, root, level)]
+    return [ElementFinding("eml.package-id-mismatch", message, remedy, root, level)]

@@ -1,13 +1,13 @@
-"""Which values libxml2 refuses although the standard's validator, Xerces, accepts them: URLs, and dates with blanks.
+"""Tells which values libxml2 refuses although Xerces, the standard's validator, accepts them: some URLs and dates.
 
-A document that the standard accepts may not be lost, so these are no errors.
+A document that the standard accepts must not be refused, so these values are no errors.
 
-URLs (xs:anyURI): XML Schema defers to XLink and RFC 2396 with RFC 2732. Xerces percent-encodes what may not stand in a
-URI, blanks and letters beyond ASCII among it, and checks the syntax of the rest: the scheme, the characters of each
-part, the escapes. The authority may be any registry's name, so that an empty port or one that is no number is right.
-libxml2 goes by RFC 3986, which knows numbers only, and `[` nowhere but around an address.
+URLs (xs:anyURI): XML Schema refers to XLink and to RFC 2396 with RFC 2732. Xerces percent-encodes the characters that a
+URI may not contain, such as blanks and non-ASCII letters, and then checks the syntax: the scheme, the characters of
+each part, the escapes. RFC 2396 allows names of any registry as authority, so an empty port, or a port that is not a
+number, is accepted. libxml2 follows RFC 3986, which allows only numbers as port, and `[` only around an address.
 
-Dates and times: XML Schema ignores white space around them, which libxml2 does within a union of types only.
+Dates and times: XML Schema ignores white space around them; libxml2 does so only within a union of types.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 from lxml import etree
 
 _ENCODED = r"\x00-\x20<>\"{}|\\^`\x7f-\U0010ffff"
-"""What Xerces percent-encodes before it looks at the rest."""
+"""The characters that Xerces percent-encodes before it checks the syntax."""
 
 _PATH = rf"(?:[A-Za-z0-9\-_.!~*'();/:@&=+$,{_ENCODED}]|%[0-9A-Fa-f]{{2}})*+"
 _REST = rf"(?:[A-Za-z0-9\-_.!~*'();/?:@&=+$,\[\]{_ENCODED}]|%[0-9A-Fa-f]{{2}})*+"
 _OPAQUE = rf"(?:[A-Za-z0-9\-_.!~*'();/:@&=+$,\[\]{_ENCODED}]|%[0-9A-Fa-f]{{2}})*+"
-_URI = re.compile(
+_URI = (
     rf"(?:[A-Za-z][A-Za-z0-9+.\-]*:(?![#]|\Z)(?:(?=/|\?){_PATH}|(?![/?]){_OPAQUE})|(?![^/?#]*:){_PATH})"
     rf"(?:\?{_REST})?(?:\#{_REST})?"
 )
@@ -37,18 +37,18 @@ _WHITE = " \t\r\n"
 
 
 def is_url(value: str) -> bool:
-    """True where `value` is a URL or a relative one by the standard, white space folded."""
-    return value.strip(_WHITE) == "" or _URI.fullmatch(" ".join(value.split())) is not None
+    """True if `value`, with white space collapsed, is an absolute or relative URL by the standard."""
+    return value.strip(_WHITE) == "" or _uri().fullmatch(" ".join(value.split())) is not None
 
 
-def url_in(message: str) -> str | None:
-    """The URL that libxml2's `message` refuses and the standard accepts; None where the message says something else."""
+def accepted_url(message: str) -> str | None:
+    """The URL that libxml2's `message` refuses and the standard accepts; None if the message says anything else."""
     refused = _REFUSED.fullmatch(message.strip())
     return refused[1] if refused and refused[2] == "anyURI" and is_url(refused[1]) else None
 
 
-def is_right_date(message: str) -> bool:
-    """True where libxml2's `message` refuses a date or time that is right but for the white space around it."""
+def is_accepted_date(message: str) -> bool:
+    """True if libxml2's `message` refuses a date or time only because of the white space around it."""
     refused = _REFUSED.fullmatch(message.strip())
     if refused is None or refused[2] == "anyURI" or refused[1] == refused[1].strip(_WHITE):
         return False
@@ -58,8 +58,14 @@ def is_right_date(message: str) -> bool:
 
 
 @cache
+def _uri() -> re.Pattern[str]:
+    """_URI, compiled when it is first needed, since that takes 15 ms."""
+    return re.compile(_URI)
+
+
+@cache
 def _dates() -> Any:
-    """A schema of the elements `date` and `time`, for verdicts alone; those may be asked for by several threads."""
+    """A schema of the elements `date` and `time`. Several threads may use it: its error log is not read."""
     return etree.XMLSchema(
         etree.XML(
             '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="date" type="xs:date"/>'

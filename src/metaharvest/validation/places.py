@@ -1,7 +1,7 @@
-"""Where in a document something is: line, column, a readable XPath and an excerpt of an element.
+"""Finds the place of an element in a document's source: line, column, a readable XPath and an excerpt.
 
-Used only once something has been found. libxml2's own line numbers are those of a start tag's end and may stop at
-65,535, so the source is read a second time with expat, which knows where each start tag begins.
+Used only for documents with findings. libxml2's line numbers are those of the end of a start tag, and may stop at
+65,535; so the source is read a second time with expat, which knows where each start tag begins.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ _LEAF = re.compile(r"[^<]*</[^>]*>")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """A finding in the making: `element` still has to be found in the source. None: the document as a whole."""
+class ElementFinding:
+    """A finding about an element of the tree, whose place in the source is not known yet.
+
+    `element` is None if the finding is about the document as a whole. `with_places` turns it into a Finding.
+    """
 
     rule: str
     message: str
@@ -37,88 +40,100 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _SourcePlace:
+    """Line and column count from 1; `column` is None if only libxml2's line is known."""
+
     line: int
     column: int | None
     excerpt: str
 
 
-def findings(problems: Sequence[Problem], content: bytes, root: etree._Element) -> Iterable[Finding]:
-    """Each problem as a finding with its place. Those beyond what a document may have stay without one: only their
-    number is told. `content` is the source of `root`."""
-    shown = problems[:MAX_FINDINGS]
-    places = _places({problem.element for problem in shown if problem.element is not None}, content, root)
-    for problem in shown:
-        if problem.element is None:
-            yield Finding(problem.rule, problem.message, problem.remedy, problem.level)
+def with_places(found: Sequence[ElementFinding], content: bytes, root: etree._Element) -> Iterable[Finding]:
+    """`found` as findings with their places in `content`, the source of `root`.
+
+    Those after the first MAX_FINDINGS get no place, since only their number is reported.
+    """
+    shown = {each.element for each in found[:MAX_FINDINGS] if each.element is not None}
+    places = _places(shown, content, root)
+    for number, each in enumerate(found):
+        if each.element is None or number >= MAX_FINDINGS:
+            yield Finding(each.rule, each.message, each.remedy, each.level)
             continue
-        place = places[problem.element]
+        place = places[each.element]
         yield Finding(
-            problem.rule,
-            problem.message,
-            problem.remedy,
-            problem.level,
+            each.rule,
+            each.message,
+            each.remedy,
+            each.level,
             line=place.line,
             column=place.column,
-            xpath=xpath(problem.element),
+            xpath=xpath(each.element),
             excerpt=place.excerpt,
         )
-    for problem in problems[MAX_FINDINGS:]:
-        yield Finding(problem.rule, problem.message, problem.remedy, problem.level)
 
 
-def in_document_order(problems: Sequence[Problem], root: etree._Element) -> list[Problem]:
-    """The problems as their elements follow one another, those without one last; where not all of them can be shown,
-    errors come before warnings."""
-    wanted = {problem.element for problem in problems if problem.element is not None}
+def in_document_order(found: Sequence[ElementFinding], root: etree._Element) -> list[ElementFinding]:
+    """`found` in the order of their elements in the document, those without an element last.
+
+    If there are more than can be shown, errors come before warnings.
+    """
+    wanted = {each.element for each in found if each.element is not None}
     order: dict[etree._Element | None, int] = {}
     for element in root.iter("*"):
         if element in wanted:
             order[element] = len(order)
-    is_whole = len(problems) <= MAX_FINDINGS
-    return sorted(problems, key=lambda p: (not is_whole and p.level is Level.WARNING, order.get(p.element, len(order))))
+    errors_first = len(found) > MAX_FINDINGS
+    return sorted(
+        found,
+        key=lambda each: (errors_first and each.level is Level.WARNING, order.get(each.element, len(order))),
+    )
 
 
 def xpath(element: etree._Element) -> str:
-    """A readable path, `/eml:eml/dataset/creator[2]`: prefixes as the document writes them, positions where needed."""
+    """A readable path, `/eml:eml/dataset/creator[2]`: prefixes as in the document, positions only if needed."""
     steps = element.getroottree().getpath(element).split("/")[1:]
     node: etree._Element | None = element
     for index in range(len(steps) - 1, -1, -1):
         if node is not None and steps[index].startswith("*"):
-            steps[index] = name(node) + _position(node)
+            steps[index] = prefixed_name(node) + _position(node)
         node = node.getparent() if node is not None else None
     return "/" + "/".join(steps)
 
 
-def name(element: etree._Element) -> str:
-    """The element's name as the document writes it, prefix included."""
+def prefixed_name(element: etree._Element) -> str:
+    """The element's name as the document writes it, with its prefix."""
     local = etree.QName(element).localname
     return f"{element.prefix}:{local}" if element.prefix else local
 
 
 def _position(element: etree._Element) -> str:
-    """`[2]` for the second of several siblings of one name; for names in a default namespace, which have no prefix."""
+    """`[2]` for the second of several siblings with the same name; empty if there is only one.
+
+    Needed for names in a default namespace: they have no prefix, and lxml's path shows them as `*`.
+    """
     same = {"name": etree.QName(element).localname, "uri": etree.QName(element).namespace or ""}
     before, after = (cast(float, count(element, **same)) for count in (_SAME_BEFORE, _SAME_AFTER))
     return f"[{int(before) + 1}]" if before or after else ""
 
 
-def _places(wanted: set[etree._Element], content: bytes, root: etree._Element) -> dict[etree._Element, _Place]:
+def _places(wanted: set[etree._Element], content: bytes, root: etree._Element) -> dict[etree._Element, _SourcePlace]:
     if not wanted:
         return {}
     ordinals = {number: element for number, element in enumerate(root.iter("*")) if element in wanted}
-    places = {element: _Place(cast(int | None, element.sourceline) or 1, None, _rebuilt(element)) for element in wanted}
+    places = {
+        element: _SourcePlace(cast(int | None, element.sourceline) or 1, None, _rebuilt(element)) for element in wanted
+    }
     source = _utf8(content, root)
     if source is None:
         return places
-    for number, line, column, offset in _starts(source, set(ordinals)):
+    for number, line, column, offset in _start_tags(source, set(ordinals)):
         element = ordinals[number]
-        places[element] = _Place(line, column, _excerpt(source[offset : offset + 4000], element))
+        places[element] = _SourcePlace(line, column, _excerpt(source[offset : offset + 4000], element))
     return places
 
 
-def _starts(source: bytes, wanted: set[int]) -> list[tuple[int, int, int, int]]:
-    """Number, line, column and byte offset of the wanted start tags; as many as expat gets to see."""
+def _start_tags(source: bytes, wanted: set[int]) -> list[tuple[int, int, int, int]]:
+    """Number, line, column and byte offset of the wanted start tags, as far as expat can read the source."""
     parser = expat.ParserCreate("utf-8")
     found: list[tuple[int, int, int, int]] = []
     count = 0
@@ -141,7 +156,7 @@ def _starts(source: bytes, wanted: set[int]) -> list[tuple[int, int, int, int]]:
 
 
 def _utf8(content: bytes, root: etree._Element) -> bytes | None:
-    """The source as UTF-8 without a byte order mark; None where Python does not know its encoding."""
+    """The source as UTF-8 without a byte order mark; None if Python does not know its encoding."""
     try:
         text = content.decode(root.getroottree().docinfo.encoding or "utf-8")
     except (LookupError, UnicodeError):
@@ -150,7 +165,7 @@ def _utf8(content: bytes, root: etree._Element) -> bytes | None:
 
 
 def _excerpt(source: bytes, element: etree._Element) -> str:
-    """The element's start tag, and its text where it has nothing but text."""
+    """The element's start tag, with its text and end tag if it has no child elements."""
     text = source.decode("utf-8", "ignore")
     tag = _START_TAG.match(text)
     if tag is None:
@@ -160,4 +175,5 @@ def _excerpt(source: bytes, element: etree._Element) -> str:
 
 
 def _rebuilt(element: etree._Element) -> str:
-    return one_line(f"<{name(element)}>{(element.text or '')[:MAX_EXCERPT]}", MAX_EXCERPT)
+    """An excerpt made from the tree, for an element that is not found in the source."""
+    return one_line(f"<{prefixed_name(element)}>{(element.text or '')[:MAX_EXCERPT]}", MAX_EXCERPT)

@@ -1,4 +1,4 @@
-"""What libxml2 says of a document that is not schema-valid, in plain words: for what xmlschema was not asked about."""
+"""Turns the messages of libxml2's schema validation into plain words, for errors that xmlschema did not explain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from metaharvest.text import one_line
 _WHOSE = re.compile(r"Element '([^']*)'(?:, attribute '([^']*)')?: (.*)", re.DOTALL)
 _MAX_LISTED = 300
 
-_KINDS = (
+_SCHEMA_ERRORS = (
     (
         r"This element is not expected\.(?: Expected is (?:one of )?\( (.*) \)\.)?",
         "schema.unexpected-element",
@@ -91,17 +91,18 @@ _KINDS = (
         "",
     ),
 )
-"""Pattern, rule, sentence, remedy. {0}: the element or attribute; {1} ...: the groups. No remedy: its rule's."""
+"""Pattern, rule, sentence, remedy. {0} is the element or attribute; {1} ... are the groups of the pattern.
+An empty remedy stands for that of the rule."""
 
 
-def in_plain_words(message: str) -> tuple[str, str, str]:
-    """Rule, sentence and remedy for one of libxml2's messages; an unknown one stays as it is."""
+def schema_error_in_words(message: str) -> tuple[str, str, str]:
+    """Rule, sentence and remedy for one message of libxml2's schema validation; an unknown message stays as it is."""
     plain = re.sub(r"\{[^{}\s']*\}(?=[\w*])", "", " ".join(message.split()))
     whose = _WHOSE.fullmatch(plain)
     if whose is None:
         return "schema.other", one_line(plain, 500), RULES["schema.other"].remedy
     what = f"The attribute {whose[2]} of {whose[1]}" if whose[2] else whose[1]
-    for pattern, rule, sentence, remedy in _KINDS:
+    for pattern, rule, sentence, remedy in _SCHEMA_ERRORS:
         match = re.fullmatch(pattern, whose[3])
         if match is None:
             continue
@@ -112,5 +113,5 @@ def in_plain_words(message: str) -> tuple[str, str, str]:
 
 
 def _listed(text: str) -> str:
-    """A value, or a list of values whose quotes are dropped, short enough to show."""
+    """A value, or a list of values, without quotes and short enough to show."""
     return one_line(re.sub(r"'(, )'", r"\1", text).strip("'"), _MAX_LISTED)

@@ -1,10 +1,10 @@
-"""Reads a document's bytes into a tree, safely, and says in plain words why one is not well-formed XML.
+"""Parses a document's bytes into a tree, safely, and says in plain words why a document is not well-formed XML.
 
-No entity beyond XML's own five is expanded, no DTD and no other file is read, nothing is fetched. A document with
-declarations of its own in a DOCTYPE is refused, since they may change its content (entities are expanded in attribute
-values whatever a parser is told); a DOCTYPE that only names an external DTD is passed over. libxml2's limits, 10 MB of
-text in one place and 256 levels, are findings of their own, and so is ours, MAX_NODES: a tree takes up to fifty times
-the bytes of its document.
+Only XML's own five entities are expanded; no DTD and no other file is read, nothing is fetched. A document with
+declarations of its own in a DOCTYPE is refused, since they can change its content (libxml2 expands entities in
+attribute values, whatever its options); a DOCTYPE that only names an external DTD is ignored. libxml2's limits, 10 MB
+of text in one place and 256 levels, have findings of their own, and so has ours, MAX_NODES: a tree takes up to fifty
+times the bytes of its document.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lxml import etree
 
 from metaharvest.model import Finding, limited
 from metaharvest.text import one_line
-from metaharvest.validation.parser_errors import in_plain_words
+from metaharvest.validation.parser_errors import parser_error_in_words
 
 _DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s+|<\?.*?\?>|<!--.*?-->)*+(<!DOCTYPE)", re.DOTALL)
 _EXTERNAL_ONLY = re.compile(
     rb"<!DOCTYPE\s+[^\s\[>\"']+(?:\s+(?:SYSTEM|PUBLIC\s+(?:\"[^\"]*\"|'[^']*'))\s+(?:\"[^\"]*\"|'[^']*'))?\s*>"
 )
-_DECLARED = re.compile(rb"<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._:-]+)[\"']")
-_MARKS = (
+_DECLARED_ENCODING = re.compile(rb"<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._:-]+)[\"']")
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
     (codecs.BOM_UTF8, "UTF-8"),
@@ -35,22 +35,23 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
 _WINDOW = 120
-"""Characters of the offending line on either side of the place."""
+"""Characters of the line that an excerpt shows on either side of the place."""
 
 MAX_NODES = 1_000_000
-"""Elements, attributes, namespaces, comments, processing instructions of a document: a tree of up to 250 MB."""
+"""Elements, attributes, namespaces, comments and processing instructions that a document may have: they make a tree of
+up to 250 MB."""
 
-_LARGE = 4_000_000
-"""Bytes up to which a document has no room for a tree that is larger than that."""
+_COUNTED_BYTES = 4_000_000
+"""The nodes of a document larger than this are counted first; a smaller one has no room for a tree of that size."""
 
 _CHUNK = 65_536
 
 _MAX_LINES = 200_000
-"""Lines of a document that excerpts are shown of."""
+"""Lines of a document of which excerpts are shown."""
 
 
 class NotReadable(Exception):
-    """The document is not well-formed, or beyond the limits; `findings` say why."""
+    """The document is not well-formed, or exceeds a limit; `findings` say why."""
 
     def __init__(self, *findings: Finding) -> None:
         super().__init__(findings[0].message)
@@ -58,18 +59,18 @@ class NotReadable(Exception):
 
 
 def new_parser() -> etree.XMLParser:
-    """A parser that expands, reads and fetches nothing; for one thread."""
+    """A parser that expands no entities, and reads and fetches no other file; for one thread at a time."""
     return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False)
 
 
 def parse(content: bytes, parser: etree.XMLParser) -> etree._Element:
-    """The root element of `content`; NotReadable, with findings, where it cannot be had."""
+    """The root element of `content`. Raises NotReadable, with findings, if it cannot be parsed."""
     if not content.strip(b" \t\r\n\0"):
         raise NotReadable(
             Finding("xml.empty", "The document is empty.", "Put the whole document where its URL points to.")
         )
     source = _without_doctype(content) if b"<!DOCTYPE" in content else content
-    if len(source) > _LARGE and _has_too_many_nodes(source):
+    if len(source) > _COUNTED_BYTES and _has_too_many_nodes(source):
         raise NotReadable(
             Finding(
                 "xml.too-many-elements",
@@ -80,18 +81,19 @@ def parse(content: bytes, parser: etree.XMLParser) -> etree._Element:
     try:
         root = etree.fromstring(source, parser)
     except etree.XMLSyntaxError as error:
-        raise NotReadable(*limited(_explained(error, parser.error_log, content))) from None
+        raise NotReadable(*limited(_syntax_findings(error, parser.error_log, content))) from None
     except (LookupError, ValueError) as error:
-        raise NotReadable(_other(str(error), *_clamped(1, 1, _lines(content)))) from None
+        raise NotReadable(_unknown_syntax_finding(str(error), *_clamped(1, 1, _lines(content)))) from None
     if root.getroottree().docinfo.internalDTD is not None:
-        raise NotReadable(_dtd(1, ""))
+        raise NotReadable(_dtd_finding(1, ""))
     return root
 
 
-class _Count:
-    """A parser's target that counts what would become nodes of a tree, and the source that ends when there are enough.
+class _NodeCounter:
+    """Counts what would become nodes of a tree: a parser's target, and at the same time its source.
 
-    Pulled and not fed: a parser that is fed takes tags of any length.
+    The source ends when there are too many nodes. The parser reads from it, since libxml2 does not limit the length of
+    tags that are fed to a parser.
     """
 
     def __init__(self, source: bytes) -> None:
@@ -119,16 +121,17 @@ class _Count:
 
 
 def _has_too_many_nodes(source: bytes) -> bool:
-    """Counted without a tree, and only as far as the document is well-formed: a tree would go no further either."""
-    count = _Count(source)
-    target = etree.XMLParser(target=cast(Any, count), resolve_entities=False, no_network=True, load_dtd=False)
+    """Counts without building a tree, up to the first syntax error: a tree would end there too."""
+    counter = _NodeCounter(source)
+    target = etree.XMLParser(target=cast(Any, counter), resolve_entities=False, no_network=True, load_dtd=False)
     with suppress(etree.XMLSyntaxError, LookupError, ValueError):
-        etree.parse(cast(Any, count), target)
-    return count.nodes > MAX_NODES
+        etree.parse(cast(Any, counter), target)
+    return counter.nodes > MAX_NODES
 
 
 def _without_doctype(content: bytes) -> bytes:
-    """`content` with a DOCTYPE that declares nothing blanked out, line breaks kept; NotReadable for any other."""
+    """`content` with blanks in place of a DOCTYPE that declares nothing; line breaks stay. Raises NotReadable for any
+    other DOCTYPE."""
     start = _DOCTYPE.match(content)
     if start is None:
         return content
@@ -136,12 +139,12 @@ def _without_doctype(content: bytes) -> bytes:
     if harmless is None:
         line = content.count(b"\n", 0, start.start(1)) + 1
         excerpt = content[start.start(1) : start.start(1) + 300].decode("utf-8", "replace")
-        raise NotReadable(_dtd(line, one_line(excerpt)))
+        raise NotReadable(_dtd_finding(line, one_line(excerpt)))
     blank = re.sub(rb"[^\r\n]", b" ", harmless[0])
     return content[: harmless.start()] + blank + content[harmless.end() :]
 
 
-def _dtd(line: int, excerpt: str) -> Finding:
+def _dtd_finding(line: int, excerpt: str) -> Finding:
     return Finding(
         "xml.dtd",
         "The document has declarations of its own in a DOCTYPE; for safety they are not read.",
@@ -151,34 +154,36 @@ def _dtd(line: int, excerpt: str) -> Finding:
     )
 
 
-def _explained(error: etree.XMLSyntaxError, log: Any, content: bytes) -> Iterable[Finding]:
+def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> Iterable[Finding]:
     lines = _lines(content)
     entries = [entry for entry in log if entry.level >= etree.ErrorLevels.ERROR]
     seen: set[tuple[int, int]] = set()
     if not entries:
-        yield _other(error.msg or "It cannot be parsed.", *_clamped(error.lineno or 1, error.offset or 1, lines))
+        yield _unknown_syntax_finding(
+            error.msg or "It cannot be parsed.", *_clamped(error.lineno or 1, error.offset or 1, lines)
+        )
     for entry in entries:
         place = (entry.line, entry.column)
         if place in seen:
             continue
         seen.add(place)
-        if entry.type_name in _ENCODING:
-            yield _encoding(content, entry)
+        if entry.type_name in _ENCODING_ERRORS:
+            yield _encoding_finding(content, entry)
             return
-        yield _finding(entry, lines)
+        yield _syntax_finding(entry, lines)
 
 
-def _finding(entry: Any, lines: list[str]) -> Finding:
+def _syntax_finding(entry: Any, lines: list[str]) -> Finding:
     line, column, excerpt = _clamped(entry.line, entry.column, lines)
     message = " ".join(str(entry.message).split())
-    known = in_plain_words(message)
+    known = parser_error_in_words(message)
     if known is not None:
         rule, sentence, remedy = known
         return Finding(rule, sentence, remedy, line=line, column=column, excerpt=excerpt)
-    return _other(message, line, column, excerpt)
+    return _unknown_syntax_finding(message, line, column, excerpt)
 
 
-def _other(message: str, line: int, column: int, excerpt: str) -> Finding:
+def _unknown_syntax_finding(message: str, line: int, column: int, excerpt: str) -> Finding:
     return Finding(
         "xml.not-well-formed",
         f"The document is not well-formed XML: {one_line(message)}.",
@@ -189,14 +194,16 @@ def _other(message: str, line: int, column: int, excerpt: str) -> Finding:
     )
 
 
-_ENCODING = frozenset({"ERR_INVALID_ENCODING", "ERR_UNSUPPORTED_ENCODING", "ERR_UNKNOWN_ENCODING", "I18N_CONV_FAILED"})
-"""libxml2's names for trouble with the encoding."""
+_ENCODING_ERRORS = frozenset(
+    {"ERR_INVALID_ENCODING", "ERR_UNSUPPORTED_ENCODING", "ERR_UNKNOWN_ENCODING", "I18N_CONV_FAILED"}
+)
+"""libxml2's names of errors about the encoding."""
 
 
-def _encoding(content: bytes, entry: Any) -> Finding:
-    """Why the bytes cannot be read as the encoding that the document declares, and which one would do."""
-    mark = next((encoding for start, encoding in _MARKS if content.startswith(start)), None)
-    declared = _DECLARED.match(content.removeprefix(codecs.BOM_UTF8))
+def _encoding_finding(content: bytes, entry: Any) -> Finding:
+    """Why the bytes cannot be read in the encoding that the document declares, and which encoding would fit."""
+    mark = next((encoding for start, encoding in _BYTE_ORDER_MARKS if content.startswith(start)), None)
+    declared = _DECLARED_ENCODING.match(content.removeprefix(codecs.BOM_UTF8))
     stated = declared[1].decode("ascii") if declared else mark or "UTF-8"
     is_known = declared is None or entry.type_name == "ERR_INVALID_ENCODING"
     start = _first_bad_byte(content, stated) if is_known else None
@@ -238,15 +245,15 @@ def _better_encoding(content: bytes, stated: str) -> str:
 
 
 def _lines(content: bytes) -> list[str]:
-    """The lines as a person would see them, whatever is wrong with the encoding; those after _MAX_LINES are one."""
-    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), None)
+    """The lines as a person would see them, even if the encoding is wrong; all after _MAX_LINES are one line."""
+    encoding = next((name for mark, name in _BYTE_ORDER_MARKS if content.startswith(mark)), None)
     if encoding is None:
         encoding = "utf-8" if _first_bad_byte(content, "utf-8") is None else "windows-1252"
     return content.decode(encoding, "replace").removeprefix("\ufeff").split("\n", _MAX_LINES)
 
 
 def _clamped(line: int, column: int, lines: list[str]) -> tuple[int, int, str]:
-    """Line and column within the document, and that line, or the part of it around the place."""
+    """Line and column, kept within the document, and the line or the part of it around the place."""
     if line > _MAX_LINES:
         return line, max(column, 1), ""
     line = min(max(line, 1), len(lines))

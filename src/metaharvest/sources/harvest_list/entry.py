@@ -1,6 +1,6 @@
-"""One `document` element of a harvest list: whether it has what an entry needs, and the listed document it stands for.
+"""One `document` element of a harvest list: checks that it is complete, and makes a listed document of it.
 
-It is filled in by list_parser.py; what the single values must look like is said by list_values.py.
+parser.py fills it in while it reads; what each value must be is said by values.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from metaharvest.model import Finding, ListedDocument
-from metaharvest.sources.harvest_list.syntax import shown
+from metaharvest.sources.harvest_list.elements import DOCID_PARTS, ENTRY_ELEMENTS
+from metaharvest.sources.harvest_list.syntax import list_excerpt
 from metaharvest.sources.harvest_list.values import (
     XML_SPACE,
     BadValue,
@@ -22,19 +23,14 @@ from metaharvest.sources.harvest_list.values import (
 )
 from metaharvest.text import one_line
 
-PARTS = ("scope", "identifier", "revision")
-"""The parts of a docid, in their order."""
-
-ORDER = ("docid", *PARTS, "documentType", "documentURL")
-"""The elements of an entry in the order of their start tags."""
-
 
 @dataclass(slots=True)
-class Entry:
-    """What stood in an entry so far, by element, in its order: the lines of the start tags, and the texts as written.
+class ListEntry:
+    """An entry as far as it was read.
 
-    `line` and `offset` (in bytes) are where the entry begins; `findings` what was found in it while it was read.
-    `files_allowed`: its documentURL may be a file: URL.
+    `line` and `offset` (in bytes) say where it begins. `lines` has the lines of its elements' start tags, in their
+    order; `texts` has the values as written; `findings` is what was found while reading it. `files_allowed`: its
+    documentURL may be a file: URL.
     """
 
     line: int
@@ -46,19 +42,19 @@ class Entry:
 
     @property
     def docid(self) -> str:
-        """The entry's docid as far as it is known, as it is written; `?` for a part that is not there."""
-        parts = [self.texts.get(name, "").strip(XML_SPACE) for name in PARTS]
+        """The entry's docid as written, as far as it is known; `?` for a missing part."""
+        parts = [self.texts.get(name, "").strip(XML_SPACE) for name in DOCID_PARTS]
         while parts and not parts[-1]:
             parts.pop()
         return one_line(".".join(part or "?" for part in parts), 200)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all elements are there, in their order."""
-        return tuple(self.lines) == ORDER
+        """True if all elements are there, in the right order."""
+        return tuple(self.lines) == ENTRY_ELEMENTS
 
     def listed(self) -> ListedDocument:
-        """A whole entry as a listed document. Raises BadValue for the first value that cannot be used."""
+        """A whole entry as a listed document. Raises BadValue if a value cannot be used."""
         texts = self.texts
         return ListedDocument(
             check_document_id(check_scope(texts["scope"]), check_number("identifier", texts["identifier"])),
@@ -69,14 +65,14 @@ class Entry:
         )
 
     def structure_findings(self, excerpt: str) -> Iterator[Finding]:
-        """What is missing, and whether the rest is in the wrong order; `excerpt` shows the entry."""
-        missing = [name for name in ORDER if name not in self.lines]
+        """Missing elements, and a wrong order of the others; `excerpt` shows the entry."""
+        missing = [name for name in ENTRY_ELEMENTS if name not in self.lines]
         if "docid" in missing:
-            missing = [name for name in missing if name not in PARTS]
+            missing = [name for name in missing if name not in DOCID_PARTS]
         for name in missing:
-            remedy = f"Write <{name}>…</{name}> in every `{'docid' if name in PARTS else 'document'}`."
+            remedy = f"Write <{name}>…</{name}> in every `{'docid' if name in DOCID_PARTS else 'document'}`."
             yield Finding("list.missing", f"The entry has no `{name}`.", remedy, line=self.line, excerpt=excerpt)
-        if list(self.lines) != [name for name in ORDER if name in self.lines]:
+        if list(self.lines) != [name for name in ENTRY_ELEMENTS if name in self.lines]:
             yield Finding(
                 "list.order",
                 "The elements of this entry are in the wrong order.",
@@ -86,7 +82,7 @@ class Entry:
             )
 
     def value_findings(self) -> Iterator[Finding]:
-        """Every value that is there and cannot be used."""
+        """The values that are there and cannot be used."""
         yield from self._value_finding("scope", check_scope)
         yield from self._value_finding("identifier", lambda text: check_number("identifier", text))
         yield from self._value_finding("revision", lambda text: check_number("revision", text))
@@ -100,7 +96,7 @@ class Entry:
         try:
             check(self.texts[name])
         except BadValue as bad:
-            yield self._bad(name, bad)
+            yield self._bad_value(name, bad)
 
     def _document_id_finding(self) -> Iterator[Finding]:
         try:
@@ -111,11 +107,11 @@ class Entry:
         try:
             check_document_id(scope, identifier)
         except BadValue as bad:
-            yield self._bad("scope", bad)
+            yield self._bad_value("scope", bad)
 
-    def _bad(self, name: str, bad: BadValue) -> Finding:
+    def _bad_value(self, name: str, bad: BadValue) -> Finding:
         value = self.texts[name].strip(XML_SPACE)
         if "@" in value:
             value = without_password(value)
-        excerpt = shown(f"<{name}>{value}</{name}>")
+        excerpt = list_excerpt(f"<{name}>{value}</{name}>")
         return Finding(bad.rule, bad.message, bad.remedy, line=self.lines[name], excerpt=excerpt)

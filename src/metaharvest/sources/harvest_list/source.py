@@ -1,7 +1,7 @@
 """Harvest lists as a source of documents: fetches a site's list, reads it as a whole, and fetches what it names.
 
-The network policy is fetch.py's, what a list may contain list_parser.py's. What is to be done with a listed document is
-decided elsewhere; duplicates and several revisions of a document are no errors here.
+The network policy is kept by fetch/, what a list may contain is checked by parser.py. What is to be done with a listed
+document is decided in harvest/; duplicates and several revisions of a document are no errors here.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import BinaryIO
 
 from metaharvest.errors import FetchError, ListError
 from metaharvest.fetch.client import Fetcher
-from metaharvest.fetch.curl import Expected
 from metaharvest.fetch.html_page import html_title
 from metaharvest.fetch.local_files import is_file_url
-from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, Site
+from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns, Site
 from metaharvest.sources.base import Listing
 from metaharvest.sources.harvest_list.parser import ListParser
 from metaharvest.text import one_line
@@ -35,11 +34,11 @@ class HarvestListSource:
         self._site = site
         self._fetcher = fetcher
 
-    def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
+    async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
         """The listed documents; see Source. A list is known by what its server says, or by its bytes."""
         spool = tempfile.TemporaryFile(prefix="metaharvest-")  # noqa: SIM115 - _read closes it
         try:
-            response = self._fetcher.fetch_to(
+            response = await self._fetcher.fetch_to(
                 self._site.list_url,
                 spool,
                 allow_networks=self._site.options.allow_networks,
@@ -58,24 +57,23 @@ class HarvestListSource:
         version = ListVersion(_header(response.etag), _header(response.last_modified), response.sha256)
         return Listing(_read(spool, self._site), version)
 
-    def fetch(self, document: ListedDocument) -> FetchedDocument:
-        """The document's bytes as received. Raises FetchError, also for an HTML page in the document's place.
+    def original_columns(self, document_id: str) -> OriginalColumns:
+        """Scope and identifier, of which the document id was made."""
+        return scope_and_identifier(document_id)
 
-        NoConnectionFree where it has to wait for its host: who is called here is not to wait.
-        """
-        mismatch = self._site.options.package_id_mismatch
-        response, content = self._fetcher.fetch(
+    async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
+        """The document's bytes as received. Raises FetchError, also for an HTML page in the document's place."""
+        response, content = await self._fetcher.fetch(
             document.url,
             allow_networks=self._site.options.allow_networks,
             ca_file=self._site.options.ca_file,
             file_folder=self._site.file_folder,
-            wait=False,
-            expected=Expected(document, mismatch) if mismatch else None,
+            patience=patience,
         )
         title = html_title(content[:_HEAD])
         if title is not None:
             raise FetchError(_html_instead(title, document.url), seconds=response.seconds)
-        return FetchedDocument(document, content, response.sha256, response.seconds, response.verdict)
+        return FetchedDocument(document, content, response.sha256, response.seconds)
 
 
 class FileListSource:
@@ -86,7 +84,7 @@ class FileListSource:
         self._site = site
         self._documents = HarvestListSource(site, fetcher)
 
-    def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
+    async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
         """The listed documents; see Source. Raises FetchError where the file cannot be read."""
         try:
             file = self._path.open("rb")
@@ -95,9 +93,19 @@ class FileListSource:
             raise FetchError(Finding("list.file", message, "Check the file's name and permissions.")) from error
         return Listing(_read(file, self._site))
 
-    def fetch(self, document: ListedDocument) -> FetchedDocument:
+    def original_columns(self, document_id: str) -> OriginalColumns:
+        """Scope and identifier, of which the document id was made."""
+        return scope_and_identifier(document_id)
+
+    async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
         """The document's bytes as received. Raises FetchError."""
-        return self._documents.fetch(document)
+        return await self._documents.fetch(document, patience)
+
+
+def scope_and_identifier(document_id: str) -> OriginalColumns:
+    """The two parts of a document id, `scope.identifier`; None if it is not made like that."""
+    scope, _, identifier = document_id.rpartition(".")
+    return (scope, int(identifier)) if scope and identifier.isascii() and identifier.isdigit() else (None, None)
 
 
 def _header(value: str | None) -> str | None:

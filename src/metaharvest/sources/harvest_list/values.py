@@ -1,7 +1,7 @@
 """Checks the values of one harvest-list entry: scope, identifier, revision, document type, URL.
 
 Pure functions of a text. Each returns the value, or raises BadValue with a sentence and a remedy; where in the list
-that was is the business of list_parser.py.
+the value is, parser.py and entry.py know.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from metaharvest.fetch.local_files import is_file_url
 from metaharvest.text import one_line, shown_url
 
 XML_SPACE = " \t\r\n"
-"""What XML calls white space; Python's own idea of it is wider."""
+"""White space in XML; Python counts more characters as such."""
 
 MAX_DOCUMENT_ID = 800
+"""Characters of a document id, the limit of Metacat."""
+
 MAX_LONG = 2**63 - 1
+"""The largest xs:long."""
 
 _SCOPE = re.compile(r"[!-.0-~]+")
 _PLAIN_NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
@@ -27,7 +30,7 @@ _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:([0-9]{1,4}|[1-5][
 
 
 class BadValue(Exception):
-    """A value of the list that cannot be used: what is wrong with it, and what to write instead."""
+    """A value that cannot be used: the rule, what is wrong, and what to write instead."""
 
     def __init__(self, rule: str, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -37,13 +40,13 @@ class BadValue(Exception):
 
 
 def quoted(text: str) -> str:
-    """A value as a message shows it: in quotes, on one line, cut where it is long, without credentials."""
+    """A value as messages show it: in quotes, on one line, cut if it is long, without credentials."""
     return f"'{one_line(shown_url(text), 80)}'"
 
 
 @lru_cache(maxsize=16)
 def check_scope(text: str) -> str:
-    """The scope, trimmed: printable ASCII without white space and `/`, as Metacat's document ids have it."""
+    """The scope, trimmed: printable ASCII without white space and `/`, as in Metacat's document ids."""
     scope = text.strip(XML_SPACE)
     if _SCOPE.fullmatch(scope):
         return scope
@@ -58,7 +61,7 @@ def check_scope(text: str) -> str:
 
 
 def check_number(name: str, text: str) -> int:
-    """The identifier or revision (`name`), an xs:long that is not negative; leading zeros and a sign `+` are fine."""
+    """The identifier or revision (`name`): an xs:long that is not negative; leading zeros and a `+` are allowed."""
     number = text.strip(XML_SPACE)
     if _PLAIN_NUMBER.fullmatch(number):
         return int(number)
@@ -80,7 +83,7 @@ def check_number(name: str, text: str) -> int:
 
 
 def check_document_id(scope: str, identifier: int) -> str:
-    """Scope and identifier as one document id, at most MAX_DOCUMENT_ID characters long."""
+    """Scope and identifier as one document id of at most MAX_DOCUMENT_ID characters."""
     document_id = f"{scope}.{identifier}"
     if len(document_id) > MAX_DOCUMENT_ID:
         raise BadValue(
@@ -106,7 +109,7 @@ def check_type(text: str) -> str:
 
 
 def check_url(text: str, files_allowed: bool = False) -> str:
-    """The document's URL, trimmed: absolute, http or https; where they are allowed, a file: URL as it is written."""
+    """The document's URL, trimmed: an absolute http or https URL, or, if files are allowed, a file: URL as written."""
     url = text.strip(XML_SPACE)
     if _PLAIN_URL.fullmatch(url):
         return url
@@ -130,7 +133,7 @@ def _check_parts(url: str, whole: str) -> str:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        # What the library says would quote a part of it, which may be a password.
+        # The library's message would quote a part of the URL, which may be a password.
         message = f"The documentURL {_quoted_url(url)} is not a URL: its host name or port is not written correctly."
         raise BadValue("list.url", message, whole) from None
     if parts.scheme == "file":
@@ -141,7 +144,7 @@ def _check_parts(url: str, whole: str) -> str:
             'its administrator can allow your site a folder: file_folder in [sites."NAME"] of the settings.',
         )
     if parts.scheme not in ("http", "https"):
-        # In `user:password@host` what stands before the colon is no scheme, and is not shown.
+        # In `user:password@host` the text before the colon is not a scheme, and must not be shown.
         kind = f"begins with '{one_line(parts.scheme, 20)}:'" if parts.scheme and "@" not in url else "is not absolute"
         if "@" in url and "://" in url:
             kind = "is of another kind"
@@ -155,7 +158,7 @@ def _check_parts(url: str, whole: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """A URL that may be broken, as it may be shown: then anything before an `@` may be a password."""
+    """A URL, which may be broken, as it may be shown: in a broken URL anything before an `@` may be a password."""
     from metaharvest.fetch.url import shown
 
     return shown(url)
@@ -166,7 +169,7 @@ def _quoted_url(url: str) -> str:
 
 
 def _character(character: str) -> str:
-    """A character in words: people cannot see a no-break space."""
+    """A character in words, since some, such as a no-break space, cannot be seen."""
     named = {" ": "a space", "\n": "a line break", "\r": "a line break", "\t": "a tab", "/": "a slash (/)"}
     if character in named:
         return named[character]

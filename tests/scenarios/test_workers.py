@@ -1,36 +1,42 @@
-"""The processes beside the run's own that fetch and check: nobody may notice them but by the time that it takes."""
+"""The worker processes that check documents: nobody may notice them but by the time that it takes."""
 
 from __future__ import annotations
 
 import gzip
+import multiprocessing.spawn
 import os
 import re
 import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from metaharvest.fetch import connections
+from metaharvest.harvest.limits import CheckLimits, RunLimits
 from support.databases import Servers, TestDatabase
 from support.eml_documents import eml as eml_of
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to find helpers in")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to find workers in")
 
 DAY = "2026-11-20"
+ALWAYS = RunLimits(check=CheckLimits(few=0, small=0))
+"""Every document is checked by a worker."""
+
+NEVER = RunLimits(check=CheckLimits(few=10**9, small=10**9))
 
 
-def helpers(parent: int | None = None) -> list[int]:
-    """The process ids of the helpers of this process, or of another."""
+def workers(parent: int | None = None) -> list[int]:
+    """The process ids of the workers of this process, or of another."""
     found = []
     for folder in Path("/proc").iterdir():
         try:
             is_child = int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == (parent or os.getpid())
-            if is_child and b"metaharvest.fetch.helper" in (folder / "cmdline").read_bytes():
+            if is_child and b"multiprocessing.spawn" in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
         except (OSError, ValueError, IndexError):
             continue
@@ -39,16 +45,13 @@ def helpers(parent: int | None = None) -> list[int]:
 
 @pytest.fixture
 def database(servers: Servers) -> TestDatabase:
-    """What a helper does is the same for all databases."""
+    """What a worker does is the same for all databases."""
     return servers.test_database("sqlite")
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the second document on, whatever the number of cores."""
-    monkeypatch.setattr(connections, "FEW", 2)
-    monkeypatch.setattr(connections, "_cores", lambda: 2)
-    monkeypatch.setenv("METAHARVEST_HARVESTER__WORKERS", "1")
+def always(harvester: Harvester) -> None:
+    harvester.limits = ALWAYS
 
 
 def valid(server: HttpServer, number: int, content: bytes | None = None) -> tuple[str, str]:
@@ -103,7 +106,7 @@ def of_all_kinds(server: HttpServer) -> list[tuple[str, str]]:
     return [*entries, ("v.1.2", server.serve("/v.1.2.xml", eml("v.1.2"))), ("v.1.3", server.url("/v.1.3.xml"))]
 
 
-def test_what_helpers_do_ends_as_what_the_run_does_itself(
+def test_what_workers_check_ends_as_what_the_run_checks_itself(
     tmp_path: Path, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Row by row, byte by byte, request by request."""
@@ -120,10 +123,10 @@ def test_what_helpers_do_ends_as_what_the_run_does_itself(
         "FROM harvest_detail_log ORDER BY document_id, revision, detail_log_id"
     )
     ends = []
-    for cores in (1, 2):
-        monkeypatch.setattr(connections, "_cores", lambda cores=cores: cores)
-        (folder := tmp_path / str(cores)).mkdir()
+    for name, limits in {"alone": NEVER, "workers": ALWAYS}.items():
+        (folder := tmp_path / name).mkdir()
         harvester = Harvester(folder)
+        harvester.limits = limits
         harvester.add_site("site", url)
         del server.requests[:]
         [site] = harvester.run(DAY)["sites"]
@@ -147,40 +150,69 @@ def _without_seconds(value: object) -> object:
     return re.sub(r"[0-9.]+ seconds", "some seconds", value) if isinstance(value, str) else value
 
 
-def test_a_helper_that_is_killed_is_started_again_and_loses_nothing(harvester: Harvester, server: HttpServer) -> None:
+def test_a_worker_that_is_killed_is_started_again_and_loses_nothing(harvester: Harvester, server: HttpServer) -> None:
     docids = [f"a.{number}.1" for number in range(30)]
     url = publish(server, *docids)
-    killed = []
+    killed: list[int] = []
 
     def kill(asking: Asking) -> None:
-        if len(killed) < 1:
-            killed.extend(helpers())
-            for process in killed:
-                os.kill(process, signal.SIGKILL)
-        asking.answer(eml("a.17.1"))
-
-    server.route("/a.17.1.xml", kill)
-    harvester.add_site("site", url)
-    done = harvester.run(DAY)
-    assert len(killed) == 1
-    assert (done["exit_code"], done["sites"][0]["inserted"]) == (0, 30)
-    assert len(server.asked("/a.17.1.xml")) == 2
-    assert len(server.requests) == 1 + 30 + 1
-    assert helpers() == []
-
-
-def test_a_document_that_ends_every_helper_costs_itself_alone(harvester: Harvester, server: HttpServer) -> None:
-    docids = [f"a.{number}.1" for number in range(30)]
-    url = publish(server, *docids)
-
-    def kill(asking: Asking) -> None:
-        for process in helpers():
+        killed.extend(_wait_for(workers))
+        for process in killed:
             os.kill(process, signal.SIGKILL)
         asking.answer(eml("a.17.1"))
 
     server.route("/a.17.1.xml", kill)
     harvester.add_site("site", url)
     done = harvester.run(DAY)
+    assert killed
+    assert (done["exit_code"], done["sites"][0]["inserted"]) == (0, 30)
+    assert len(server.requests) == 1 + 30
+    assert workers() == []
+
+
+@pytest.fixture
+def killed() -> Iterator[list[int]]:
+    """Every worker that has worked for longer than it takes to start is killed: these."""
+    found: list[int] = []
+    ended = threading.Event()
+
+    def kill() -> None:
+        while not ended.wait(0.01):
+            for process in workers():
+                if process not in found and _processor_seconds(process) > 0.3:
+                    found.append(process)
+                    os.kill(process, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    yield found
+    ended.set()
+    thread.join()
+
+
+def _processor_seconds(process: int) -> float:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def with_keywords(docid: str, number: int) -> bytes:
+    """A valid document that takes long to be checked."""
+    keywords = b"<keywordSet>" + b"<keyword>x</keyword>" * number + b"</keywordSet>"
+    return eml(docid).replace(b"<contact>", keywords + b"<contact>")
+
+
+def test_a_document_that_ends_every_worker_costs_itself_alone(
+    harvester: Harvester, server: HttpServer, killed: list[int]
+) -> None:
+    docids = [f"a.{number}.1" for number in range(30)]
+    url = publish(server, *docids)
+    server.serve("/a.17.1.xml", with_keywords("a.17.1", 900_000))
+    harvester.add_site("site", url)
+    done = harvester.run(DAY)
+    assert len(killed) >= 2
     assert (done["sites"][0]["inserted"], done["sites"][0]["access_error"]) == (29, 1)
     assert harvester.findings(1) == [("a.17", "error", "harvest.helper-lost")]
     [report] = [mail for mail in harvester.mails() if mail["To"] == "site@example.org"]
@@ -189,24 +221,41 @@ def test_a_document_that_ends_every_helper_costs_itself_alone(harvester: Harvest
     assert "ended, or hung, before it was done" in " ".join(body.get_content().split())
     # It is tried again in the next run, as anything that may pass.
     assert harvester.rows("SELECT next_attempt FROM harvest_document WHERE document_id = 'a.17'") != [(None,)]
-    assert helpers() == []
+    assert workers() == []
 
 
-def test_without_a_helper_the_run_does_it_itself(
+def test_a_document_that_takes_longer_than_the_limit_costs_itself_alone(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system may allow no more processes."""
-    monkeypatch.setattr("sys.executable", "/nonexistent/python")
-    harvester.add_site("site", publish(server, *(f"a.{number}.1" for number in range(30))))
+    monkeypatch.setenv("METAHARVEST_VALIDATION__TIME_LIMIT", "0.05")
+    docids = [f"a.{number}.1" for number in range(30)]
+    url = publish(server, *docids)
+    server.serve("/a.17.1.xml", with_keywords("a.17.1", 400_000))
+    harvester.add_site("site", url)
+    harvester.add_site("other", publish(server, "b.1.1", path="/other.xml"))
     done = harvester.run(DAY)
+    sites = {site["site_name"]: site for site in done["sites"]}
+    assert (sites["site"]["inserted"], sites["site"]["invalid"]) == (29, 1)
+    assert sites["other"]["status"] == "succeeded"
+    assert harvester.findings(1) == [("a.17", "error", "validation.too-expensive")]
+    assert workers() == []
+
+
+def test_without_a_worker_the_run_does_it_itself(harvester: Harvester, server: HttpServer) -> None:
+    """The system may allow no more processes."""
+    before = multiprocessing.spawn.get_executable()
+    multiprocessing.spawn.set_executable("/nonexistent/python")
+    try:
+        harvester.add_site("site", publish(server, *(f"a.{number}.1" for number in range(30))))
+        done = harvester.run(DAY)
+    finally:
+        multiprocessing.spawn.set_executable(before)
     assert (done["exit_code"], done["sites"][0]["inserted"]) == (0, 30)
 
 
 def test_no_more_connections_stay_open_than_a_host_may_have(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run's own are closed once a helper has its."""
-    monkeypatch.setenv("METAHARVEST_HARVESTER__WORKERS", "8")
     monkeypatch.setenv("METAHARVEST_HTTP__CONNECTIONS_PER_HOST", "2")
     harvester.add_site("site", publish(server, *(f"a.{number}.1" for number in range(100))))
     done = harvester.run(DAY)
@@ -214,18 +263,17 @@ def test_no_more_connections_stay_open_than_a_host_may_have(
     assert server.most_connections <= 2
 
 
-def test_a_list_that_comes_late_shares_the_budget_with_what_helpers_fetch(
+def test_a_list_that_comes_late_shares_the_budget_with_documents(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("METAHARVEST_HARVESTER__WORKERS", "8")
     monkeypatch.setenv("METAHARVEST_HTTP__CONNECTIONS_PER_HOST", "2")
     first = publish(server, *(f"a.{number}.1" for number in range(100)))
     documents = [(f"b.{number}.1", server.serve(f"/b.{number}.xml", eml(f"b.{number}.1"))) for number in range(50)]
 
     def late(asking: Asking) -> None:
-        """Only once there is a helper, and most of the first list was fetched."""
+        """Only once most of the first list was fetched."""
         until = time.monotonic() + 5
-        while time.monotonic() < until and not (helpers() and len(server.requests) > 60):
+        while time.monotonic() < until and len(server.requests) <= 60:
             asking.pause(0.01)
         asking.answer(harvest_list(documents))
 
@@ -236,35 +284,33 @@ def test_a_list_that_comes_late_shares_the_budget_with_what_helpers_fetch(
     assert server.most_at_once <= 2
 
 
-def test_a_helper_that_hangs_is_given_up(
-    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("metaharvest.fetch.helpers._CHECK_SECONDS", 0)
+def test_a_worker_that_hangs_is_given_up(harvester: Harvester, server: HttpServer) -> None:
+    harvester.limits = RunLimits(check=CheckLimits(few=0, small=0, quick_seconds=0.5, patience=1))
     url = publish(server, *(f"a.{number}.1" for number in range(30)))
-    hung = []
+    hung: list[int] = []
 
     def hang(asking: Asking) -> None:
-        if not hung:
-            hung.extend(helpers())
-            os.kill(hung[0], signal.SIGSTOP)
+        hung.extend(_wait_for(workers))
+        for process in hung:
+            os.kill(process, signal.SIGSTOP)
         asking.answer(eml("a.17.1"))
 
     server.route("/a.17.1.xml", hang)
     harvester.add_site("site", url)
     done = harvester.run(DAY)
     assert (done["exit_code"], done["sites"][0]["inserted"]) == (0, 30)
-    assert len(hung) == 1
-    assert helpers() == []
+    assert hung
+    assert workers() == []
 
 
-def test_a_run_that_is_killed_leaves_no_helper(harvester: Harvester, server: HttpServer) -> None:
+def test_a_run_that_is_killed_leaves_no_worker(harvester: Harvester, server: HttpServer) -> None:
     url = publish(server, *(f"a.{number}.1" for number in range(400)))
     server.route("/a.399.1.xml", lambda asking: asking.pause(60))
     server.route("/a.398.1.xml", lambda asking: asking.pause(60))
     harvester.add_site("site", url)
     run = harvester.start("run", "--date", DAY)
     try:
-        started = _wait_for(lambda: helpers(run.pid))
+        started = _wait_for(lambda: workers(run.pid))
         run.kill()
         run.wait()
         _wait_for(lambda: not any(Path(f"/proc/{process}").exists() for process in started))
@@ -273,15 +319,13 @@ def test_a_run_that_is_killed_leaves_no_helper(harvester: Harvester, server: Htt
         run.communicate()
 
 
-def test_a_signal_to_all_processes_lets_the_helpers_finish_what_is_under_way(
-    harvester: Harvester, server: HttpServer
-) -> None:
+def test_a_signal_to_all_processes_loses_nothing_of_what_is_under_way(harvester: Harvester, server: HttpServer) -> None:
     """As a service manager sends it, to each of them."""
     url = publish(server, *(f"a.{number}.1" for number in range(400)))
     stop: list[int] = []
 
     def end_all(asking: Asking) -> None:
-        for process in (*helpers(run.pid), run.pid):
+        for process in (*workers(run.pid), run.pid):
             os.kill(process, signal.SIGTERM)
         stop.append(1)
         asking.pause(0.3)

@@ -1,139 +1,39 @@
-"""One request and its answer over libcurl, with every limit kept while it runs and everything noted that was seen.
+"""One transfer over a libcurl handle, with every limit kept while it runs and everything noted that was seen.
 
-`fetch.py` decides what is asked for, follows redirects and tells what a failure means; nothing here raises for what a
-server does. A `Handle` keeps at most one connection open for the next request to the same host.
+`client.py` decides what is asked for, follows redirects and tells what a failure means; `multi.py` runs the handles
+under the event loop. Nothing here raises for what a server does.
 """
 
 from __future__ import annotations
 
-import hashlib
 import socket
 import time
-import zlib
-from dataclasses import dataclass, field
-from enum import Enum, auto
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pycurl
 
-from metaharvest.fetch.url import WebAddress, is_allowed
-from metaharvest.model import Level, ListedDocument, Network, Verdict
+from metaharvest.fetch.body import Body
+from metaharvest.fetch.exchange import Exchange, Policy, Stop
+from metaharvest.fetch.memory import MemoryBudget
+from metaharvest.fetch.url import is_allowed
 
 ERROR_PAGE_BYTES = 65_536
 """How much is read of an answer that is not a document: enough for the title of an error page."""
 
-IDLE_CONNECTIONS = 128
-"""How many connections a process keeps open for the next request, over all hosts."""
-
-_PIECE = 262_144
+_QUICK_EXIT = 322
+"""CURLOPT_QUICK_EXIT, which pycurl does not name: do not wait for a name that is still being resolved."""
 
 
-class Stop(Enum):
-    """Why an exchange was broken off from our side."""
+class CurlHandle:
+    """A libcurl handle for one exchange at a time: `begin()`, then `multi.py` performs it, then `end()`.
 
-    ADDRESS = auto()
-    READ_TIMEOUT = auto()
-    TOO_LARGE = auto()
-    ENCODING = auto()
-    ERROR_PAGE_READ = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What holds for every exchange of a run: seconds to wait, the proxy's URL or "", lines of each request's head."""
-
-    connect_timeout: float
-    read_timeout: float
-    proxy: str
-    headers: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one exchange may cost: seconds for the whole of it, bytes before and after decompression."""
-
-    deadline: float
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """The document that an answer should be; `package_id_mismatch`: how grave a packageId that is not its docid is."""
-
-    document: ListedDocument
-    package_id_mismatch: Level
-
-
-@dataclass(slots=True)
-class Exchange:
-    """What is asked of one address, and all that was seen of the answer.
-
-    `conditions` are request headers that let the server answer 304, "not modified". Where a document is `expected`,
-    whoever fetches it may check it at once: then there is a `verdict`.
-    `code` and `words` are libcurl's result (0: none, also where the headers break off: `headed` is False then), `wire`
-    counts the body as sent, `size` as decompressed, `sha256` is of that; `began` is of time.monotonic.
+    Certificates are judged by the authorities in `trust`: a PEM file, or what is in one. `memory` counts what arrives.
     """
 
-    address: WebAddress
-    file: BinaryIO
-    limits: Limits
-    allow: tuple[Network, ...]
-    conditions: tuple[str, ...] = ()
-    expected: Expected | None = None
-    began: float = 0.0
-    status: int = 0
-    reason: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
-    headed: bool = False
-    wire: int = 0
-    size: int = 0
-    sha256: str = ""
-    page: bytearray = field(default_factory=bytearray)
-    complete: bool = False
-    seconds: float = 0.0
-    code: int = 0
-    words: str = ""
-    verify_result: int = 0
-    os_error: int = 0
-    resolved: bool = False
-    connected: bool = False
-    opened: bool = False
-    refused_address: str = ""
-    stop: Stop | None = None
-    verdict: Verdict | None = None
-
-    @property
-    def is_document(self) -> bool:
-        """True where the body is what was asked for, so that it goes into the file."""
-        return 200 <= self.status < 300 and self.status != 206
-
-    @property
-    def is_unmodified(self) -> bool:
-        """True where the server says, being asked, that nothing has changed."""
-        return bool(self.conditions) and self.status == 304 and self.code == 0
-
-    @property
-    def announced(self) -> int:
-        """The bytes that Content-Length promises; 0 where it says nothing."""
-        length = self.headers.get("content-length", "")
-        return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
-
-    @property
-    def location(self) -> str | None:
-        """Where the server redirects to, if it does."""
-        return self.headers.get("location") if self.status in (301, 302, 303, 307, 308) else None
-
-
-class Handle:
-    """A libcurl handle with its connection, for one exchange at a time, from any thread.
-
-    Certificates are judged by the authorities in `trust`: a PEM file, or what is in one. Whoever runs an exchange by
-    begin() and end(), rather than run(), may look after the read time-out (`is_silent`) without libcurl's asking.
-    """
-
-    def __init__(self, policy: Policy, trust: Path | bytes) -> None:
+    def __init__(self, policy: Policy, trust: Path | bytes, memory: MemoryBudget) -> None:
         self.curl = pycurl.Curl()
+        self._memory = memory
         self._read_timeout = policy.read_timeout
         self._headers = policy.headers
         self._proxied = bool(policy.proxy)
@@ -141,7 +41,7 @@ class Handle:
         self._began = 0.0
         self._heard: float | None = None
         self._lines: list[bytes] = []
-        self._body: _Body | None = None
+        self._body: Body | None = None
         self._raised: BaseException | None = None
         self._sockets: list[socket.socket] = []
         # What is set for one exchange stays set for those that need the same: most do.
@@ -155,22 +55,12 @@ class Handle:
             self.curl.setopt(pycurl.CAINFO, str(trust))
 
     def close(self) -> None:
-        """Close the connection."""
+        """Free the handle, also in the middle of an exchange; its connections belong to the multi handle."""
         self.curl.close()
-
-    def run(self, exchange: Exchange) -> None:
-        """Do `exchange` and note in it what happened. Raises only what writing to its file raised, or an interrupt."""
-        self.begin(exchange)
-        code, words = 0, ""
-        try:
-            self.curl.perform()
-        except pycurl.error as error:
-            code, words = int(error.args[0]), str(error.args[-1])
-        finally:
-            self.end(code, words)
+        self._forget()
 
     def begin(self, exchange: Exchange) -> None:
-        """Have `curl` ready for `exchange`."""
+        """Make `curl` ready for `exchange`."""
         self._exchange, self._heard, self._body, self._raised = exchange, None, None, None
         self._ask_for(exchange)
         self._began = time.monotonic()
@@ -186,10 +76,13 @@ class Handle:
         if self._raised is not None:
             raise self._raised
 
-    @property
-    def is_silent(self) -> bool:
-        """Whether the server has taken too long to say anything more; noted in the exchange."""
-        if self._heard is None or time.monotonic() - self._heard <= self._read_timeout:
+    def silent_for(self) -> float:
+        """Seconds since the server was last heard, 0 before it was asked anything: connecting has its own time-out."""
+        return 0.0 if self._heard is None else time.monotonic() - self._heard
+
+    def stop_for_silence(self) -> bool:
+        """Whether the server has been silent longer than the read time-out allows; then the exchange says so."""
+        if self.silent_for() <= self._read_timeout:
             return False
         if self._exchange is not None:
             self._exchange.stop = Stop.READ_TIMEOUT
@@ -231,10 +124,10 @@ class Handle:
     def _set_policy(self, policy: Policy) -> None:
         curl = self.curl
         curl.setopt(pycurl.NOSIGNAL, 1)
+        curl.setopt(_QUICK_EXIT, 1)
         curl.setopt(pycurl.BUFFERSIZE, 131_072)
         curl.setopt(pycurl.FOLLOWLOCATION, 0)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
-        curl.setopt(pycurl.MAXCONNECTS, 1)
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(policy.connect_timeout))
         curl.setopt(pycurl.HTTPAUTH, pycurl.HTTPAUTH_BASIC)
         curl.setopt(pycurl.NETRC, pycurl.NETRC_IGNORED)
@@ -246,8 +139,6 @@ class Handle:
         curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_socket)
         curl.setopt(pycurl.PREREQFUNCTION, self._on_request)
-        curl.setopt(pycurl.XFERINFOFUNCTION, self._on_progress)
-        curl.setopt(pycurl.NOPROGRESS, 0)
 
     def _on_socket(self, _purpose: int, there: Any) -> Any:
         """Open a socket to an address that the policy allows; libcurl asks for every address that it would try."""
@@ -293,14 +184,6 @@ class Handle:
             self._raised = error
             return -1
 
-    def _on_progress(self, *_counts: object) -> int:
-        """At least once a second, whatever the server does: for the read time-out, and for Ctrl-C to get through."""
-        try:
-            return int(self.is_silent)
-        except BaseException as error:  # noqa: BLE001 - raised again by end()
-            self._raised = error
-            return 1
-
     def _head_ended(self) -> int | None:
         exchange = self._exchange
         assert exchange is not None
@@ -336,70 +219,14 @@ class Handle:
             exchange.page += data
             exchange.stop = Stop.ERROR_PAGE_READ if len(exchange.page) > ERROR_PAGE_BYTES else None
         else:
-            self._body = self._body or _Body(exchange)
+            self._body = self._body or Body(exchange)
+            before = exchange.size
             exchange.stop = self._body.add(data)
+            if exchange.in_memory:
+                self._memory.take(exchange.size - before)
+                if exchange.stop is None and self._memory.must_give_way(exchange.size):
+                    exchange.stop = Stop.NO_MEMORY
         return None if exchange.stop is None else -1
-
-
-class _Body:
-    """A document on its way into the file: decompressed, counted, hashed.
-
-    Decompressed here and not by libcurl, which takes a gzip stream that breaks off for a whole one.
-    """
-
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-        self._digest = hashlib.sha256()
-        coding = exchange.headers.get("content-encoding", "").lower()
-        self._known = coding in ("", "identity", "gzip", "x-gzip")
-        self._inflate = zlib.decompressobj(wbits=31) if coding in ("gzip", "x-gzip") else None
-
-    @property
-    def sha256(self) -> str:
-        """Of what came so far, in hexadecimal."""
-        return self._digest.hexdigest()
-
-    @property
-    def is_whole(self) -> bool:
-        """False where the compressed stream has not reached its end."""
-        return self._inflate is None or self._inflate.eof
-
-    def add(self, data: bytes) -> Stop | None:
-        """Take what came; the reason to stop, if there is one."""
-        if not self._known:
-            return Stop.ENCODING
-        if self._exchange.wire > self._exchange.limits.size:
-            return Stop.TOO_LARGE
-        if self._inflate is None:
-            return self._keep(data)
-        try:
-            return self._add_compressed(data)
-        except zlib.error:
-            return Stop.ENCODING
-
-    def _add_compressed(self, data: bytes) -> Stop | None:
-        """A file may be several gzip members one after the other; what follows the last and is none is padding."""
-        more = False
-        while data or more:
-            if self._inflate is None or self._inflate.eof:
-                if not data.startswith(b"\x1f"):
-                    return None
-                self._inflate = zlib.decompressobj(wbits=31)
-            piece = self._inflate.decompress(data, _PIECE)
-            if stop := self._keep(piece):
-                return stop
-            data = self._inflate.unused_data if self._inflate.eof else self._inflate.unconsumed_tail
-            more = len(piece) == _PIECE and not self._inflate.eof
-        return None
-
-    def _keep(self, piece: bytes) -> Stop | None:
-        exchange = self._exchange
-        exchange.size += len(piece)
-        if exchange.size > exchange.limits.size:
-            return Stop.TOO_LARGE
-        self._digest.update(piece)
-        exchange.file.write(piece)
-        return None
 
 
 def _milliseconds(seconds: float) -> int:

@@ -1,8 +1,8 @@
-"""Lets many threads parse at once, and one compile a schema while none parses.
+"""A readers-writer lock for libxml2: many threads may parse at once; a schema is compiled while no thread parses.
 
-lxml hands libxml2 its loader of included files by a setting of the whole process, which every parse sets and puts back:
-a schema that is compiled beside a parse loses the loader, and with it what it imports. And libxml2 sets up its built-in
-types with the first schema of a process, without a lock.
+Two things make it necessary. lxml gives libxml2 its loader of included files through a setting of the whole process,
+which every parse sets and restores: a schema that is compiled at the same time can lose the loader, and with it the
+files that it imports. And libxml2 initialises its built-in types with the first schema of a process, without a lock.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from contextlib import contextmanager
 
 _changed = threading.Condition()
 _parsing = 0
+"""Threads that parse now."""
 _compilers = 0
+"""Threads that compile, or wait for their turn."""
 _compiling = False
 
 
 @contextmanager
 def parsing() -> Iterator[None]:
-    """For whatever parses: beside others that do, never beside the compiling of a schema."""
+    """Hold while parsing or validating. Waits while a thread compiles a schema, or waits to do so."""
     global _parsing
     with _changed:
         while _compilers:
@@ -35,7 +37,7 @@ def parsing() -> Iterator[None]:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """For the compiling of a schema: alone. Those who want to parse wait until nobody wants to compile."""
+    """Hold while compiling a schema. Waits until no other thread parses or compiles."""
     global _compilers, _compiling
     with _changed:
         _compilers += 1

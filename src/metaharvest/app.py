@@ -1,0 +1,269 @@
+"""The one front door: what the command line, the demo and the tests call, and later the console, the API and workers.
+
+It wires settings, clock, database, target and sources together and calls what does the work: the story of a run in
+harvest/, the outbox in reports/, the schedule in sites/. What the tables say is read through queries/, with a session
+of `Harvester.reading()`. Heavy modules are imported when they are first used: a command starts at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
+
+    from metaharvest.config.settings import Settings
+    from metaharvest.harvest.context import Progress
+    from metaharvest.harvest.deadlines import StopSignal
+    from metaharvest.harvest.dry_run import Rehearsal
+    from metaharvest.harvest.limits import RunLimits
+    from metaharvest.harvest.run import RunRequest, RunResult
+    from metaharvest.reports import Deliveries, Report
+    from metaharvest.sources.lookup import SourceFor
+    from metaharvest.targets.base import Target
+    from metaharvest.targets.embedded import EmbeddedTarget
+
+
+class NoProgress:
+    """The progress of a run that nobody watches."""
+
+    def site_began(self, name: str) -> None:
+        """Nothing is shown."""
+
+    def documents_listed(self, name: str, listed: int) -> None:
+        """Nothing is shown."""
+
+    def documents_ended(self, name: str, number: int) -> None:
+        """Nothing is shown."""
+
+    def site_ended(self, name: str) -> None:
+        """Nothing is shown."""
+
+
+NO_PROGRESS = NoProgress()
+
+
+def utc_now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+class Harvester:
+    """One installation, as its settings describe it; to be closed, or used as a context manager.
+
+    `engine`, `target` and `source` are those that the settings and the sites name, unless others are given. An engine
+    that is given is left open. `limits` are for tests.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], datetime] = utc_now,
+        *,
+        engine: Engine | None = None,
+        target: Target | None = None,
+        source: SourceFor | None = None,
+        limits: RunLimits | None = None,
+    ) -> None:
+        self.settings = settings
+        self.now = clock
+        self._given_engine = engine
+        self._given_target = target
+        self._given_source = source
+        self._limits = limits
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database, if it was opened here."""
+        if self._given_engine is None and "engine" in vars(self):
+            self.engine.dispose()
+
+    def today(self) -> date:
+        """The date in the harvester's time zone."""
+        return self.now().astimezone(self.settings.harvester.zone).date()
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The database, whose tables are those of this program. Raises SettingsError, DatabaseError."""
+        from metaharvest.database.engine import open_database, require_current
+
+        if self._given_engine is not None:
+            return self._given_engine
+        engine = open_database(self.settings)
+        try:
+            require_current(engine)
+        except DatabaseError:
+            engine.dispose()
+            raise
+        return engine
+
+    @cached_property
+    def database_error(self) -> DatabaseError | None:
+        """Why there is no database that can be used; None if there is one. Raises SettingsError."""
+        try:
+            self.engine  # noqa: B018 - opened, and kept
+        except DatabaseError as error:
+            return error
+        return None
+
+    @cached_property
+    def target(self) -> Target:
+        """Where documents go. Raises SettingsError, DatabaseError."""
+        from metaharvest.targets.lookup import target_for
+
+        return self._given_target or target_for(self.settings, self.engine)
+
+    def require_embedded_target(self) -> EmbeddedTarget:
+        """The target, if it is the embedded one. Raises MetaharvestError: no other can be looked into from here."""
+        from metaharvest.targets.embedded import EmbeddedTarget
+
+        if not isinstance(self.target, EmbeddedTarget):
+            raise MetaharvestError(
+                f"Documents go into {self.target.describe()}: only the embedded repository can be looked into."
+            )
+        return self.target
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A session to read with. Raises DatabaseUnavailable, and what `engine` raises."""
+        from metaharvest.database.engine import database_errors, readers
+
+        with database_errors(self.engine), readers(self.engine)() as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A transaction, committed at the end. Raises DatabaseUnavailable, and what `engine` raises."""
+        from metaharvest.database.engine import database_errors, writers
+
+        with database_errors(self.engine), writers(self.engine).begin() as session:
+            yield session
+
+    # -- runs
+
+    def run(self, request: RunRequest, progress: Progress = NO_PROGRESS, stop: StopSignal | None = None) -> RunResult:
+        """Harvest the sites that are due, or those that are asked for; what it raises is said by `run_once`."""
+        from metaharvest.harvest.run import run_once
+        from metaharvest.sources.lookup import source_for
+
+        source = self._given_source or source_for
+        return run_once(
+            self.settings, self.engine, self.target, request, self.now, progress, source, stop, self._limits
+        )
+
+    def harvest_site(self, site_id: int, progress: Progress = NO_PROGRESS, stop: StopSignal | None = None) -> RunResult:
+        """A run of this site alone, whether it is due or not. Raises ScheduleError if there is none, or it is off."""
+        from metaharvest.harvest.run import RunRequest
+        from metaharvest.sites.registry import read_site
+
+        with self.reading() as session:
+            site = read_site(session, site_id)
+        if site is None:
+            raise ScheduleError(f"There is no site with the number {site_id}.")
+        return self.run(RunRequest(self.today(), (site.name,)), progress, stop)
+
+    @contextmanager
+    def dry_run(self, request: RunRequest, progress: Progress = NO_PROGRESS) -> Iterator[DryRun]:
+        """What `run` would do, on a throw-away journal: nothing is written anywhere, no mail is sent."""
+        from metaharvest.harvest.dry_run import rehearsal
+
+        with rehearsal(self.settings, self.target, self.engine) as scratch:
+            harvester = self._on(scratch, self._given_source)
+            yield DryRun(harvester, harvester.run(request, progress))
+
+    @contextmanager
+    def check(
+        self, harvest_list: str, site_name: str | None = None, progress: Progress = NO_PROGRESS
+    ) -> Iterator[DryRun]:
+        """What a harvest of this list, a URL or the name of a file, would come to; does without a database.
+
+        It is rehearsed as the registered site of that name, else as the one with that URL, else as a new one. Raises
+        NotAHarvestList for what cannot be one, ScheduleError for a name that is not registered.
+        """
+        from metaharvest.harvest.dry_run import list_source, rehearsal, site_to_rehearse
+        from metaharvest.harvest.run import RunRequest
+
+        target, engine = (None, None) if self.database_error else (self.target, self.engine)
+        with rehearsal(self.settings, target, engine) as scratch:
+            name = site_to_rehearse(scratch, harvest_list, site_name)
+            harvester = self._on(scratch, list_source(harvest_list) or self._given_source)
+            yield DryRun(harvester, harvester.run(RunRequest(self.today(), (name,)), progress))
+
+    def _on(self, scratch: Rehearsal, source: SourceFor | None) -> Harvester:
+        """This harvester, but on a throw-away journal."""
+        return Harvester(
+            scratch.settings, self.now, engine=scratch.engine, target=scratch.target, source=source, limits=self._limits
+        )
+
+    # -- reports
+
+    def site_report(self, site_run_id: int) -> Report:
+        """The report of a site run to the site's contacts, as it would be written now."""
+        from metaharvest import reports
+
+        with self.reading() as session:
+            return reports.site_report(session, site_run_id, self.settings, self.target.describe(), self.now())
+
+    def admin_report(self, run_id: int) -> Report:
+        """The report of a run to the administrators, as it would be written now; it goes into its log file, if set."""
+        from metaharvest import reports
+
+        with self.reading() as session:
+            return reports.admin_report(session, run_id, self.settings, self.target.describe(), self.now())
+
+    def resend(self, report_id: int) -> None:
+        """Put a report into the outbox again, for all its recipients. Raises MetaharvestError if there is none."""
+        from metaharvest import reports
+
+        with self.writing() as session:
+            reports.resend(session, report_id)
+
+    def deliver(self) -> Deliveries:
+        """Hand over what waits in the outbox, under the run lock, as a run would send the same. Raises LockHeld."""
+        from metaharvest import reports
+        from metaharvest.database.engine import database_errors, run_lock, writers
+
+        with run_lock(self.engine), database_errors(self.engine):
+            return reports.deliver(writers(self.engine), self.settings, self.now())
+
+    # -- documents
+
+    def transfer_document(self, name: str, site_name: str) -> str:
+        """Let the document of this docid or document id belong to another site from now on; its document id.
+
+        Raises MetaharvestError if there is no such document, ScheduleError if there is no such site.
+        """
+        from metaharvest.queries.documents import find_document
+        from metaharvest.sites.registry import find_site
+
+        target = self.require_embedded_target()
+        with self.writing() as session:
+            document_id, _ = find_document(session, name)
+            target.transfer(document_id, find_site(session, site_name).site_id, session)
+        return document_id
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """A run that was only rehearsed: its result, and the harvester that reads its throw-away journal."""
+
+    harvester: Harvester
+    result: RunResult

@@ -1,0 +1,168 @@
+"""What one value of the settings may be: the checks, and the types of fields that apply them.
+
+A check returns the value in the form in which it is used, or raises ValueError with the second half of a sentence
+("it must be ..."), which never shows what may be a secret. Sections, the settings file and the environment are in
+`settings.py`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from email.utils import parseaddr
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import parse_qsl, urlsplit
+from zoneinfo import available_timezones
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from metaharvest.config.kinds import TARGETS
+from metaharvest.config.paths import at_home
+from metaharvest.config.secret_references import HOW_TO_REFER, check_reference, is_reference
+from metaharvest.model import Network
+
+PING_PLACEHOLDERS = ("{status}", "{exit_code}", "{up_or_down}")
+"""What [monitoring] ping_url may contain to be replaced at the end of a run."""
+
+_PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
+"""The kinds of proxies that libcurl can use."""
+
+_DATABASE_PASSWORD = re.compile(r"[\w+]+://[^:/]*:(?P<password>[^@]*)@")
+"""The password in a database URL, found as SQLAlchemy finds it."""
+
+
+def check_email(address: str) -> str:
+    """`address` trimmed; ValueError with a sentence if it is not one plain email address."""
+    text = address.strip()
+    local, at, domain = text.rpartition("@")
+    well_formed = at and local and domain and not any(c.isspace() or ord(c) < 32 or c in '<>,;()[]\\"' for c in text)
+    if not well_formed or "@" in local or domain.startswith(".") or domain.endswith(".") or ".." in domain:
+        raise ValueError(f"'{text}' is not an email address; write it like name@example.org")
+    if parseaddr(text)[1] != text:
+        raise ValueError(f"'{text}' is not an email address; write it like name@example.org")
+    return text
+
+
+def check_network(text: object) -> Network:
+    """An address range like 127.0.0.0/8 (or a single address) as a network; ValueError with a sentence otherwise."""
+    try:
+        return ipaddress.ip_network(str(text).strip(), strict=False)
+    except ValueError:
+        raise ValueError(f"'{text}' is not an address range; write it like 127.0.0.0/8 or 2001:db8::/32") from None
+
+
+def check_ping_address(url: str) -> str:
+    """The URL of a monitor; ValueError with a sentence that does not show `url` if it is not one."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError("it must be a web address that begins with https:// or http://")
+    for placeholder in re.findall(r"\{[^{}]*\}", url):
+        if placeholder not in PING_PLACEHOLDERS:
+            raise ValueError(f"there is no {placeholder} to fill in; there are {', '.join(PING_PLACEHOLDERS)}")
+    return url
+
+
+def _check_ping_url(value: str) -> str:
+    if is_reference(value):
+        return value
+    if "://" in value:
+        return check_ping_address(value)
+    raise ValueError(f"it must be a web address, or {HOW_TO_REFER}")
+
+
+def _check_sender(address: str) -> str:
+    if not address.rpartition("@")[0].isascii():
+        raise ValueError("every mail server must take it, so before the @ it must be in ASCII letters")
+    return address
+
+
+def _check_zone(name: str) -> str:
+    if name not in available_timezones():
+        raise ValueError(f"'{name}' is not a time zone; write it like UTC or Europe/Berlin")
+    return name
+
+
+def _check_database_url(url: str) -> str:
+    parts = _DATABASE_PASSWORD.match(url)
+    named = [name for name, _ in parse_qsl(url.partition("?")[2]) if "passw" in name.lower()]
+    if named or (parts and parts["password"]):
+        raise ValueError(f"a password is never written here: take it out of the URL, and in password {HOW_TO_REFER}")
+    return url
+
+
+def _check_proxy(url: str) -> str:
+    if ":" in url.rpartition("@")[0].rpartition("://")[2]:
+        # The sentence gives no example with a user name: it would be masked.
+        raise ValueError(
+            "a password is never written here: leave the user name alone before the @, "
+            f"and in proxy_password {HOW_TO_REFER}"
+        )
+    if url and not _is_proxy(url):
+        raise ValueError("it must be written like http://proxy.example.org:3128")
+    return url
+
+
+def _is_proxy(url: str) -> bool:
+    """Whether this is the URL of a proxy of a kind that libcurl can use."""
+    try:
+        parts = urlsplit(url)
+        possible = parts.hostname and parts.port != 0
+    except ValueError:
+        return False
+    rest = parts.path.strip("/") or parts.query or parts.fragment
+    return bool(possible and not rest and parts.scheme in _PROXY_SCHEMES) and not re.search(r"[\s\x00-\x1f\x7f]", url)
+
+
+def _check_path(path: Path) -> Path:
+    at_home(path)
+    return path
+
+
+def _check_folder(value: object) -> object:
+    if not value:
+        raise ValueError("it must be the path of a folder")
+    return value
+
+
+def _split(value: object) -> object:
+    """A list that is given as one text (as in the environment): comma-separated, or as JSON."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text.startswith("["):
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"'{text}' is not a JSON list: {error}") from None
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _check_target_kind(kind: str) -> str:
+    if kind not in TARGETS:
+        raise ValueError(f"input should be {' or '.join(map(repr, TARGETS.names()))}")
+    return kind
+
+
+Email = Annotated[str, AfterValidator(check_email)]
+Emails = Annotated[tuple[Email, ...], BeforeValidator(_split)]
+Sender = Annotated[Email, AfterValidator(_check_sender)]
+ZoneName = Annotated[str, AfterValidator(_check_zone)]
+DatabaseUrl = Annotated[str, AfterValidator(_check_database_url)]
+ProxyUrl = Annotated[str, AfterValidator(_check_proxy)]
+PingUrl = Annotated[str, AfterValidator(_check_ping_url)]
+TargetKind = Annotated[str, AfterValidator(_check_target_kind)]
+SecretReference = Annotated[str, AfterValidator(check_reference)]
+LocalPath = Annotated[Path, AfterValidator(_check_path)]
+LocalFolder = Annotated[LocalPath | None, BeforeValidator(_check_folder)]
+Networks = Annotated[tuple[Annotated[Network, BeforeValidator(check_network)], ...], BeforeValidator(_split)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Positive = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0)]
+SecondsOrNone = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""Seconds; 0: no limit, or no wait."""

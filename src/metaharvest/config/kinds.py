@@ -1,0 +1,59 @@
+"""Which kinds of targets and sources there are: those of this program, and those that other distributions add.
+
+A distribution adds a kind by an entry point in the group `metaharvest.targets` or `metaharvest.sources`: its name is
+the kind, and its object makes the target or source. How it is called is said in `metaharvest.targets.lookup` and
+`metaharvest.sources.lookup`, which use it. A kind of this program cannot be replaced.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from metaharvest.text import one_line
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The kinds of one group of entry points. Entry points are read only for kinds that are not `built_in`."""
+
+    group: str
+    built_in: tuple[str, ...]
+
+    def __contains__(self, kind: object) -> bool:
+        """Whether there is such a kind; nothing of another distribution is imported for that."""
+        return kind in self.built_in or kind in _installed(self.group, tuple(sys.path))
+
+    def names(self) -> list[str]:
+        """All kinds, those of this program first."""
+        added = _installed(self.group, tuple(sys.path)).keys() - set(self.built_in)
+        return [*self.built_in, *sorted(added)]
+
+    def load(self, kind: str) -> Any:
+        """The object of the entry point `kind`. Raises ValueError with a sentence if it is missing or broken."""
+        entry_point = _installed(self.group, tuple(sys.path)).get(kind)
+        if entry_point is None:
+            raise ValueError(f"there is no such kind; known are {', '.join(self.names())}")
+        try:
+            return entry_point.load()
+        except Exception as error:
+            distribution = entry_point.dist.name if entry_point.dist else entry_point.value
+            reason = one_line(f"{type(error).__name__}: {error}")
+            raise ValueError(f"{distribution}, which adds this kind, cannot be loaded: {reason}") from error
+
+
+TARGETS = Kinds("metaharvest.targets", ("embedded",))
+SOURCES = Kinds("metaharvest.sources", ("harvest-list",))
+
+
+@lru_cache(maxsize=8)
+def _installed(group: str, _path: tuple[str, ...]) -> dict[str, EntryPoint]:
+    """The entry points of a group by name, read once for a search path: a large schedule asks for each of its rows."""
+    from importlib.metadata import entry_points
+
+    return {entry_point.name: entry_point for entry_point in entry_points(group=group)}

@@ -1,0 +1,194 @@
+"""The run lock, which only one run at a time can hold, and the lock under which tables are created or upgraded.
+
+SQLite has a lock file next to the database; PostgreSQL has advisory locks; MariaDB and MySQL have GET_LOCK. Each is
+released when the process that holds it ends, however it ends. What callers do with the lock, and what they tell
+people, is in `engine.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, Engine, TextClause, text
+from sqlalchemy.exc import DBAPIError
+
+from metaharvest.errors import DatabaseUnavailable
+
+_UPGRADE_WAIT_SECONDS = 60
+"""How long an upgrade waits for another one on MariaDB and MySQL."""
+
+_TRIES = 6
+_PAUSE_SECONDS = 0.2
+"""Between tries: a server takes a moment to notice that the process with the lock has ended."""
+
+_KEEP_ALIVE_SECONDS = 60
+_DEAD_AFTER_SECONDS = 600
+"""A server releases the lock of a machine that has been silent for so long: power failure, network gone."""
+
+
+class HeldLock(Protocol):
+    """The run lock, held by this process."""
+
+    def still_held(self) -> bool:
+        """Whether it still is. Once the connection that held it is lost, the answer stays False."""
+        ...
+
+    def release(self) -> None:
+        """Release it; a lock that was lost is left alone."""
+        ...
+
+
+def take_lock(engine: Engine) -> HeldLock | None:
+    """The run lock of this database; None if another process has it. Raises DBAPIError, DatabaseUnavailable."""
+    if engine.dialect.name == "sqlite":
+        return _FileLock.take(f"{engine.url.database}.lock")
+    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    connection.detach()
+    try:
+        for left in reversed(range(_TRIES)):
+            lock = _SessionLock.take(connection)
+            if lock is not None:
+                return lock
+            if left:
+                time.sleep(_PAUSE_SECONDS)
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    return None
+
+
+@contextmanager
+def upgrade_lock(engine: Engine) -> Iterator[None]:
+    """Hold the lock for creating or upgrading tables; wait for it. SQLite needs none: its write lock is enough.
+
+    It is held on a connection of its own until after the commit of what is done under it.
+    """
+    if engine.dialect.name == "sqlite":
+        yield
+        return
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.detach()
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_lock(:what)"), {"what": _number("metaharvest upgrade")})
+        else:
+            name = {"name": server_wide_name(connection, "upgrade")}
+            if not connection.scalar(text(f"SELECT GET_LOCK(:name, {_UPGRADE_WAIT_SECONDS})"), name):
+                raise DatabaseUnavailable("Another program is changing the tables; try again when it is done.")
+        yield
+
+
+class _FileLock:
+    """A lock file next to the SQLite file; the operating system releases it when the process ends."""
+
+    def __init__(self, lock: Any) -> None:
+        self._lock = lock
+
+    @classmethod
+    def take(cls, path: str) -> _FileLock | None:
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(path, timeout=0, thread_local=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            return None
+        except OSError as error:
+            raise DatabaseUnavailable(
+                f"The lock file {path} cannot be written: {error.strerror}. "
+                "Let this user write to the folder of the database."
+            ) from error
+        return cls(lock)
+
+    def still_held(self) -> bool:
+        return bool(self._lock.is_locked)
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+class _SessionLock:
+    """A named lock of the server. It belongs to one connection, which a thread uses often enough to keep it open."""
+
+    def __init__(self, connection: Connection, statements: _LockStatements) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._held = True
+        self._mutex = threading.Lock()
+        self._released = threading.Event()
+        threading.Thread(target=self._keep_alive, name="run-lock", daemon=True).start()
+
+    @classmethod
+    def take(cls, connection: Connection) -> _SessionLock | None:
+        statements = _LockStatements(connection)
+        if not connection.scalar(statements.take, statements.names):
+            return None
+        connection.execute(statements.guard)
+        return cls(connection, statements)
+
+    def still_held(self) -> bool:
+        with self._mutex:
+            if self._held:
+                try:
+                    self._held = bool(self._connection.scalar(self._statements.ask, self._statements.names))
+                except DBAPIError:
+                    self._held = False
+            return self._held
+
+    def release(self) -> None:
+        self._released.set()
+        with self._mutex, self._connection:
+            if not self._held:
+                return
+            self._held = False
+            # If this fails, the connection is gone, and the lock with it.
+            with suppress(DBAPIError):
+                self._connection.execute(self._statements.release, self._statements.names)
+
+    def _keep_alive(self) -> None:
+        while not self._released.wait(_KEEP_ALIVE_SECONDS):
+            self.still_held()
+
+
+class _LockStatements:
+    """The statements that take a session lock, let a dead machine lose it, ask whether it is held, and release it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.names: Mapping[str, object]
+        if connection.dialect.name == "postgresql":
+            # An advisory lock holds for one database; the schema distinguishes two installations in it.
+            schema = connection.scalar(text("SELECT current_schema()"))
+            self.names = {"what": _number("metaharvest"), "where": _number(str(schema))}
+            self.take = text("SELECT pg_try_advisory_lock(:what, :where)")
+            self.guard: TextClause = text(
+                "SELECT set_config('tcp_keepalives_idle', '60', false), "
+                f"set_config('tcp_keepalives_interval', '{_DEAD_AFTER_SECONDS // 20}', false), "
+                "set_config('tcp_keepalives_count', '10', false)"
+            )
+            self.ask = text(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() "
+                "AND classid = :what AND objid = :where AND granted"
+            )
+            self.release = text("SELECT pg_advisory_unlock(:what, :where)")
+            return
+        self.names = {"name": server_wide_name(connection, "run")}
+        self.take = text("SELECT GET_LOCK(:name, 0)")
+        self.guard = text(f"SET SESSION wait_timeout = {_DEAD_AFTER_SECONDS}")
+        self.ask = text("SELECT IS_USED_LOCK(:name) = CONNECTION_ID()")
+        self.release = text("SELECT RELEASE_LOCK(:name)")
+
+
+def server_wide_name(connection: Connection, purpose: str) -> str:
+    """A lock's name on MariaDB and MySQL, where it must be unique on the server and at most 64 characters long."""
+    database = str(connection.scalar(text("SELECT database()")))
+    return f"metaharvest.{purpose}.{hashlib.sha256(database.encode()).hexdigest()[:32]}"
+
+
+def _number(name: str) -> int:
+    """A positive 31-bit number made from `name`; PostgreSQL numbers its advisory locks."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") >> 1

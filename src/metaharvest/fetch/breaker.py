@@ -1,0 +1,58 @@
+"""A circuit breaker: after several failures in a row a server is not asked any more.
+
+Between the failures it is given pauses, those of a retry, so that a server that was away for a moment is not given up
+for the night.
+"""
+
+from __future__ import annotations
+
+import time
+
+from metaharvest.config.settings import HttpSettings
+from metaharvest.fetch.backoff import back_off
+
+FAILURES_IN_A_ROW = 5
+
+_PROBE_SECONDS = 0.25
+"""How often those who wait for a probe look how it ended."""
+
+
+class CircuitBreaker:
+    """Counts the failures of one server in a row; it opens after `threshold` of them."""
+
+    def __init__(self, threshold: int, http: HttpSettings) -> None:
+        self._threshold = threshold
+        self._http = http
+        self._pause_until = 0.0
+        self.is_probed = False
+        """Whether a request is under way that finds out how the server is: the others wait for how it ends."""
+
+        self.failures = 0
+        self.counted = 0.0
+        """When (time.monotonic) the last failure was counted."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server is not to be asked any more."""
+        return self.failures >= self._threshold
+
+    @property
+    def pause(self) -> float:
+        """Seconds for which the server is still to be left alone; 0: none."""
+        return max(_PROBE_SECONDS if self.is_probed else 0.0, self._pause_until - time.monotonic())
+
+    def failed(self) -> None:
+        """Count a failure; once open, it stays so."""
+        if not self.is_open:
+            self.failures += 1
+            self.counted = time.monotonic()
+
+    def succeeded(self) -> None:
+        """The server is well; once given up, it stays so for this run."""
+        if not self.is_open:
+            self.failures, self._pause_until = 0, 0.0
+
+    def give_pause(self, number: int) -> None:
+        """Leave the server alone as long as before the retry number `number` (from 1); shorter pauses are extended."""
+        if self._http.retries:
+            self._pause_until = max(self._pause_until, time.monotonic() + back_off(number, self._http))

@@ -1,0 +1,101 @@
+"""The values of one request and its answer: what is asked, under which limits, and everything that was seen.
+
+`transfer.py` fills an Exchange in while libcurl runs; `sentences.py` says what a failed one means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import BinaryIO
+
+from metaharvest.fetch.url import WebAddress
+from metaharvest.model import Network
+
+
+class Stop(Enum):
+    """Why an exchange was broken off from our side."""
+
+    ADDRESS = auto()
+    READ_TIMEOUT = auto()
+    TOO_LARGE = auto()
+    ENCODING = auto()
+    ERROR_PAGE_READ = auto()
+    NO_MEMORY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What holds for every exchange of a run: seconds to wait, the proxy's URL or "", lines of each request's head."""
+
+    connect_timeout: float
+    read_timeout: float
+    proxy: str
+    headers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one exchange may cost: seconds for the whole of it, bytes before and after decompression."""
+
+    deadline: float
+    size: int
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What is asked of one address, and all that was seen of the answer.
+
+    `conditions` are request headers that let the server answer 304, "not modified". `code` and `words` are libcurl's
+    result (0: none, also if the headers break off: `headed` is False then). `wire` counts the body as sent, `size` as
+    decompressed, `sha256` is of that. `began` is of time.monotonic. `in_memory`: what arrives counts in the memory
+    budget.
+    """
+
+    address: WebAddress
+    file: BinaryIO
+    limits: Limits
+    allow: tuple[Network, ...]
+    conditions: tuple[str, ...] = ()
+    in_memory: bool = True
+    began: float = 0.0
+    status: int = 0
+    reason: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    headed: bool = False
+    wire: int = 0
+    size: int = 0
+    sha256: str = ""
+    page: bytearray = field(default_factory=bytearray)
+    complete: bool = False
+    seconds: float = 0.0
+    code: int = 0
+    words: str = ""
+    verify_result: int = 0
+    os_error: int = 0
+    resolved: bool = False
+    connected: bool = False
+    opened: bool = False
+    refused_address: str = ""
+    stop: Stop | None = None
+
+    @property
+    def is_document(self) -> bool:
+        """True if the body is what was asked for, so that it goes into the file."""
+        return 200 <= self.status < 300 and self.status != 206
+
+    @property
+    def is_unmodified(self) -> bool:
+        """True if the server was asked whether something has changed, and says that nothing has."""
+        return bool(self.conditions) and self.status == 304 and self.code == 0
+
+    @property
+    def announced(self) -> int:
+        """The bytes that Content-Length promises; 0 if it says nothing."""
+        length = self.headers.get("content-length", "")
+        return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
+
+    @property
+    def location(self) -> str | None:
+        """Where the server redirects to, if it does."""
+        return self.headers.get("location") if self.status in (301, 302, 303, 307, 308) else None

@@ -1,0 +1,178 @@
+"""Has documents checked beside the event loop: small ones of small runs in a thread, all others in worker processes.
+
+Python runs one thread of a process at a time, and checking is half of what a document costs: worker processes leave the
+run's own process free to fetch and to write. Most documents are checked in milliseconds, by the quick workers, several
+a call. A document that takes long, or ends its worker, is checked again alone by the thorough workers, which have a
+time limit: it costs itself, and nobody else's documents wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from metaharvest.config.settings import ValidationSettings
+from metaharvest.errors import HarvestError
+from metaharvest.harvest.limits import CheckLimits
+from metaharvest.harvest.worker_pool import NoWorkers, Task, TookTooLong, WorkerLost, WorkerPool
+from metaharvest.model import Finding, Level, ListedDocument, Verdict
+from metaharvest.validation import Validator
+
+log = logging.getLogger(__name__)
+
+TOGETHER = 16
+"""Documents that a quick worker gets at a time, if so many wait."""
+
+TOGETHER_BYTES = 2_000_000
+
+MOST_QUICK_WORKERS = 4
+"""The process that fetches and writes is slower than more of them would be."""
+
+THOROUGH_WORKERS = 2
+"""Documents that may be checked thoroughly at a time; one of each site, so that one site cannot hold them all."""
+
+_ATTEMPTS = 2
+"""How often a worker may end under a document before the document is blamed."""
+
+
+class CheckerLost(HarvestError):
+    """The process that checked a document ended, more than once, before it was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A document that waits for a quick worker; the verdict is None if it has to be checked thoroughly."""
+
+    task: Task
+    verdict: asyncio.Future[Verdict | None]
+
+
+class Checker:
+    """Checks the documents of one run; made, used and closed in one event loop."""
+
+    def __init__(self, settings: ValidationSettings, limits: CheckLimits) -> None:
+        self._limits = limits
+        self._validator = Validator(settings.other_document_types)
+        self._seconds = settings.time_limit
+        types = settings.other_document_types
+        number = limits.quick_workers or min(MOST_QUICK_WORKERS, max(1, _cores() - 1))
+        self._quick = WorkerPool(number, types, limits.quick_seconds, limits.patience)
+        self._thorough = WorkerPool(THOROUGH_WORKERS, types, self._seconds, limits.patience)
+        self._sites: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._expected = 0
+        self._jobs: deque[_Job] = deque()
+        self._calls: set[asyncio.Task[None]] = set()
+
+    def expect(self, number: int) -> None:
+        """So many more documents are going to be fetched: if they are many, worker processes are started for them."""
+        self._expected += number
+        if self._expected > self._limits.few:
+            self._quick.start_soon()
+
+    async def check(
+        self, site_id: int, content: bytes, document: ListedDocument, package_id_mismatch: Level
+    ) -> Verdict:
+        """The verdict on a document. Raises CheckerLost."""
+        task = content, document, package_id_mismatch
+        if len(content) <= self._limits.small and not self._quick.is_up:
+            return await self._check_here(task)
+        if len(content) < self._limits.large:
+            job = _Job(task, asyncio.get_running_loop().create_future())
+            self._jobs.append(job)
+            self._call_workers()
+            if (verdict := await job.verdict) is not None:
+                return verdict
+        async with self._sites[site_id]:
+            return await self._check_thoroughly(task)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the workers; what they are doing is not finished."""
+        for call in self._calls:
+            call.cancel()
+        await asyncio.gather(*self._calls, return_exceptions=True)
+        await asyncio.gather(self._quick.close(), self._thorough.close())
+
+    async def _check_here(self, task: Task) -> Verdict:
+        return await asyncio.to_thread(self._validator.check, *task)
+
+    async def _check_thoroughly(self, task: Task) -> Verdict:
+        """The verdict of a worker that has the document alone. Raises CheckerLost."""
+        for _ in range(_ATTEMPTS):
+            try:
+                [verdict] = await self._thorough.check_all([task])
+            except TookTooLong:
+                return Verdict((_too_expensive(self._seconds),))
+            except WorkerLost:
+                log.warning("A process that checks documents ended, and is started again")
+            except NoWorkers:
+                return await self._check_here(task)
+            else:
+                return verdict
+        raise CheckerLost(_LOST, transient=True)
+
+    def _call_workers(self) -> None:
+        """Give the quick workers what waits: at once if one is idle, otherwise so much that it is worth a call."""
+        while self._jobs and len(self._calls) < self._quick.number + (len(self._jobs) >= TOGETHER):
+            jobs = list(self._next_jobs())
+            call = asyncio.create_task(self._call(jobs))
+            self._calls.add(call)
+            call.add_done_callback(self._called)
+
+    def _next_jobs(self) -> Iterator[_Job]:
+        size = 0
+        for _ in range(min(TOGETHER, len(self._jobs))):
+            size += len(self._jobs[0].task[0])
+            yield self._jobs.popleft()
+            if size > TOGETHER_BYTES:
+                return
+
+    def _called(self, call: asyncio.Task[None]) -> None:
+        self._calls.discard(call)
+        self._call_workers()
+
+    async def _call(self, jobs: Sequence[_Job]) -> None:
+        verdicts: Sequence[Verdict | None]
+        try:
+            verdicts = await self._quick.check_all([job.task for job in jobs])
+        except NoWorkers:
+            verdicts = [await self._check_here(job.task) for job in jobs]
+        except (TookTooLong, WorkerLost, RuntimeError) as error:
+            log.debug("Documents are checked one by one: %r", error)
+            verdicts = [None] * len(jobs)
+        for job, verdict in zip(jobs, verdicts, strict=True):
+            if not job.verdict.done():
+                job.verdict.set_result(verdict)
+
+
+def _cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _too_expensive(seconds: float) -> Finding:
+    return Finding(
+        "validation.too-expensive",
+        f"The document could not be checked within {seconds:g} seconds, the most that it may take.",
+        "Look for what makes it so costly: elements nested very deeply, many thousands of ids and references, or very "
+        "long values. If the document is right as it is, ask the harvester's administrator to raise the limit "
+        "([validation] time_limit).",
+    )
+
+
+_LOST = Finding(
+    "harvest.helper-lost",
+    "The harvester's own process that fetched and checked this document ended, or hung, before it was done.",
+    "It is tried again by itself. If this is told every night, the administrator should see whether the machine has "
+    "enough memory, and report the document to the developers of metaharvest.",
+)

@@ -1,0 +1,67 @@
+"""What harvesting a site needs, made once a run, and how a run tells how it gets on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from metaharvest.config.settings import Settings
+from metaharvest.database.engine import database_errors, readers
+from metaharvest.harvest.deadlines import Deadlines
+from metaharvest.journal.journal import Clock, Journal
+from metaharvest.targets.base import Target
+
+if TYPE_CHECKING:
+    from metaharvest.fetch.client import Fetcher
+    from metaharvest.harvest.checker import Checker
+
+
+class Progress(Protocol):
+    """Is told how a run gets on; the command line makes a picture of it."""
+
+    def site_began(self, name: str) -> None:
+        """A site's harvest began."""
+
+    def documents_listed(self, name: str, listed: int) -> None:
+        """The site's list was read."""
+
+    def documents_ended(self, name: str, number: int) -> None:
+        """So many more documents have their outcome."""
+
+    def site_ended(self, name: str) -> None:
+        """The site's harvest ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What harvesting a site needs; `deadlines` also has the site's own.
+
+    `target_threads` are for calls of a target that is reached over a network. `site_names` are the registered sites by
+    number, `to_retry` the numbers of those with documents to try again. `batch`: see RunLimits.
+    """
+
+    settings: Settings
+    engine: Engine
+    journal: Journal
+    target: Target
+    fetcher: Fetcher
+    checker: Checker
+    target_threads: Executor
+    progress: Progress
+    clock: Clock
+    site_names: Mapping[int, str]
+    to_retry: Collection[int]
+    deadlines: Deadlines
+    batch: int
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A short session for reading, in whichever thread. Raises DatabaseError."""
+        with database_errors(self.engine), readers(self.engine)() as session:
+            yield session

@@ -1,0 +1,148 @@
+"""Harvests the sites of a run side by side, in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Engine
+
+from metaharvest.config.settings import HttpSettings, Settings
+from metaharvest.errors import DatabaseError, RunLost
+from metaharvest.fetch.client import Fetcher
+from metaharvest.fetch.memory import MemoryBudget
+from metaharvest.harvest.checker import Checker
+from metaharvest.harvest.context import Progress, RunContext
+from metaharvest.harvest.deadlines import Deadlines
+from metaharvest.harvest.limits import RunLimits
+from metaharvest.harvest.site import harvest_site
+from metaharvest.harvest.tasks import side_by_side
+from metaharvest.journal.journal import Clock, Journal
+from metaharvest.model import Site, SiteRunKind
+from metaharvest.sites.rows import BrokenSite
+from metaharvest.sources.lookup import SourceFor
+from metaharvest.targets.base import Target
+
+log = logging.getLogger(__name__)
+
+Chosen = tuple[Site | BrokenSite, SiteRunKind]
+"""A site to be harvested, or to be told about, and why."""
+
+TARGET_THREADS = 8
+"""Calls under way at a time of a target that is reached over a network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatcher:
+    """Harvests sites for one run; `http` is the network policy."""
+
+    settings: Settings
+    http: HttpSettings
+    engine: Engine
+    journal: Journal
+    target: Target
+    source: SourceFor
+    progress: Progress
+    clock: Clock
+    deadlines: Deadlines
+    limits: RunLimits
+
+    def harvest(self, chosen: Sequence[Chosen], site_names: Mapping[int, str], to_retry: Collection[int]) -> list[str]:
+        """Harvest these sites; the names of those that were not begun, as there was no time left.
+
+        Raises DatabaseError or RunLost, which end the run for all sites, and SettingsError.
+        """
+        return asyncio.run(self._harvest(chosen, site_names, to_retry))
+
+    async def _harvest(
+        self, chosen: Sequence[Chosen], site_names: Mapping[int, str], to_retry: Collection[int]
+    ) -> list[str]:
+        harvester = self.settings.harvester
+        administrator = next(iter(harvester.administrators), None)
+        with ThreadPoolExecutor(TARGET_THREADS, thread_name_prefix="target") as target_threads:
+            async with (
+                Fetcher(
+                    self.http,
+                    name=harvester.name,
+                    administrator=administrator,
+                    at_once=harvester.workers,
+                    memory=MemoryBudget(self.limits.memory),
+                ) as fetcher,
+                Checker(self.settings.validation, self.limits.check) as checker,
+            ):
+                loop = asyncio.get_running_loop()
+
+                def stored(size: int) -> None:
+                    loop.call_soon_threadsafe(fetcher.memory.give_back, size)
+
+                self.journal.on_stored(stored)
+                ctx = RunContext(
+                    self.settings,
+                    self.engine,
+                    self.journal,
+                    self.target,
+                    fetcher,
+                    checker,
+                    target_threads,
+                    self.progress,
+                    self.clock,
+                    site_names,
+                    to_retry,
+                    self.deadlines,
+                    self.limits.batch,
+                )
+                with self.deadlines.stop.calling(fetcher.end_waiting):
+                    return await self._harvest_all(chosen, ctx)
+
+    async def _harvest_all(self, chosen: Sequence[Chosen], ctx: RunContext) -> list[str]:
+        """Harvest the sites side by side. The first that meets the loss of the run ends it for all."""
+        at_once = asyncio.Semaphore(self.limits.sites_at_once)
+        not_begun: list[str] = []
+
+        async def harvest(site: Site | BrokenSite, kind: SiteRunKind) -> None:
+            async with at_once:
+                if ctx.deadlines.why():
+                    not_begun.append(site.name)
+                else:
+                    await self._harvest_one(site, kind, ctx)
+
+        try:
+            async with side_by_side() as tasks:
+                for site, kind in chosen:
+                    tasks.create_task(harvest(site, kind))
+        except BaseException:
+            self.journal.abandon()
+            raise
+        finally:
+            self.journal.on_stored(lambda size: None)
+        return not_begun
+
+    async def _harvest_one(self, site: Site | BrokenSite, kind: SiteRunKind, ctx: RunContext) -> None:
+        """Harvest this site, by its own deadline.
+
+        An unexpected error costs this site alone: what it leaves open, the next run takes up.
+        """
+        try:
+            if isinstance(site, BrokenSite):
+                await ctx.journal.site_broken(site, kind)
+            else:
+                await self._harvest_or_retry(site, kind, ctx)
+        except (DatabaseError, RunLost):
+            raise
+        except Exception as error:
+            log.exception("The harvest of %s failed", site.name)
+            await ctx.journal.site_met_unexpected_error(site, kind, error)
+
+    async def _harvest_or_retry(self, site: Site, kind: SiteRunKind, ctx: RunContext) -> None:
+        ctx = replace(ctx, deadlines=ctx.deadlines.after_site(self.settings.harvester.site_deadline))
+        ctx.progress.site_began(site.name)
+        site = self.settings.applied_to(site)
+        source = self.source(site, ctx.fetcher)
+        list_was_read = await harvest_site(site, kind, source, ctx)
+        if not list_was_read and site.site_id in ctx.to_retry and not ctx.deadlines.why():
+            # What failed transiently is owed another try whatever became of the list.
+            await harvest_site(site, SiteRunKind.RETRY, source, ctx)
+        ctx.progress.site_ended(site.name)

@@ -1,0 +1,280 @@
+"""What is to be done with a site's documents, a batch at a time: ask the ledger and the target, decide, settle.
+
+What needs no fetching is settled here: most documents of most nights are as the last harvest left them. Everything in
+this module may run in a thread beside the event loop: it reads, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
+
+from metaharvest.errors import TargetError
+from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.decide import decide
+from metaharvest.harvest.staging import Staging
+from metaharvest.harvest.target_health import TargetHealth
+from metaharvest.journal.resumption import LoggedOutcome, logged_outcomes
+from metaharvest.model import Action, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
+from metaharvest.sites import ledger
+from metaharvest.sites.ledger import Key, LedgerEntry
+
+Known = Mapping[Key, LedgerEntry]
+
+_FORGOTTEN_AT_ONCE = 500
+_WENT_IN = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents to decide on, all revisions of each, in order; what the ledger knows of them.
+
+    `logged` are the outcomes that an interrupted run has logged already, in the batch's range of document ids.
+    `unlisted` is what the ledger has in that range, and the list has no longer.
+    """
+
+    documents: Sequence[ListedDocument] = ()
+    known: Known = field(default_factory=dict)
+    logged: dict[Key, list[LoggedOutcome]] = field(default_factory=dict)
+    unlisted: Sequence[LedgerEntry] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """One document that is to have an outcome of its own; what the ledger knows of it."""
+
+    intent: Intent
+    known: LedgerEntry | None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether an earlier run began to upload this document and never learnt how that ended."""
+        is_first = self.intent.action is not Action.DUPLICATE
+        return is_first and self.known is not None and self.known.pending_sha256 is not None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the target has it already, so that nothing is to be done."""
+        return self.intent.action is Action.UNCHANGED and not self.is_pending
+
+    def after(self, outcome: Outcome) -> Todo:
+        """The same, for a revision that follows one with this outcome: what the target holds has changed since."""
+        held = outcome.document.revision if outcome.kind in _WENT_IN else outcome.target_revision
+        return replace(self, intent=replace(self.intent, target_revision=held))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done with a batch: `chains` holds, document by document, the revisions to bring in, in order.
+
+    `listed` documents are accounted for, `unchanged` of them are in the target already, with `settled` to be noted in
+    the ledger; `ended` have their outcome with this plan.
+    """
+
+    listed: int
+    unchanged: int
+    ended: int
+    settled: Sequence[tuple[Outcome, LedgerEntry | None]]
+    chains: Sequence[Sequence[Todo]]
+    unlisted: Sequence[LedgerEntry]
+
+    @property
+    def to_fetch(self) -> int:
+        """How many documents are to be fetched."""
+        return sum(todo.intent.wants_fetch for chain in self.chains for todo in chain)
+
+
+def plans(batches: Iterable[Batch], site_run: SiteRun, target_health: TargetHealth, ctx: RunContext) -> Iterator[Plan]:
+    """A plan for each batch."""
+    for batch in batches:
+        yield plan(batch, _holdings(batch, target_health, ctx), site_run, ctx.site_names)
+
+
+def plan(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun, site_names: Mapping[int, str]) -> Plan:
+    """What is to be done with a batch, given what the target holds of it. Pure."""
+    same, documents = _split_same(batch, holdings, site_run) if holdings else (0, batch.documents)
+    # If the target does not answer, nothing is known to be held: what would be fetched is then deferred instead.
+    decided = decide(documents, holdings, site_run.site.site_id, site_names)
+    intents = list(_as_begun(decided, batch) if site_run.resumed else decided)
+    # All that was logged belongs to this site run, whether it is listed still or not.
+    logged = sum(len(outcomes) for outcomes in batch.logged.values())
+    todos = [Todo(intent, batch.known.get(_key(intent))) for intent in _not_logged(intents, batch.logged)]
+    there = [todo for todo in todos if todo.is_there]
+    rest = groupby((todo for todo in todos if not todo.is_there), key=_document_id)
+    return Plan(
+        listed=same + len(todos) + logged,
+        unchanged=same + len(there),
+        ended=same + len(intents) - len(todos) + len(there),
+        settled=[(settled(todo.intent), todo.known) for todo in there],
+        chains=[list(revisions) for _, revisions in rest],
+        unlisted=batch.unlisted,
+    )
+
+
+def settled(intent: Intent) -> Outcome:
+    """The outcome of a document for which nothing has to be fetched."""
+    return Outcome(intent.document, _SETTLED[intent.action], intent.target_revision, intent.findings)
+
+
+_SETTLED = {
+    Action.UNCHANGED: OutcomeKind.UNCHANGED,
+    Action.STALE: OutcomeKind.STALE,
+    Action.DUPLICATE: OutcomeKind.DUPLICATE,
+    Action.REFUSE: OutcomeKind.UPLOAD_ERROR,
+}
+
+
+def staged_batches(site_run: SiteRun, staged: Staging, ctx: RunContext) -> Iterator[Batch]:
+    """The documents of a list that was read, and what the ledger has in addition to them."""
+    last = None
+    for documents in chain(staged.batches(ctx.batch), [[]]):
+        upto = documents[-1].document_id if documents else None
+        listed = {(document.document_id, document.revision) for document in documents}
+        known: dict[Key, LedgerEntry] = {}
+        unlisted: list[LedgerEntry] = []
+        with ctx.reading() as session:
+            for entry in ledger.entries_between(session, site_run.site.site_id, last, upto):
+                if _entry_key(entry) in listed:
+                    known[_entry_key(entry)] = entry
+                    continue
+                unlisted.append(entry)
+                if len(unlisted) == _FORGOTTEN_AT_ONCE:
+                    yield Batch(unlisted=unlisted)
+                    unlisted = []
+        yield Batch(documents, known, _logged(site_run, last, upto, ctx), unlisted)
+        last = upto
+
+
+def retry_batches(site_run: SiteRun, staged: Staging, ctx: RunContext) -> Iterator[Batch]:
+    """The documents to be tried again; the rest of the ledger is left as it is."""
+    last = None
+    for documents in chain(staged.batches(ctx.batch), [[]]):
+        upto = documents[-1].document_id if documents else None
+        ids = list({document.document_id for document in documents})
+        with ctx.reading() as session:
+            entries = list(ledger.entries_of(session, site_run.site.site_id, ids))
+        yield Batch(documents, {_entry_key(entry): entry for entry in entries}, _logged(site_run, last, upto, ctx))
+        last = upto
+
+
+def ledger_batches(site_run: SiteRun, ctx: RunContext) -> Iterator[Batch]:
+    """The documents of a list that is the one of the last harvest, as the ledger has them."""
+    last, number = None, ctx.batch
+    while True:
+        with ctx.reading() as session:
+            entries = ledger.first_entries(session, site_run.site.site_id, last, number)
+        is_last = len(entries) < number
+        if not is_last:
+            # The last document may have more revisions than were read: it is left for the next batch.
+            whole = [entry for entry in entries if entry.document_id != entries[-1].document_id]
+            if not whole:
+                number *= 2
+                continue
+            entries = whole
+        number = ctx.batch
+        documents = [ListedDocument(e.document_id, e.revision, e.document_type, e.url) for e in entries]
+        upto = None if is_last else entries[-1].document_id
+        yield Batch(documents, {_entry_key(entry): entry for entry in entries}, _logged(site_run, last, upto, ctx))
+        if is_last:
+            return
+        last = upto
+
+
+def _holdings(batch: Batch, target_health: TargetHealth, ctx: RunContext) -> Mapping[str, Holding]:
+    """What the target holds of these documents; nothing if it does not answer."""
+    if target_health.given_up or not batch.documents:
+        return {}
+    try:
+        return ctx.target.holdings(list(dict.fromkeys(document.document_id for document in batch.documents)))
+    except TargetError as error:
+        target_health.give_up(error.findings)
+        return {}
+
+
+def _logged(site_run: SiteRun, after: str | None, upto: str | None, ctx: RunContext) -> dict[Key, list[LoggedOutcome]]:
+    if not site_run.resumed:
+        return {}
+    with ctx.reading() as session:
+        return logged_outcomes(session, site_run, after, upto)
+
+
+def _split_same(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun) -> tuple[int, list[ListedDocument]]:
+    """How many documents are in every respect as the last harvest left them, and those that are not.
+
+    Most documents of most nights: for them nothing is decided anew, and nothing written.
+    """
+    if batch.logged:
+        return 0, list(batch.documents)
+    same, others = 0, []
+    for document_id, group in groupby(batch.documents, key=lambda document: document.document_id):
+        revisions, holding = list(group), holdings.get(document_id)
+        if holding and _is_same(revisions, batch.known, holding, site_run.site.site_id):
+            same += len(revisions)
+        else:
+            others.extend(revisions)
+    return same, others
+
+
+def _is_same(revisions: Sequence[ListedDocument], known: Known, holding: Holding, site_id: int) -> bool:
+    if revisions[-1].revision < holding.revision or holding.site_id not in (None, site_id):
+        return False
+    last = None
+    for document in revisions:
+        entry = known.get((document.document_id, document.revision))
+        if entry is None or document.revision == last:
+            return False
+        last = document.revision
+        if (
+            entry.outcome != OutcomeKind.UNCHANGED
+            or entry.target_revision != holding.revision
+            or entry.pending_sha256 is not None
+            or entry.url != document.url
+            or entry.document_type != document.document_type
+        ):
+            return False
+    return True
+
+
+def _as_begun(intents: Iterable[Intent], batch: Batch) -> Iterator[Intent]:
+    """The intents, where nothing is to be done with what the target held before the run that was interrupted.
+
+    A revision above it that went in before the interruption does not change what is told of one that was there.
+    """
+    before: dict[str, int] = {}
+    went_in = [(key, held) for key, logged in batch.logged.items() for kind, held in logged if kind in _WENT_IN]
+    sent = [(key, entry.target_revision) for key, entry in batch.known.items() if entry.pending_sha256 is not None]
+    for (document_id, _), held in (*went_in, *sent):
+        if held is not None:
+            before[document_id] = min(held, before.get(document_id, held))
+    for intent in intents:
+        held = before.get(intent.document.document_id)
+        if intent.action is Action.UNCHANGED and held is not None and intent.document.revision <= held:
+            yield replace(intent, target_revision=held)
+        else:
+            yield intent
+
+
+def _not_logged(intents: Iterable[Intent], logged: Mapping[Key, Sequence[LoggedOutcome]]) -> Iterator[Intent]:
+    """The intents of which no interrupted run has logged the outcome already; each logged outcome counts once."""
+    left = {key: list(outcomes) for key, outcomes in logged.items()}
+    for intent in intents:
+        outcomes = left.get(_key(intent), [])
+        is_duplicate = intent.action is Action.DUPLICATE
+        match = next((each for each in outcomes if (each[0] is OutcomeKind.DUPLICATE) == is_duplicate), None)
+        if match is None:
+            yield intent
+        else:
+            outcomes.remove(match)
+
+
+def _key(intent: Intent) -> Key:
+    return intent.document.document_id, intent.document.revision
+
+
+def _entry_key(entry: LedgerEntry) -> Key:
+    return entry.document_id, entry.revision
+
+
+def _document_id(todo: Todo) -> str:
+    return todo.intent.document.document_id

@@ -1,0 +1,154 @@
+"""Worker processes that check documents: started when they are needed, ended when a call takes too long.
+
+pebble's pool ends the one worker that does, and keeps the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING
+
+from metaharvest.model import Level, ListedDocument, Verdict
+
+if TYPE_CHECKING:
+    from pebble import ProcessPool
+
+log = logging.getLogger(__name__)
+
+Task = tuple[bytes, ListedDocument, Level]
+"""A document's bytes, what the list says of it, and how grave a packageId is that is not its docid."""
+
+_BROKEN_POOLS = 3
+"""After so many pools in a row that were of no use, no other is started."""
+
+
+class TookTooLong(Exception):
+    """A call reached its time limit; its worker was ended."""
+
+
+class WorkerLost(Exception):
+    """The worker ended, or did not answer, before the call was done."""
+
+
+class NoWorkers(Exception):
+    """No worker could be started."""
+
+
+class WorkerPool:
+    """So many workers, each with so many seconds for a call; 0: no limit. For one event loop.
+
+    `other_document_types`: see ValidationSettings. `patience`: seconds beyond that before a worker is taken for one
+    that hangs.
+    """
+
+    def __init__(self, number: int, other_document_types: tuple[str, ...], seconds: float, patience: float) -> None:
+        self.number = number
+        self._types = other_document_types
+        self._seconds = seconds
+        self._patience = patience
+        self._pool: ProcessPool | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._broken = 0
+        self.is_up = False
+
+    def start_soon(self) -> None:
+        """Start the workers, without waiting for them."""
+        if self._starting is None and self._broken < _BROKEN_POOLS:
+            self._starting = asyncio.create_task(self._start())
+
+    async def check_all(self, tasks: Sequence[Task]) -> list[Verdict]:
+        """The verdicts on these documents, checked by one worker. Raises TookTooLong, WorkerLost, NoWorkers.
+
+        What the checks themselves raise comes out as RuntimeError, with the worker's traceback as a note.
+        """
+        self.start_soon()
+        if self._starting is None:
+            raise NoWorkers
+        await asyncio.shield(self._starting)
+        if self._pool is None:
+            raise NoWorkers
+        verdicts = await self._call(tasks)
+        for verdict in verdicts:
+            if isinstance(verdict, str):
+                error = RuntimeError(verdict.strip().splitlines()[-1])
+                error.add_note(verdict)
+                raise error
+        return [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
+
+    async def close(self) -> None:
+        """End the workers; what they are doing is not finished."""
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
+            await self._stop()
+
+    async def _start(self) -> None:
+        """Have the workers up: where that fails, the next call finds out."""
+        try:
+            self._pool = await asyncio.to_thread(_started, self.number, self._types)
+            await self._call([])
+            self.is_up = True
+        except (WorkerLost, TookTooLong) as error:
+            log.debug("Worker processes did not come up: %s", error)
+
+    async def _call(self, tasks: Sequence[Task]) -> list[Verdict | str]:
+        from pebble import ProcessExpired
+
+        from metaharvest.validation import worker
+
+        # A call may have to wait for the one before it.
+        longest = 2 * self._seconds + self._patience if self._seconds else None
+        try:
+            if self._pool is None:
+                raise BrokenProcessPool("no process could be started")
+            future = self._pool.schedule(worker.check_all, (list(tasks),), timeout=self._seconds or None)
+            async with asyncio.timeout(longest):
+                verdicts: list[Verdict | str] = await asyncio.shield(asyncio.wrap_future(future))
+        except ProcessExpired as error:
+            raise WorkerLost(str(error)) from error
+        except TimeoutError as error:
+            if future.done():
+                raise TookTooLong from error
+            await self._give_up()
+            raise WorkerLost("it did not answer") from error
+        except (BrokenProcessPool, RuntimeError, OSError) as error:
+            await self._give_up()
+            raise WorkerLost(str(error)) from error
+        self._broken = 0
+        return verdicts
+
+    async def _give_up(self) -> None:
+        """This pool is of no use any more; the next call starts another, unless too many have failed."""
+        self._broken += 1
+        self.is_up, self._starting = False, None
+        if self._broken == _BROKEN_POOLS:
+            log.warning("The run's own process checks documents, as worker processes cannot be started")
+        await self._stop()
+
+    async def _stop(self) -> None:
+        pool, self._pool, self._starting, self.is_up = self._pool, None, None, False
+        if pool is not None:
+            pool.stop()  # type: ignore[no-untyped-call]
+            await asyncio.to_thread(pool.join)
+
+
+def _started(number: int, other_document_types: tuple[str, ...]) -> ProcessPool | None:
+    """A pool whose processes were started; None if the system allows none."""
+    from pebble import ProcessPool
+
+    from metaharvest.validation import worker
+
+    pool = ProcessPool(
+        max_workers=number,
+        initializer=worker.start,
+        initargs=(other_document_types,),
+        context=multiprocessing.get_context("spawn"),
+    )
+    try:
+        return pool if pool.active else None
+    except (BrokenProcessPool, OSError) as error:
+        log.debug("No worker process could be started: %s", error)
+        return None

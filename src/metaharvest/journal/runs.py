@@ -1,0 +1,132 @@
+"""Runs as rows: opening one, what dead runs left, the status that follows from the site runs, the report, closing."""
+
+from __future__ import annotations
+
+import os
+import socket
+from datetime import date, datetime
+
+from sqlalchemy import Engine, func, select, update
+from sqlalchemy.orm import Session
+
+from metaharvest import reports
+from metaharvest.config.settings import Settings
+from metaharvest.database.engine import database_errors, writers
+from metaharvest.database.models import HarvestRun, HarvestSiteRun
+from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
+from metaharvest.journal.outcomes import is_lost
+from metaharvest.journal.site_runs import not_reported, report_queued
+from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
+
+
+def open_run(
+    engine: Engine, settings: Settings, target: str, now: datetime, today: date
+) -> tuple[int, dict[int, SiteRunKind], int]:
+    """Open a run, log HarvesterStartup and close what dead runs left.
+
+    The number of the run; the sites that were left unfinished, by number, with the kind of their site run; how many
+    reports of dead runs could not be made.
+    """
+    with database_errors(engine), writers(engine).begin() as session:
+        dead = session.scalars(select(HarvestRun).where(HarvestRun.status == RunStatus.RUNNING)).all()
+        run = HarvestRun(
+            harvest_date=today,
+            started_at=now,
+            status=RunStatus.RUNNING.value,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            heartbeat_at=now,
+        )
+        session.add(run)
+        session.flush()
+        stamp = Stamp(run.run_id, today, now)
+        write_log(session, [(LogRow("HarvesterStartup", "The run began."), NO_SITE)], stamp)
+        closed = [LogRow("RunInterrupted", _close_dead(session, old, now)) for old in dead]
+        write_log(session, [(row, NO_SITE) for row in closed], stamp)
+        session.flush()
+        not_made = sum(not _report(session, old.run_id, settings, target, stamp) for old in dead)
+        left = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.kind).where(
+            HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
+        )
+        unfinished = {site_id: SiteRunKind(kind) for site_id, kind in session.execute(left)}
+        return run.run_id, unfinished, not_made
+
+
+def report_run(session: Session, settings: Settings, target: str, stamp: Stamp) -> bool:
+    """Queue the composite report; site runs that are still open wait for the next run. False if it was not made."""
+    _interrupt(session, stamp.run_id, stamp.now)
+    session.flush()
+    return _report(session, stamp.run_id, settings, target, stamp)
+
+
+def run_status(session: Session, run_id: int, is_whole: bool) -> RunStatus:
+    """The status of a run: failed if no site could be harvested at all, succeeded if each one succeeded.
+
+    One that is not whole, as it was cut short, say, has not done all that it should have.
+    """
+    statuses = session.scalars(select(HarvestSiteRun.status).where(HarvestSiteRun.run_id == run_id)).all()
+    if all(status == SiteRunStatus.SUCCEEDED for status in statuses):
+        return RunStatus.SUCCEEDED if is_whole else RunStatus.WITH_ERRORS
+    harvested = (SiteRunStatus.SUCCEEDED, SiteRunStatus.WITH_ERRORS)
+    return RunStatus.WITH_ERRORS if any(status in harvested for status in statuses) else RunStatus.FAILED
+
+
+def close_run(session: Session, run_id: int, status: RunStatus, now: datetime) -> None:
+    """Write how the run ended; from then on it may write nothing more."""
+    session.execute(update(HarvestRun).where(HarvestRun.run_id == run_id).values(status=status.value, ended_at=now))
+
+
+def finished_before(session: Session, run_id: int, today: date) -> dict[int, SiteRunStatus]:
+    """The sites that were finished today by the interrupted runs right before this one, and how each ended."""
+    last_whole = select(func.max(HarvestRun.run_id)).where(
+        HarvestRun.run_id < run_id, HarvestRun.status != RunStatus.INTERRUPTED.value
+    )
+    statement = (
+        select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.status)
+        .join(HarvestRun)
+        .where(
+            HarvestRun.run_id < run_id,
+            HarvestRun.run_id > func.coalesce(last_whole.scalar_subquery(), 0),
+            HarvestRun.harvest_date == today,
+            HarvestSiteRun.status != SiteRunStatus.INTERRUPTED.value,
+        )
+        .order_by(HarvestSiteRun.site_run_id)
+    )
+    return {site_id: SiteRunStatus(status) for site_id, status in session.execute(statement)}
+
+
+def _close_dead(session: Session, run: HarvestRun, now: datetime) -> str:
+    """Close a run that never ended; its site runs wait to be taken up. What there is to tell of it."""
+    run.status, run.ended_at = RunStatus.INTERRUPTED.value, now
+    left = _interrupt(session, run.run_id, now)
+    sites = f" It left {', '.join(left)} unfinished." if left else ""
+    began = f"{run.started_at:%Y-%m-%d %H:%M} UTC on {run.host} (process {run.pid})"
+    return f"The run {run.run_id}, begun {began}, never ended.{sites}"
+
+
+def _interrupt(session: Session, run_id: int, now: datetime) -> list[str]:
+    """Let those site runs of a run that are still open wait for the next run to take them up; the sites' names."""
+    left = session.scalars(
+        select(HarvestSiteRun).where(
+            HarvestSiteRun.run_id == run_id, HarvestSiteRun.status == SiteRunStatus.RUNNING.value
+        )
+    ).all()
+    for site_run in left:
+        site_run.status, site_run.ended_at = SiteRunStatus.INTERRUPTED.value, now
+        site_run.failure_reason = "The run was interrupted; the next run takes it up."
+    return [site_run.site_name for site_run in left]
+
+
+def _report(session: Session, run_id: int, settings: Settings, target: str, stamp: Stamp) -> bool:
+    """Queue the composite report of a run, unless it is there already; False if it could not be made."""
+    try:
+        with session.begin_nested():
+            report = reports.admin_report(session, run_id, settings, target, stamp.now)
+            if reports.queue(session, report, run_id, None, stamp.now) is not None:
+                write_log(session, [(report_queued(report), NO_SITE)], stamp)
+        return True
+    except Exception as error:
+        if is_lost(error):
+            raise
+        write_log(session, [(not_reported(error), NO_SITE)], stamp)
+        return False

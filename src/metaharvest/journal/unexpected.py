@@ -1,0 +1,40 @@
+"""What is said of errors that metaharvest did not expect, and of a folder for temporary files that is full."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+import tempfile
+import traceback
+
+from metaharvest.config.secret_references import masked
+from metaharvest.model import Finding
+from metaharvest.text import one_line
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+
+
+def is_no_room(error: Exception) -> bool:
+    """Whether a temporary file could not be written: the disk is full, or closed for writing."""
+    return isinstance(error, sqlite3.OperationalError) or (isinstance(error, OSError) and error.errno in _NO_ROOM)
+
+
+def unexpected_error(error: Exception, what: str) -> Finding:
+    """What happened, with the traceback for the developers; or that there is no room for temporary files.
+
+    `what` begins the sentence: "The harvester itself failed on this document".
+    """
+    if is_no_room(error):
+        reason = one_line(getattr(error, "strerror", None) or str(error))
+        return Finding(
+            "harvest.no-room",
+            f"{what}: there is no room for its temporary files ({reason}).",
+            f"The administrator should make room in {tempfile.gettempdir()}, or have TMPDIR name another folder. The "
+            "next run tries again.",
+        )
+    return Finding(
+        "harvest.surprise",
+        f"{what}: {type(error).__name__}: {one_line(masked(str(error)))}",
+        "The administrator should report this to the developers of metaharvest, with the traceback in the log.",
+        excerpt=masked("".join(traceback.format_exception(error)))[-4000:],
+    )

@@ -1,0 +1,239 @@
+"""The one thread that writes: it takes requests from one queue and commits what waits together (group commit).
+
+Outcomes of documents are handed over without waiting; they are committed when there are many of them, or many bytes,
+or when they are old. Everything else is a request whose caller waits for the answer: it is committed at once, together
+with everything that was handed over before it. Every commit checks that the run is still the one that may write.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import inf
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Engine, bindparam, update
+from sqlalchemy.orm import Session
+
+from metaharvest.database.dialects import is_locked_out
+from metaharvest.database.engine import database_errors, writers
+from metaharvest.database.locks import HeldLock
+from metaharvest.database.models import HarvestRun
+from metaharvest.errors import DatabaseError, RunLost
+from metaharvest.model import RunStatus
+
+log = logging.getLogger(__name__)
+
+GATHER_SECONDS = 0.005
+"""How long a request waits for others that could be written in the same transaction."""
+
+_FURTHER_TRIES = 3
+
+_Value = TypeVar("_Value")
+_Answer = TypeVar("_Answer")
+
+Write = Callable[[Session, Sequence[_Value]], Sequence[_Answer]]
+"""Writes all values of its kind at once, with an answer for each. It may be called again if the transaction failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLimits:
+    """Notes are committed when there are so many of them, so many bytes of documents, or when they are so old."""
+
+    notes: int = 250
+    size: int = 16_000_000
+    seconds: float = 1.0
+
+
+class Note(Protocol):
+    """Something that is handed over, for whose commit nobody waits; `size`: bytes of a document that it stores."""
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A value to be written, and the future that its caller waits for."""
+
+    write: Write[Any, Any]
+    value: object
+    answer: Future[Any] = field(default_factory=Future)
+
+
+class Writer:
+    """Writes for one run, `run_id`, which holds `lock`. `write_notes` writes a group of what was handed over.
+
+    `stored` is called in the writer's thread with the bytes of documents that a commit has stored.
+
+    Once a transaction has failed because of the database, or the run is lost, nothing is written any more: nobody may
+    close a site run of which some outcomes were lost, nor defer what only the database kept from being done. The next
+    run takes all of it up.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        lock: HeldLock,
+        clock: Callable[[], datetime],
+        run_id: int,
+        write_notes: Callable[[Session, Sequence[Any]], None],
+        limits: GroupLimits,
+    ) -> None:
+        self._engine = engine
+        self._lock = lock
+        self._clock = clock
+        self._run_id = run_id
+        self._write_notes = write_notes
+        self._limits = limits
+        self._sessions = writers(engine)
+        self._queue: SimpleQueue[Note | _Request | None] = SimpleQueue()
+        self._failure: DatabaseError | RunLost | None = None
+        self.stored: Callable[[int], None] = lambda size: None
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def backlog(self) -> int:
+        """About how many outcomes and requests wait to be written."""
+        return self._queue.qsize()
+
+    def hand_over(self, note: Note) -> None:
+        """Have this written, with others, in the order in which they come.
+
+        Raises DatabaseError or RunLost if the run cannot write any more.
+        """
+        if self._failure is not None:
+            raise type(self._failure)(str(self._failure)) from self._failure
+        self._queue.put(note)
+
+    def request(self, write: Write[_Value, _Answer], value: _Value) -> Future[_Answer]:
+        """Have this value written after everything that was handed over before it; the answer, or what went wrong."""
+        request = _Request(write, value)
+        self._queue.put(request)
+        return request.answer
+
+    def abandon(self) -> None:
+        """Write nothing more: what is under way is taken up by the next run."""
+        self._failure = self._failure or RunLost("This run was ended; the next run goes on with what is left.")
+
+    def close(self) -> None:
+        """End the thread, after it has written what waits."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        is_open = True
+        while is_open:
+            notes, requests, is_open = self._gather()
+            self._serve(notes, requests)
+
+    def _gather(self) -> tuple[list[Note], list[_Request], bool]:
+        """What goes into the next transaction, and whether more may come."""
+        notes: list[Note] = []
+        requests: list[_Request] = []
+        size, until = 0, inf
+        while len(notes) < self._limits.notes and size < self._limits.size:
+            try:
+                item = self._queue.get(timeout=None if until == inf else max(0.0, until - time.monotonic()))
+            except Empty:
+                break
+            if item is None:
+                return notes, requests, False
+            if isinstance(item, _Request):
+                requests.append(item)
+                until = min(until, time.monotonic() + GATHER_SECONDS)
+            else:
+                notes.append(item)
+                size += item.size
+                until = min(until, time.monotonic() + self._limits.seconds)
+        return notes, requests, True
+
+    def _serve(self, notes: Sequence[Note], requests: Sequence[_Request]) -> None:
+        """Write these in one transaction; if something other than the database fails in it, each request alone."""
+        if not notes and not requests:
+            return
+        try:
+            answers = self._commit(notes, requests)
+        except Exception as error:  # noqa: BLE001 - raised again by whoever waits for the answer
+            if self._failure is not None or len(requests) + bool(notes) == 1:
+                self._fail(requests, error)
+                return
+            self._serve(notes, ())
+            for request in requests:
+                self._serve((), [request])
+            return
+        for request, answer in zip(requests, answers, strict=True):
+            request.answer.set_result(answer)
+        if size := sum(note.size for note in notes):
+            self.stored(size)
+
+    def _fail(self, requests: Sequence[_Request], error: Exception) -> None:
+        """Tell those who wait; if nobody does, what was handed over is lost, and with it the run."""
+        if not requests and self._failure is None:
+            log.exception("The journal could not be written", exc_info=error)
+            self._failure = DatabaseError(f"The journal could not be written: {type(error).__name__}: {error}")
+        for request in requests:
+            request.answer.set_exception(error)
+
+    def _commit(self, notes: Sequence[Note], requests: Sequence[_Request]) -> list[object]:
+        """The answers to the requests. Tries again a few times after a deadlock or a lock time-out."""
+        for _ in range(_FURTHER_TRIES):
+            try:
+                with self._transaction() as session:
+                    return self._write(session, notes, requests)
+            except DatabaseError as error:
+                if self._failure is not error or not is_locked_out(error):
+                    raise
+                log.warning("The journal writes again what the database gave up: %s", error)
+                self._failure = None
+        with self._transaction() as session:
+            return self._write(session, notes, requests)
+
+    def _write(self, session: Session, notes: Sequence[Note], requests: Sequence[_Request]) -> list[object]:
+        """Notes first: whatever closes a site run counts its outcomes. Requests of one kind are written together."""
+        if notes:
+            self._write_notes(session, notes)
+        kinds: dict[Write[Any, Any], list[int]] = {}
+        for number, request in enumerate(requests):
+            kinds.setdefault(request.write, []).append(number)
+        answers: dict[int, object] = {}
+        for write, numbers in kinds.items():
+            written = write(session, [requests[number].value for number in numbers])
+            answers |= zip(numbers, written, strict=True)
+        return [answers[number] for number in range(len(requests))]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Session]:
+        """A transaction that commits only if the run is still ours."""
+        if self._failure is not None:
+            raise type(self._failure)(str(self._failure)) from self._failure
+        try:
+            with database_errors(self._engine), self._sessions.begin() as session:
+                still_ours = session.execute(_STILL_OURS, {"run": self._run_id, "now": self._clock()})
+                if still_ours.rowcount != 1 or not self._lock.still_held():  # type: ignore[attr-defined]
+                    raise RunLost(
+                        "This run has lost its lock, or another run has taken over; "
+                        "the next run goes on with what is left."
+                    )
+                yield session
+        except (DatabaseError, RunLost) as error:
+            self._failure = error
+            raise
+
+
+_STILL_OURS = (
+    update(HarvestRun)
+    .where(HarvestRun.run_id == bindparam("run"), HarvestRun.status == RunStatus.RUNNING.value)
+    .values(heartbeat_at=bindparam("now"))
+    .execution_options(synchronize_session=False)
+)

@@ -1,0 +1,129 @@
+"""Hands messages over into a Maildir folder: each is there exactly once, and safe on the disk before it counts as sent.
+
+Maildir as its inventor described it: https://cr.yp.to/proto/maildir.html. What is marked in the database is the
+business of outbox.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from io import FileIO
+from pathlib import Path
+
+from metaharvest.reports.mail import Attempt, Letter
+from metaharvest.reports.message import safe_file_name
+from metaharvest.text import one_line
+
+
+class Maildir:
+    """A Maildir folder. A file's name follows from Message-ID and recipients, so each message is there exactly once."""
+
+    at_once = 20
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def parcels(self, recipients: Sequence[str]) -> list[tuple[str, ...]]:
+        """One file for all recipients."""
+        return [tuple(sorted(recipients))]
+
+    def send(self, letters: Sequence[Letter]) -> list[Attempt]:
+        """Write each message to tmp/, then move it to new/; a file of that name in new/ or cur/ is this very message.
+
+        None of them counts as sent before it is safe on the disk.
+        """
+        names = [_name(letter) for letter in letters]
+        try:
+            for folder in ("tmp", "new", "cur"):
+                (self._folder / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+            there = self._there(names)
+            number, failure = self._put(names, letters, there)
+            _sync(self._folder / "new")
+        except OSError as error:
+            return [self._stopped(error)]
+        sent = [Attempt("sent", there=name in there) for name in names[:number]]
+        return [*sent, self._stopped(failure)] if failure else sent
+
+    def _put(self, names: Sequence[str], letters: Sequence[Letter], there: set[str]) -> tuple[int, OSError | None]:
+        """Put those letters into new/ that are not there; how many are there then, and why not all of them.
+
+        All are written before the first is synchronised, so that the disk works on all of them at the same time.
+        """
+        files: dict[str, FileIO] = {}
+        number, failure = 0, None
+        with ExitStack() as stack:
+            try:
+                for name, letter in zip(names, letters, strict=True):
+                    if name not in there:
+                        files[name] = stack.enter_context(self._written(name, letter.content))
+            except OSError as error:
+                failure = error
+            try:
+                for name in names:
+                    if name in files:
+                        os.fsync(files[name].fileno())
+                        (self._folder / "tmp" / name).rename(self._folder / "new" / name)
+                    elif name not in there:
+                        break
+                    number += 1
+            except OSError as error:
+                failure = error
+        return number, failure
+
+    def _written(self, name: str, content: bytes) -> FileIO:
+        """A new file in tmp/, on its way to the disk."""
+        file = FileIO(self._folder / "tmp" / name, "wb")
+        try:
+            rest = memoryview(content.replace(b"\r\n", b"\n"))
+            while rest:
+                rest = rest[file.write(rest) :]
+        except BaseException:
+            file.close()
+            raise
+        if sys.platform == "linux":
+            # Begins to write the file out, as dpkg does it: the fsync that follows has then less to wait for.
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return file
+
+    def _stopped(self, error: OSError) -> Attempt:
+        reason = one_line(error.strerror or str(error))
+        return Attempt("queued", f"The mail folder {self._folder} cannot be written: {reason}.", stop=True)
+
+    def probe(self) -> str | None:
+        """Whether the folder, or the nearest one above it that exists, may be written to."""
+        folder = self._folder
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
+            return None
+        return f"The mail folder {self._folder} cannot be written: let this user write to {folder}."
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def _there(self, names: Sequence[str]) -> set[str]:
+        """Those of the names that are in new/ or cur/ already."""
+        there = {name for name in names if (self._folder / "new" / name).exists()}
+        # Mail programs move a file that was seen to cur/ and append their flags, as in `name:2,S`.
+        with os.scandir(self._folder / "cur") as entries:
+            return there | {entry.name.partition(":")[0] for entry in entries}.intersection(names)
+
+
+def _name(letter: Letter) -> str:
+    text = "\0".join((letter.message_id, *letter.recipients))
+    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
+    domain = safe_file_name(letter.message_id.strip("<>").rpartition("@")[2])
+    return f"{int(letter.created_at.timestamp())}.{digest}.{domain}"
+
+
+def _sync(folder: Path) -> None:
+    """Make sure that the names in a folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

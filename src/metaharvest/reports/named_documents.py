@@ -1,0 +1,140 @@
+"""The documents that a site report only names: mended, new, updated, and those that were there already.
+
+Each kind is a number and the first few documents, so that a site with a million of them costs no more than a small one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, bindparam, case, func, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import Base, HarvestDocument, HarvestLog, HarvestSiteRun
+from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind
+from metaharvest.reports.words import docid_of
+from metaharvest.text import one_line, shown_url
+
+_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
+_UNCHANGED = (
+    select(_LEDGER.c.document_id, _LEDGER.c.revision, _LEDGER.c.document_url, _LEDGER.c.target_revision)
+    .where(_LEDGER.c.site_schedule_id == bindparam("site"), _LEDGER.c.outcome == OutcomeKind.UNCHANGED.value)
+    .order_by(
+        case((_LEDGER.c.target_revision > _LEDGER.c.revision, 0), else_=1),
+        _LEDGER.c.document_id,
+        _LEDGER.c.revision,
+    )
+    .limit(bindparam("limit"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocument:
+    """One document that is only named: its docid, its URL, and what is notable about it."""
+
+    docid: str
+    url: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocuments:
+    """Documents that are only named: how many there are, and the first of them."""
+
+    count: int
+    rows: tuple[NamedDocument, ...] = ()
+
+    @property
+    def more(self) -> int:
+        """How many documents are not named."""
+        return max(self.count - len(self.rows), 0)
+
+    @property
+    def has_notes(self) -> bool:
+        """Whether something is notable about one of those that are named."""
+        return any(row.note for row in self.rows)
+
+    @property
+    def docids(self) -> list[str]:
+        """The docids of those that are named."""
+        return [row.docid for row in self.rows]
+
+
+def ended_as(session: Session, site_run: HarvestSiteRun, kind: OutcomeKind, limit: int) -> NamedDocuments:
+    """The documents of the site run with this outcome."""
+    count = getattr(site_run, kind.column)
+    if not count:
+        return NamedDocuments(0)
+    log = HarvestLog
+    query = (
+        select(log)
+        .where(log.site_run_id == site_run.site_run_id, log.outcome == kind.value)
+        .order_by(log.document_id, log.revision)
+        .limit(limit)
+    )
+    rows = tuple(_from_log(row) for row in session.scalars(query))
+    return NamedDocuments(max(count, len(rows)), rows)
+
+
+def mended(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocuments:
+    """Documents that went in now and had failed since (and in) the last harvest of the whole list."""
+    if not site_run.inserted and not site_run.updated:
+        return NamedDocuments(0)
+    log, before = HarvestLog, HarvestLog.__table__.alias("before")
+    failed_before = (
+        select(before.c.harvest_log_id)
+        .where(
+            before.c.site_run_id.in_(list(earlier_site_runs(session, site_run))),
+            before.c.document_id == log.document_id,
+            before.c.outcome.in_([kind.value for kind in ERROR_OUTCOMES]),
+        )
+        .exists()
+    )
+    went_in = log.outcome.in_([OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value])
+    here: ColumnElement[bool] = (log.site_run_id == site_run.site_run_id) & went_in & failed_before
+    count = session.scalar(select(func.count()).select_from(log).where(here)) or 0
+    rows = session.scalars(select(log).where(here).order_by(log.document_id, log.revision).limit(limit))
+    return NamedDocuments(count, tuple(_from_log(row) for row in rows))
+
+
+def unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocuments:
+    """Those that were there already; first those of which the repository has a higher revision than the list names.
+
+    None for a retry: which of the site's documents it asked for is kept only for those with another outcome.
+    """
+    if not site_run.unchanged or site_run.kind == SiteRunKind.RETRY.value:
+        return NamedDocuments(0)
+    session.flush()
+    which = {"site": site_run.site_schedule_id, "limit": min(limit, site_run.unchanged)}
+    rows = session.connection().execute(_UNCHANGED, which).all()
+    return NamedDocuments(site_run.unchanged, tuple([_from_ledger(*row) for row in rows]))
+
+
+def earlier_site_runs(session: Session, site_run: HarvestSiteRun) -> Iterator[int]:
+    """The site's runs before this one, back to the last one that read the whole list."""
+    query = (
+        select(HarvestSiteRun)
+        .where(
+            HarvestSiteRun.site_schedule_id == site_run.site_schedule_id,
+            HarvestSiteRun.site_run_id < site_run.site_run_id,
+        )
+        .order_by(HarvestSiteRun.site_run_id.desc())
+        .limit(30)
+    )
+    for earlier in session.scalars(query):
+        yield earlier.site_run_id
+        if earlier.kind != SiteRunKind.RETRY.value and earlier.listed:
+            return
+
+
+def _from_ledger(document_id: str, revision: int, url: str, held: int | None) -> NamedDocument:
+    note = f"the repository has revision {held}" if held is not None and held > revision else ""
+    return NamedDocument(one_line(f"{document_id}.{revision}"), shown_url(url), note)
+
+
+def _from_log(row: HarvestLog) -> NamedDocument:
+    was = row.target_revision
+    is_higher = was is not None and row.revision is not None and was < row.revision
+    docid = one_line(docid_of(row.document_id, row.revision))
+    return NamedDocument(docid, shown_url(row.document_url or ""), f"was revision {was}" if is_higher else "")

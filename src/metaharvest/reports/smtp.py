@@ -1,0 +1,219 @@
+"""Hands messages over to a mail server by SMTP. Every error of the library becomes a sentence here.
+
+What is marked in the database is the business of outbox.py. Standards: RFC 5321 (a 4xx answer is transient, a 5xx one
+is permanent), RFC 3207 (STARTTLS), RFC 4954 (AUTH), RFC 6531 (SMTPUTF8).
+"""
+
+from __future__ import annotations
+
+import base64
+import smtplib
+import socket
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from metaharvest.config.paths import at_home
+from metaharvest.config.secret_references import resolve_secret
+from metaharvest.config.settings import MailSettings, Settings
+from metaharvest.errors import SettingsError
+from metaharvest.reports.mail import Attempt, Letter
+from metaharvest.reports.message import ascii_address
+from metaharvest.text import one_line
+
+_MENDABLE = (530, 534, 535, 538)
+"""Answers about our own login, not about the recipient: an operator can correct that, so the message waits."""
+
+_CLOSING = 421
+
+
+class SmtpServer:
+    """A mail server. One session serves many messages and is opened again if the server closes it."""
+
+    at_once = 1
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings: MailSettings = settings.mail
+        self._folder = settings.folder
+        self._where = f"{settings.mail.host}, port {settings.mail.port}"
+        self._session: smtplib.SMTP | None = None
+        self._secret = ""
+        self._failures = 0
+
+    def parcels(self, recipients: Sequence[str]) -> list[tuple[str, ...]]:
+        """A message for each recipient, so that each has an answer of its own."""
+        return [(recipient,) for recipient in recipients]
+
+    def send(self, letters: Sequence[Letter]) -> list[Attempt]:
+        """One mail transaction, for one recipient."""
+        [letter] = letters
+        return [self._sent(letter)]
+
+    def _sent(self, letter: Letter) -> Attempt:
+        try:
+            attempt = self._transaction(letter, letter.recipients[0])
+        except SettingsError as error:
+            return Attempt("queued", one_line(str(error), 1000), stop=True)
+        except (smtplib.SMTPException, OSError, ValueError) as error:
+            was_open = self._session is not None
+            self._drop()
+            self._failures += 1
+            return Attempt("queued", self._sentence(error), stop=not was_open or self._failures > 1)
+        self._failures = 0
+        return attempt
+
+    def probe(self) -> str | None:
+        """Whether the server answers, speaks TLS as asked and takes the login."""
+        try:
+            self._session = self._session or self._open()
+        except SettingsError as error:
+            return one_line(str(error), 1000)
+        except (smtplib.SMTPException, OSError, ValueError) as error:
+            return self._sentence(error)
+        return None
+
+    def close(self) -> None:
+        """End the session, if the server still answers."""
+        if self._session is not None:
+            with suppress(smtplib.SMTPException, OSError):
+                self._session.quit()
+        self._drop()
+
+    def _drop(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session = None
+
+    def _transaction(self, letter: Letter, recipient: str) -> Attempt:
+        address = ascii_address(recipient)
+        if not address.isascii() and not self._takes_utf8():
+            return Attempt(
+                "refused",
+                f"{recipient} has letters beyond ASCII, and the mail server ({self._where}) does not take such "
+                "addresses (SMTPUTF8): use another address of this person.",
+            )
+        session, code, text = self._begin(letter, address)
+        if code != 250:
+            # 552: the message is too long for this server. Everything else is about us, not about the recipient.
+            return self._failed("refused" if code == 552 else "queued", code, text)
+        code, text = session.rcpt(address)
+        if code not in (250, 251):
+            return replace(self._failed(_lasting(code), code, text), put_off=400 <= code < 500)
+        try:
+            code, text = session.data(letter.content)
+        except smtplib.SMTPDataError as error:
+            code, text = error.smtp_code, _as_bytes(error.smtp_error)
+        return Attempt("sent") if 200 <= code < 300 else self._failed(_lasting(code), code, text)
+
+    def _takes_utf8(self) -> bool:
+        """Whether the server knows RFC 6531."""
+        self._session = session = self._session or self._open()
+        return session.has_extn("smtputf8")
+
+    def _begin(self, letter: Letter, address: str) -> tuple[smtplib.SMTP, int, bytes]:
+        """Open the transaction, in a new session if the server has closed the one that served the last message."""
+        if self._session is not None:
+            with suppress(smtplib.SMTPServerDisconnected, OSError):
+                code, text = self._mail_from(self._session, letter, address)
+                if code != _CLOSING:
+                    return self._session, code, text
+            self._drop()
+        self._session = session = self._open()
+        return session, *self._mail_from(session, letter, address)
+
+    def _mail_from(self, session: smtplib.SMTP, letter: Letter, address: str) -> tuple[int, bytes]:
+        options = [f"size={len(letter.content)}"] if session.has_extn("size") else []
+        options += [] if address.isascii() else ["SMTPUTF8"]
+        return session.mail(ascii_address(self._settings.sender), options)
+
+    def _failed(self, status: str, code: int, text: bytes) -> Attempt:
+        if code == _CLOSING:
+            raise smtplib.SMTPResponseException(code, text)
+        if self._session is not None:
+            try:
+                self._session.rset()
+            except (smtplib.SMTPException, OSError):
+                self._drop()
+        return Attempt(status, self._answer(code, text))
+
+    def _open(self) -> smtplib.SMTP:
+        mail = self._settings
+        context = self._context()
+        self._secret = resolve_secret(mail.password, self._folder)
+        if mail.security == "tls":
+            session: smtplib.SMTP = smtplib.SMTP_SSL(mail.host, mail.port, timeout=mail.timeout, context=context)
+        else:
+            session = smtplib.SMTP(mail.host, mail.port, timeout=mail.timeout)
+        try:
+            session.ehlo_or_helo_if_needed()
+            if mail.security == "starttls":
+                session.starttls(context=context)
+                session.ehlo_or_helo_if_needed()
+            if mail.username:
+                session.login(mail.username, self._secret)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        if self._settings.ca_file is None:
+            return context
+        path = self._folder / at_home(self._settings.ca_file)
+        try:
+            context.load_verify_locations(path)
+        except (OSError, ssl.SSLError) as error:
+            raise SettingsError(f"mail.ca_file = {path} cannot be used as a list of certificates: {error}.") from error
+        return context
+
+    def _answer(self, code: int, text: bytes) -> str:
+        said = one_line(text.decode("utf-8", "replace"), 400)
+        return self._masked(f"The mail server ({self._where}) answered {code}: {said}")
+
+    def _sentence(self, error: Exception) -> str:
+        """What went wrong with the connection, for the person who looks after the settings."""
+        server = f"The mail server ({self._where})"
+        match error:
+            case smtplib.SMTPAuthenticationError():
+                sentence = (
+                    f"{server} does not accept the user name and password of the section [mail] ({error.smtp_code})."
+                )
+            case smtplib.SMTPResponseException():
+                return self._answer(error.smtp_code, _as_bytes(error.smtp_error))
+            case smtplib.SMTPNotSupportedError():
+                sentence = f"{server} cannot do what mail.security or mail.username ask for: {error}"
+            case smtplib.SMTPServerDisconnected():
+                sentence = f"{server} closed the connection."
+            case ssl.SSLCertVerificationError():
+                sentence = (
+                    f"{server} has a certificate that cannot be trusted: {error.verify_message}. "
+                    "If it is one of your own, name its authority's file in mail.ca_file."
+                )
+            case ssl.SSLError():
+                sentence = f"{server} does not speak TLS as mail.security asks for: {error.reason or error}."
+            case TimeoutError():
+                sentence = f"{server} did not answer within {self._settings.timeout:g} seconds."
+            case socket.gaierror():
+                sentence = f"{server} is not known by that name: look at mail.host."
+            case OSError():
+                sentence = f"{server} cannot be reached: {error.strerror or error}."
+            case _:
+                sentence = f"{server} could not be spoken to: {error}."
+        return self._masked(one_line(sentence, 1000))
+
+    def _masked(self, sentence: str) -> str:
+        if not self._secret:
+            return sentence
+        for form in (self._secret, base64.b64encode(self._secret.encode()).decode()):
+            sentence = sentence.replace(form, "(not shown)")
+        return sentence
+
+
+def _lasting(code: int) -> str:
+    return "refused" if code >= 500 and code not in _MENDABLE else "queued"
+
+
+def _as_bytes(text: bytes | str) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "replace")

@@ -1,0 +1,337 @@
+"""Rows of harvest_site_schedule as sites, and sites as rows: every check of a row is here.
+
+A row may hold anything, as other people change the table with SQL of their own. A row that cannot be used becomes a
+`BrokenSite` with a finding for everything that is wrong with it. Which rows are read and written is decided in
+`registry.py`; whether the settings and this machine allow what a row says, in `allowed.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from metaharvest.config.field_types import check_email, check_network
+from metaharvest.config.kinds import SOURCES
+from metaharvest.config.paths import at_home
+from metaharvest.config.secret_references import check_reference
+from metaharvest.fetch.local_files import is_file_url
+from metaharvest.model import Finding, Level, ListVersion, Notify, Site, SiteOptions, Unit
+from metaharvest.text import one_line
+
+_MAX_FREQUENCY = 99
+
+COLUMNS = (
+    "site_schedule_id",
+    "name",
+    "documentlisturl",
+    "contact_email",
+    "updatefrequency",
+    "unit",
+    "datenextharvest",
+    "datelastharvest",
+    "day_of_month",
+    "source_kind",
+    "notify",
+    "enabled",
+    "options",
+    "list_etag",
+    "list_last_modified",
+    "list_sha256",
+    "ldapdn",
+    "ldappwd",
+)
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenSite:
+    """A row of the schedule that cannot be used, and why. `enabled` is false only if the row says so.
+
+    `contacts` are those of its addresses that can be written to.
+    """
+
+    site_id: int
+    name: str
+    list_url: str
+    enabled: bool
+    findings: tuple[Finding, ...]
+    contacts: tuple[str, ...] = ()
+
+
+def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
+    """The row with these values, one for each of `COLUMNS`, as a Site; if anything is wrong, as a BrokenSite."""
+    row = _RowCheck(values)
+    row.encoding("name", "documentlisturl", "contact_email")
+    site = Site(
+        site_id=int(str(values["site_schedule_id"])),
+        name=row.name(),
+        list_url=row.list_url(),
+        contacts=row.contacts(),
+        source_kind=row.source_kind(),
+        frequency=row.number("updatefrequency", 1, _MAX_FREQUENCY),
+        unit=row.choice("unit", Unit, Unit.DAYS),
+        next_harvest=row.day("datenextharvest"),
+        last_harvest=row.day("datelastharvest"),
+        day_of_month=row.number("day_of_month", 1, 31) if values["day_of_month"] is not None else None,
+        notify=row.choice("notify", Notify, Notify.ALWAYS),
+        enabled=row.flag("enabled"),
+        options=row.options(),
+        list_version=_list_version(values),
+        ldap_name=row.text("ldapdn", 255),
+        ldap_password=row.secret_reference("ldappwd", 255),
+    )
+    if not row.wrong:
+        return site
+    findings = tuple(_finding(site.name, sentence) for _, sentence in row.wrong)
+    enabled = site.enabled or "enabled" in dict(row.wrong)
+    usable = _usable_contacts(values["contact_email"])
+    return BrokenSite(site.site_id, site.name, site.list_url, enabled, findings, usable)
+
+
+def row_values(site: Site) -> dict[str, Any]:
+    """The columns that describe `site` to people; its key and the version of its list are not among them."""
+    return {
+        "name": site.name,
+        "documentlisturl": site.list_url,
+        "contact_email": ", ".join(site.contacts),
+        "updatefrequency": site.frequency,
+        "unit": site.unit.value,
+        "datenextharvest": site.next_harvest,
+        "datelastharvest": site.last_harvest,
+        "day_of_month": site.day_of_month,
+        "source_kind": site.source_kind,
+        "notify": site.notify.value,
+        "enabled": site.enabled,
+        "options": options_text(site.options),
+        "ldapdn": site.ldap_name,
+        "ldappwd": site.ldap_password,
+    }
+
+
+def options_text(options: SiteOptions) -> str | None:
+    """Per-site options as they are stored: JSON, or None if there are none."""
+    stored: dict[str, object] = {}
+    if options.package_id_mismatch is not None:
+        stored["package_id_mismatch"] = options.package_id_mismatch.value
+    if options.allow_networks:
+        stored["allow_networks"] = [str(network) for network in options.allow_networks]
+    if options.ca_file is not None:
+        stored["ca_file"] = str(options.ca_file)
+    return json.dumps(stored) if stored else None
+
+
+def check_list_url(url: str) -> str:
+    """`url` trimmed; ValueError with a sentence if it is not an absolute http or https URL.
+
+    A file: URL passes: whether the settings allow it to the site is checked whenever the site is harvested.
+    """
+    trimmed = url.strip()
+    if is_file_url(trimmed) and one_line(trimmed, len(trimmed)) == trimmed:
+        return trimmed
+    try:
+        parts = urlsplit(trimmed)
+        usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+        parts = urlsplit("")
+    if not usable or parts.scheme.lower() not in ("http", "https") or any(c.isspace() or ord(c) < 32 for c in trimmed):
+        from metaharvest.fetch.url import shown
+
+        raise ValueError(
+            f"the list URL '{shown(trimmed)}' is not a web address; write it like https://example.org/list.xml"
+        )
+    return trimmed
+
+
+class _RowCheck:
+    """One row during its check. A method returns the value of a column, and notes in `wrong` what is wrong with it."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self.values = values
+        self.wrong: list[tuple[str, str]] = []
+        """Columns, each with the sentence that says what is wrong with it."""
+
+    def encoding(self, *columns: str) -> None:
+        for column in columns:
+            if "\ufffd" in str(self.values[column]):
+                self._note(column, f"{column} is {_quoted(self.values[column])}; write it as UTF-8 text")
+
+    def name(self) -> str:
+        value = self.values["name"]
+        name = str(value or "")
+        if not name or len(name) > 100 or one_line(name) != name:
+            self._note("name", f"the name is {_quoted(value)}; it must have 1 to 100 printable characters")
+        return one_line(name, 100) or f"site {self.values['site_schedule_id']}"
+
+    def list_url(self) -> str:
+        url = str(self.values["documentlisturl"] or "")
+        try:
+            return check_list_url(url)
+        except ValueError as error:
+            self._note("documentlisturl", str(error))
+            return url
+
+    def contacts(self) -> tuple[str, ...]:
+        """The contact addresses in the text, separated by `,` or `;`; all of them must be right."""
+        try:
+            contacts = tuple(dict.fromkeys(map(check_email, _addresses(self.values["contact_email"]))))
+            if not contacts:
+                raise ValueError("there is no contact; give at least one email address")
+        except ValueError as error:
+            self._note("contact_email", str(error))
+            return ()
+        return contacts
+
+    def source_kind(self) -> str:
+        value = self.values["source_kind"]
+        if value not in SOURCES:
+            kinds = SOURCES.names()
+            allowed = kinds[0] if len(kinds) == 1 else f"one of {', '.join(kinds)}"
+            self._note("source_kind", f"source_kind is {_quoted(value)}; it must be {allowed}")
+        return str(value)
+
+    def number(self, column: str, low: int, high: int) -> int:
+        value = self.values[column]
+        try:
+            number = int(str(value).strip())
+        except ValueError:
+            number = low - 1
+        if not low <= number <= high or isinstance(value, float):
+            self._note(column, f"{column} is {_quoted(value)}; it must be a whole number from {low} to {high}")
+            return low
+        return number
+
+    def choice(self, column: str, choices: type[_Choice], default: _Choice) -> _Choice:
+        value = self.values[column]
+        try:
+            return choices(str(value).strip().lower())
+        except ValueError:
+            allowed = ", ".join(choices)
+            self._note(column, f"{column} is {_quoted(value)}; it must be one of {allowed}")
+            return default
+
+    def day(self, column: str) -> date | None:
+        value = self.values[column]
+        if value is None or value == "":
+            return None
+        if isinstance(value, datetime):
+            return value.date()
+        if isinstance(value, date):
+            return value
+        try:
+            return datetime.fromisoformat(str(value).strip()).date()
+        except ValueError:
+            self._note(column, f"{column} is {_quoted(value)}; it must be a date like 2026-11-20")
+            return None
+
+    def text(self, column: str, limit: int) -> str | None:
+        value = str(self.values[column] or "").strip()
+        if one_line(value, limit) != value:
+            self._note(column, f"{column} is {_quoted(value)}; it must be at most {limit} printable characters")
+        return value or None
+
+    def secret_reference(self, column: str, limit: int) -> str | None:
+        """What is not a secret reference may be the secret itself: it is not shown."""
+        value = str(self.values[column] or "").strip()
+        try:
+            check_reference(value)
+            if one_line(value, limit) != value:
+                raise ValueError(f"it must have at most {limit} printable characters")
+        except ValueError as error:
+            mended = f"`metaharvest sites edit NAME --{column} REFERENCE` (or `none`) mends it"
+            self._note(column, f"{column} (not shown) cannot be used, since {error}; {mended}")
+        return value or None
+
+    def flag(self, column: str) -> bool:
+        value = str(self.values[column]).strip().lower()
+        if value in ("1", "true", "t", "yes"):
+            return True
+        if value not in ("0", "false", "f", "no"):
+            self._note(column, f"{column} is {_quoted(self.values[column])}; it must be 1 or 0")
+        return False
+
+    def options(self) -> SiteOptions:
+        raw = self.values["options"]
+        if raw is None or raw == "":
+            return SiteOptions()
+        try:
+            return _options(json.loads(str(raw)))
+        except RecursionError:
+            self._note("options", f"the options {_quoted(raw)} cannot be used: they are nested too deeply")
+        except (ValueError, TypeError, AttributeError) as error:
+            self._note("options", f"the options {_quoted(raw)} cannot be used: {one_line(str(error))}")
+        return SiteOptions()
+
+    def _note(self, column: str, sentence: str) -> None:
+        self.wrong.append((column, sentence))
+
+
+def _options(stored: Any) -> SiteOptions:
+    """The options in a JSON value. Raises ValueError, TypeError or AttributeError if it does not hold options."""
+    unknown = set(stored) - {"package_id_mismatch", "allow_networks", "ca_file"}
+    if unknown:
+        raise ValueError(f"there is no option {', '.join(sorted(map(str, unknown)))}")
+    mismatch = stored.get("package_id_mismatch")
+    ca_file = Path(stored["ca_file"]) if stored.get("ca_file") else None
+    if ca_file is not None:
+        _check_ca_file(ca_file)
+    return SiteOptions(
+        Level(mismatch) if mismatch is not None else None,
+        tuple(check_network(network) for network in stored.get("allow_networks", [])),
+        ca_file,
+    )
+
+
+def _check_ca_file(path: Path) -> None:
+    """Raises ValueError if it cannot be a path; whether there is such a file is checked when it is read."""
+    try:
+        at_home(path)
+        if b"\0" in os.fsencode(path):
+            raise ValueError("a path has no NUL characters")
+    except ValueError as error:
+        raise ValueError(f"ca_file is not a path: {error}") from None
+
+
+def _addresses(text: object) -> list[str]:
+    """The parts of a text that are separated by `,` or `;`, trimmed."""
+    parts = (part.strip() for part in str(text or "").replace(";", ",").split(","))
+    return [part for part in parts if part]
+
+
+def _usable_contacts(text: object) -> tuple[str, ...]:
+    """The addresses in a text that are email addresses; the others are left out."""
+    found: dict[str, None] = {}
+    for address in _addresses(text):
+        try:
+            found[check_email(address)] = None
+        except ValueError:
+            continue
+    return tuple(found)
+
+
+def _list_version(values: Mapping[str, object]) -> ListVersion | None:
+    etag, last_modified, sha256 = (
+        str(value) if value is not None else None
+        for value in (values["list_etag"], values["list_last_modified"], values["list_sha256"])
+    )
+    return ListVersion(etag, last_modified, sha256) if sha256 else None
+
+
+def _finding(name: str, sentence: str) -> Finding:
+    return Finding(
+        "site.row",
+        f"{name}: {sentence}.",
+        f"Put it right with `metaharvest sites edit '{name}'`, or switch it off with `metaharvest sites disable`.",
+    )
+
+
+def _quoted(value: object) -> str:
+    return "empty" if value is None or value == "" else f"'{one_line(str(value), 80)}'"

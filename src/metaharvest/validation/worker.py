@@ -1,0 +1,48 @@
+"""What a worker process runs: it checks the documents that it is sent, one after the other.
+
+Starting and ending workers, and the time limit for one document, are up to the code that owns the pool. What is
+imported here is imported in every worker, so it is kept small: xmlschema only comes when a document has failed.
+"""
+
+from __future__ import annotations
+
+import signal
+import traceback
+
+from metaharvest.model import Level, ListedDocument, Verdict
+from metaharvest.validation import Validator
+
+_validator: Validator | None = None
+"""The process's one validator. A pool gives its functions nothing but their arguments, so `start` leaves it here."""
+
+
+def start(other_document_types: tuple[str, ...]) -> None:
+    """The pool's initializer. `other_document_types`: as for Validator.
+
+    SIGINT and SIGHUP go to all processes of a terminal; only the main process acts on them. The pool ends a worker with
+    SIGTERM: with its default action that works at any moment, also in the middle of C code.
+    """
+    global _validator
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _validator = Validator(other_document_types, at_once=1)
+
+
+def check_all(batch: list[tuple[bytes, ListedDocument, Level]]) -> list[Verdict | str]:
+    """The verdict on each document of `batch`: the arguments of Validator.check.
+
+    An unexpected error becomes a text with its type, message and traceback, for that document alone.
+    """
+    if _validator is None:
+        raise RuntimeError("start() was not called in this process.")
+    return [_verdict_or_error(_validator, *each) for each in batch]
+
+
+def _verdict_or_error(
+    validator: Validator, content: bytes, document: ListedDocument, package_id_mismatch: Level
+) -> Verdict | str:
+    try:
+        return validator.check(content, document, package_id_mismatch)
+    except Exception as error:  # noqa: BLE001 - the other documents of the batch are checked all the same
+        return "".join(traceback.format_exception(error))

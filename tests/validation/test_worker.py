@@ -1,0 +1,114 @@
+"""Checking in a worker process: the same verdicts, errors kept apart, signals, and what the process imports."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metaharvest.model import Level, Verdict
+from metaharvest.validation import worker
+from support.eml_documents import VALIDATOR, eml, listed
+
+FGDC = b"<metadata><idinfo/></metadata>"
+BATCH = [
+    (eml("2.2.0"), listed("2.2.0"), Level.WARNING),
+    (eml("2.1.1", "<foo/>"), listed("2.1.1"), Level.WARNING),
+    (eml("2.2.0", package_id="alder.1.2"), listed("2.2.0"), Level.ERROR),
+    (eml("2.0.1", f"<!--{'x' * 100_000}-->"), listed("2.0.1"), Level.WARNING),
+    (FGDC, listed("2.2.0", document_type="FGDC-STD-001-1998"), Level.WARNING),
+    (FGDC, listed("2.2.0", document_type="INCITS-453-2009"), Level.WARNING),
+]
+NOTHING: Any = None
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[ProcessPoolExecutor]:
+    """One worker process, started as a pool starts it."""
+    with pool() as started:
+        yield started
+
+
+def pool() -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, context, initializer=worker.start, initargs=(("FGDC-STD-001-1998",),))
+
+
+def test_the_verdicts_of_a_batch_come_in_its_order_and_are_those_of_the_validator(process: ProcessPoolExecutor) -> None:
+    verdicts = process.submit(worker.check_all, BATCH).result()
+
+    assert verdicts == [VALIDATOR.check(*each) for each in BATCH]
+    accepted = [isinstance(verdict, Verdict) and verdict.acceptable for verdict in verdicts]
+    assert accepted == [True, False, False, True, True, False]
+
+
+def test_an_unexpected_error_is_a_text_for_its_document_alone(process: ProcessPoolExecutor) -> None:
+    before, error, after = process.submit(worker.check_all, [BATCH[0], (NOTHING, *BATCH[0][1:]), BATCH[1]]).result()
+
+    assert [before, after] == [VALIDATOR.check(*each) for each in BATCH[:2]]
+    assert isinstance(error, str)
+    assert error.startswith("Traceback (most recent call last):")
+    assert "TypeError: object of type 'NoneType' has no len()" in error
+
+
+def test_interrupts_and_hang_ups_are_ignored(process: ProcessPoolExecutor) -> None:
+    pid = process.submit(os.getpid).result()
+    for number in (signal.SIGINT, signal.SIGHUP):
+        os.kill(pid, number)
+
+    assert process.submit(worker.check_all, BATCH[:1]).result() == [VALIDATOR.check(*BATCH[0])]
+    assert process.submit(os.getpid).result() == pid
+
+
+def processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_sigterm_ends_a_process_in_the_middle_of_a_check_even_if_its_parent_ignores_it() -> None:
+    content = "<additionalMetadata><metadata><x>" + "<a/>" * 900_000 + "</x></metadata></additionalMetadata>"
+    slow = (eml("2.2.0", after=content), listed("2.2.0"), Level.WARNING)
+    usual = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with pool() as ended:
+            pid = ended.submit(os.getpid).result()
+            idle = processor_seconds(pid)
+            under_way = ended.submit(worker.check_all, [slow] * 1_000)
+            while processor_seconds(pid) < idle + 0.2:
+                time.sleep(0.02)
+            os.kill(pid, signal.SIGTERM)
+            with pytest.raises(BrokenProcessPool):
+                under_way.result(timeout=60)
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+
+
+PROGRAM = """
+import sys
+from metaharvest.validation import worker
+heavy = {"xmlschema", "sqlalchemy", "pycurl", "pydantic", "asyncio", "multiprocessing"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+from support.eml_documents import eml, listed
+from metaharvest.model import Level
+worker.start(())
+[verdict] = worker.check_all([(eml("2.2.0"), listed("2.2.0"), Level.WARNING)])
+assert verdict.acceptable and not heavy & set(sys.modules)
+[verdict] = worker.check_all([(eml("2.2.0", "<foo/>"), listed("2.2.0"), Level.WARNING)])
+assert not verdict.acceptable and "xmlschema" in sys.modules
+"""
+
+
+def test_a_worker_imports_little_and_xmlschema_only_when_a_document_has_failed() -> None:
+    folder = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
