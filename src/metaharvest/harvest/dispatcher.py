@@ -55,6 +55,7 @@ class Dispatcher:
 
         Raises DatabaseError or RunLost, which end the run for all sites, and SettingsError.
         """
+
         return asyncio.run(self._harvest(chosen, site_names, to_retry))
 
     async def _harvest(

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, aliased, defer
 
 from metaharvest.database.models import DocumentRevision
 from metaharvest.errors import MetaharvestError
+from metaharvest.queries.records import record_of
 
 _ROWS_AT_ONCE = 1000
 
@@ -79,13 +80,4 @@ def _revisions() -> Select[DocumentRevision]:
 
 
 def _held(row: DocumentRevision) -> HeldRevision:
-    return HeldRevision(
-        document_id=row.document_id,
-        revision=row.revision,
-        document_type=row.document_type,
-        size=row.size,
-        sha256=row.sha256,
-        inserted_at=row.inserted_at,
-        source_url=row.source_url,
-        site_id=row.site_schedule_id,
-    )
+    return record_of(HeldRevision, row, site_id=row.site_schedule_id)

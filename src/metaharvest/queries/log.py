@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestOperation, HarvestSiteRun
 from metaharvest.model import LOG_LEVELS
 from metaharvest.queries import runs
+from metaharvest.queries.records import record_of
 
 _ROWS_AT_ONCE = 500
 """Log rows whose findings one statement asks for."""
@@ -102,7 +103,17 @@ def log_entries(session: Session, wanted: LogFilter) -> list[LogEntry]:
     )
     rows = session.execute(statement).all()[::-1]
     findings = _findings(session, [row[0].harvest_log_id for row in rows])
-    return [_entry(row, level or "", site, tuple(findings.get(row.harvest_log_id, ()))) for row, level, site in rows]
+    return [
+        record_of(
+            LogEntry,
+            row,
+            operation=row.harvest_operation_code,
+            level=level or "",
+            site=site,
+            findings=tuple(findings.get(row.harvest_log_id, ())),
+        )
+        for row, level, site in rows
+    ]
 
 
 def _conditions(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]] | None:
@@ -147,42 +158,5 @@ def _findings(session: Session, log_ids: Sequence[int]) -> dict[int, list[LogFin
             .order_by(HarvestDetailLog.detail_log_id)
         )
         for detail in session.scalars(statement):
-            found.setdefault(detail.harvest_log_id, []).append(_finding(detail))
+            found.setdefault(detail.harvest_log_id, []).append(record_of(LogFinding, detail))
     return found
-
-
-def _finding(detail: HarvestDetailLog) -> LogFinding:
-    return LogFinding(
-        document_id=detail.document_id,
-        level=detail.level,
-        rule=detail.rule,
-        error_message=detail.error_message,
-        remedy=detail.remedy,
-        line_number=detail.line_number,
-        column_number=detail.column_number,
-        xpath=detail.xpath,
-        excerpt=detail.excerpt,
-    )
-
-
-def _entry(row: HarvestLog, level: str, site: str | None, findings: tuple[LogFinding, ...]) -> LogEntry:
-    return LogEntry(
-        harvest_log_id=row.harvest_log_id,
-        logged_at=row.logged_at,
-        harvest_date=row.harvest_date,
-        level=level,
-        status=row.status,
-        operation=row.harvest_operation_code,
-        message=row.message,
-        run_id=row.run_id,
-        site_run_id=row.site_run_id,
-        site=site,
-        document_id=row.document_id,
-        revision=row.revision,
-        document_url=row.document_url,
-        outcome=row.outcome,
-        target_revision=row.target_revision,
-        seconds=row.seconds,
-        size=row.size,
-        findings=findings,
-    )

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, defer
 
 from metaharvest.database.models import HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
+from metaharvest.queries.records import record_of
 
 PATIENCE = timedelta(days=2)
 """Mail may wait for so long: a mail server was away over a night or two."""
@@ -165,18 +166,5 @@ def _with_deliveries(session: Session, reports: Sequence[ReportOutbox]) -> list[
             .order_by(ReportDelivery.delivery_id)
         )
         for row in session.scalars(statement):
-            record = DeliveryRecord(row.recipient, row.status, row.attempts, row.last_error, row.last_attempt_at)
-            deliveries[row.report_id].append(record)
-    return [
-        ReportRecord(
-            report_id=report.report_id,
-            created_at=report.created_at,
-            kind=report.kind,
-            run_id=report.run_id,
-            site_run_id=report.site_run_id,
-            subject=report.subject,
-            message_id=report.message_id,
-            deliveries=tuple(deliveries[report.report_id]),
-        )
-        for report in reports
-    ]
+            deliveries[row.report_id].append(record_of(DeliveryRecord, row))
+    return [record_of(ReportRecord, row, deliveries=tuple(deliveries[row.report_id])) for row in reports]

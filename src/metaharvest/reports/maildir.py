@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
-from io import FileIO
 from pathlib import Path
 
 from metaharvest.reports.mail import Attempt, Letter
@@ -36,58 +33,32 @@ class Maildir:
 
         None of them counts as sent before it is safe on the disk.
         """
-        names = [_name(letter) for letter in letters]
+        stopped: list[Attempt] = []
+        written = 0
         try:
-            for folder in ("tmp", "new", "cur"):
-                (self._folder / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name in ("tmp", "new", "cur"):
+                (self._folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            names = [_name(letter) for letter in letters]
             there = self._there(names)
-            number, failure = self._put(names, letters, there)
-            _sync(self._folder / "new")
-        except OSError as error:
-            return [self._stopped(error)]
-        sent = [Attempt("sent", there=name in there) for name in names[:number]]
-        return [*sent, self._stopped(failure)] if failure else sent
-
-    def _put(self, names: Sequence[str], letters: Sequence[Letter], there: set[str]) -> tuple[int, OSError | None]:
-        """Put those letters into new/ that are not there; how many are there then, and why not all of them.
-
-        All are written before the first is synchronised, so that the disk works on all of them at the same time.
-        """
-        files: dict[str, FileIO] = {}
-        number, failure = 0, None
-        with ExitStack() as stack:
             try:
                 for name, letter in zip(names, letters, strict=True):
                     if name not in there:
-                        files[name] = stack.enter_context(self._written(name, letter.content))
+                        self._write(name, letter.content.replace(b"\r\n", b"\n"))
+                    written += 1
             except OSError as error:
-                failure = error
-            try:
-                for name in names:
-                    if name in files:
-                        os.fsync(files[name].fileno())
-                        (self._folder / "tmp" / name).rename(self._folder / "new" / name)
-                    elif name not in there:
-                        break
-                    number += 1
-            except OSError as error:
-                failure = error
-        return number, failure
+                stopped = [self._stopped(error)]
+            _sync(self._folder / "new")
+        except OSError as error:
+            return [self._stopped(error)]
+        return [Attempt("sent", there=name in there) for name in names[:written]] + stopped
 
-    def _written(self, name: str, content: bytes) -> FileIO:
-        """A new file in tmp/, on its way to the disk."""
-        file = FileIO(self._folder / "tmp" / name, "wb")
-        try:
-            rest = memoryview(content.replace(b"\r\n", b"\n"))
-            while rest:
-                rest = rest[file.write(rest) :]
-        except BaseException:
-            file.close()
-            raise
-        if sys.platform == "linux":
-            # Begins to write the file out, as dpkg does it: the fsync that follows has then less to wait for.
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        return file
+    def _write(self, name: str, content: bytes) -> None:
+        temporary = self._folder / "tmp" / name
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(self._folder / "new" / name)
 
     def _stopped(self, error: OSError) -> Attempt:
         reason = one_line(error.strerror or str(error))
