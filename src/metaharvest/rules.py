@@ -673,6 +673,7 @@ GROUPS = {
     "schema": "The EML schema",
     "site": "Sites",
     "target": "The repository",
+    "validation": "Checking",
     "xml": "XML",
 }
 """The headings of docs/rules.md by the first part of a rule's id."""

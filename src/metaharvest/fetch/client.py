@@ -20,8 +20,7 @@ import asyncio
 import io
 import time
 import unicodedata
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -35,7 +34,7 @@ from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch import local_files, sentences
 from metaharvest.fetch.exchange import Exchange, Limits, Policy, Stop
 from metaharvest.fetch.health import HostHealth
-from metaharvest.fetch.limits import HostLimiter, WaitedTooLong, Waiting
+from metaharvest.fetch.limits import HostLimiter, RequestLimiter, WaitedTooLong, Waiting
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.fetch.multi import CurlMulti
 from metaharvest.fetch.sentences import Circumstances
@@ -100,7 +99,7 @@ class Fetcher:
         self._trust = Trust(http.ca_file)
         self._waiting = Waiting()
         self._hosts = HostLimiter(http.connections_per_host, self._waiting)
-        self._under_way = asyncio.Semaphore(at_once)
+        self._under_way = RequestLimiter(at_once, self._waiting)
         self.memory = memory or MemoryBudget()
         self.user_agent = user_agent(name, http.contact_url)
         headers = [f"User-Agent: {self.user_agent}", f"Accept: {_ACCEPT}", "Accept-Encoding: gzip"]
@@ -109,7 +108,7 @@ class Fetcher:
             self._administrator = administrator
             headers.append(f"From: {administrator}")
         self._policy = Policy(http.connect_timeout, http.read_timeout, http.proxy, tuple(headers))
-        self._multi = CurlMulti(http.read_timeout)
+        self._multi = CurlMulti()
         self._idle: dict[Path | None, list[CurlHandle]] = {}
 
     async def fetch(
@@ -212,38 +211,51 @@ class Fetcher:
         if self._http.proxy and (literal := literal_address(address.host)) and not is_allowed(literal, exchange.allow):
             raise FetchError(sentences.address_not_public(address.url, literal, given), seconds=given.spent)
         self._require_willing(address, given.spent, question.is_list)
-        async with self._connection(address, question, given.spent):
+        host = address.host.rstrip(".")
+        await self._acquire(address, host, question, given.spent)
+        try:
             self._require_willing(address, given.spent, question.is_list)
             exchange.began = self._health.asked(address)
             try:
                 await self._transfer(exchange, question.ca_file)
             finally:
                 self._health.ended(address)
+        finally:
+            self._release(host, question)
         if exchange.connected:
             self._health.reached(address)
         if exchange.stop is Stop.NO_MEMORY:
             raise _GaveWay
 
-    @asynccontextmanager
-    async def _connection(self, address: WebAddress, question: _Question, spent: float) -> AsyncIterator[None]:
-        """A connection to the host, and for a document its place among those under way. Raises NotAsked."""
-        host, patience = address.host.rstrip("."), question.patience
+    async def _acquire(self, address: WebAddress, host: str, question: _Question, spent: float) -> None:
+        """Wait for a connection to the host, and, for a document, for its place among all and for memory.
+
+        Raises NotAsked if they do not come free in time.
+        """
+        patience = question.patience
         try:
-            async with self._hosts.connection(host, patience):
-                if question.is_list:
-                    yield
-                    return
-                async with self._waiting.at_most(patience):
-                    await self._under_way.acquire()
-                try:
-                    if not self.memory.has_room:
-                        async with self._waiting.at_most(patience):
-                            await self.memory.room()
-                    yield
-                finally:
-                    self._under_way.release()
+            await self._hosts.acquire(host, patience)
+            if question.is_list:
+                return
+            try:
+                await self._under_way.acquire(patience)
+            except BaseException:
+                self._hosts.release(host)
+                raise
+            try:
+                if not self.memory.has_room:
+                    async with self._waiting.at_most(patience):
+                        await self.memory.room()
+            except BaseException:
+                self._release(host, question)
+                raise
         except WaitedTooLong as error:
             raise NotAsked(self._busy(address, patience), host, seconds=spent) from error
+
+    def _release(self, host: str, question: _Question) -> None:
+        if not question.is_list:
+            self._under_way.release()
+        self._hosts.release(host)
 
     async def _transfer(self, exchange: Exchange, ca_file: Path | None) -> None:
         """Perform the exchange with a handle that comes back if it is still good: an exception means it may not be."""

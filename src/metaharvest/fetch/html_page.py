@@ -34,6 +34,9 @@ _HTML_DOCTYPE = re.compile(r"<!doctype\s+html\b", re.IGNORECASE)
 _ROOT = re.compile(r"<(?:[A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)(?=[\s/>]|\Z)")
 _HTML_ROOTS = frozenset({"html", "head", "body", "title", "meta"})
 _TITLE = re.compile(r"<title\b[^>]*>(.*?)(?:</title|\Z)", re.IGNORECASE | re.DOTALL)
+_EML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^<>]*\?>\s*)?<(?:[A-Za-z_][\w.-]*:)?eml[\s>]")
+"""How almost every document begins."""
+
 _SKIPPED = (("<!--", "-->"), ("<?", "?>"), ("<!", ">"))
 
 
@@ -43,6 +46,8 @@ def html_title(head: bytes) -> str | None:
     HTML and XHTML are told by their root element, or a DOCTYPE that names it, after white space, comments and
     declarations.
     """
+    if _EML_START.match(head):
+        return None
     text = _decoded(head[:HEAD_BYTES])
     if not _is_html(text):
         return None

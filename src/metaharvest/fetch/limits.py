@@ -13,14 +13,14 @@ class WaitedTooLong(Exception):
 
 
 class Waiting:
-    """Waits for what is in use, as long as each may wait, and until all waiting is ended."""
+    """Waits for what is in use, as long as each caller may wait, and until all waiting is ended."""
 
     def __init__(self) -> None:
         self._timeouts: set[asyncio.Timeout] = set()
         self._ended = False
 
     def end(self) -> None:
-        """Nobody waits any more: those who do now, and those who would, hear WaitedTooLong."""
+        """Nobody waits any more: those who do now, and those who would, get WaitedTooLong."""
         self._ended = True
         now = asyncio.get_running_loop().time()
         for timeout in self._timeouts:
@@ -42,38 +42,52 @@ class Waiting:
             raise WaitedTooLong from error
 
 
+class RequestLimiter:
+    """At most so many requests at a time; acquire() waits until another one may begin."""
+
+    def __init__(self, number: int, waiting: Waiting) -> None:
+        self._semaphore = asyncio.Semaphore(number)
+        self._waiting = waiting
+        self.users = 0
+        """How many requests are under way, or wait."""
+
+    async def acquire(self, seconds: float) -> None:
+        """Begin a request, within so many seconds. Raises WaitedTooLong."""
+        self.users += 1
+        try:
+            if self._semaphore.locked():
+                async with self._waiting.at_most(seconds):
+                    await self._semaphore.acquire()
+            else:
+                await self._semaphore.acquire()
+        except BaseException:
+            self.users -= 1
+            raise
+
+    def release(self) -> None:
+        """The request has ended."""
+        self.users -= 1
+        self._semaphore.release()
+
+
 class HostLimiter:
     """At most so many requests to one host at a time, by whichever site; the hosts are told apart by name."""
 
     def __init__(self, per_host: int, waiting: Waiting) -> None:
         self._per_host = per_host
         self._waiting = waiting
-        self._hosts: dict[str, _Host] = {}
+        self._hosts: dict[str, RequestLimiter] = {}
 
-    @asynccontextmanager
-    async def connection(self, host: str, seconds: float) -> AsyncIterator[None]:
-        """Hold one of the host's connections; wait for it so long. Raises WaitedTooLong."""
-        entry = self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._per_host)))
-        entry.users += 1
-        try:
-            if entry.semaphore.locked():
-                async with self._waiting.at_most(seconds):
-                    await entry.semaphore.acquire()
-            else:
-                await entry.semaphore.acquire()
-            try:
-                yield
-            finally:
-                entry.semaphore.release()
-        finally:
-            entry.users -= 1
-            if not entry.users:
-                del self._hosts[host]
+    async def acquire(self, host: str, seconds: float) -> None:
+        """Begin a request to the host, within so many seconds. Raises WaitedTooLong."""
+        limiter = self._hosts.get(host)
+        if limiter is None:
+            limiter = self._hosts[host] = RequestLimiter(self._per_host, self._waiting)
+        await limiter.acquire(seconds)
 
-
-class _Host:
-    """The connections of one host, and how many requests use them or wait for them."""
-
-    def __init__(self, semaphore: asyncio.Semaphore) -> None:
-        self.semaphore = semaphore
-        self.users = 0
+    def release(self, host: str) -> None:
+        """The request has ended."""
+        limiter = self._hosts[host]
+        limiter.release()
+        if not limiter.users:
+            del self._hosts[host]

@@ -1,11 +1,13 @@
 """libcurl's multi interface under an asyncio event loop: many transfers at a time, none of which needs a thread.
 
-libcurl says which sockets it waits for and when it wants to be called again; the event loop calls it.
+libcurl says which sockets it waits for and when it wants to be called again. Its sockets have a selector of their own,
+which the event loop watches as one: libcurl is then called for all sockets that are ready, one after the other.
 """
 
 from __future__ import annotations
 
 import asyncio
+from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 
 import pycurl
 
@@ -14,6 +16,9 @@ from metaharvest.fetch.transfer import CurlHandle
 IDLE_CONNECTIONS = 128
 """How many connections stay open for the next request, over all hosts."""
 
+_LOOK_SECONDS = 0.2
+"""How often the servers are looked for that have been silent for too long."""
+
 Result = tuple[int, str]
 """libcurl's result code (0: none) and its words."""
 
@@ -21,11 +26,15 @@ Result = tuple[int, str]
 class CurlMulti:
     """Performs transfers for the event loop in which it was made."""
 
-    def __init__(self, read_timeout: float) -> None:
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._read_timeout = read_timeout
-        self._results: dict[pycurl.Curl, asyncio.Future[Result]] = {}
+        self._under_way: dict[pycurl.Curl, tuple[CurlHandle, asyncio.Future[Result]]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._soon: asyncio.Handle | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._sockets: set[int] = set()
+        self._selector = DefaultSelector()
+        self._loop.add_reader(self._selector, self._ready)
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, IDLE_CONNECTIONS)
         # One exchange at a time over each connection, also by HTTP/2, as connections are counted.
@@ -36,55 +45,72 @@ class CurlMulti:
     async def perform(self, handle: CurlHandle) -> Result:
         """Perform the exchange that `handle` was made ready for. Cancelling it ends the transfer."""
         result: asyncio.Future[Result] = self._loop.create_future()
-        self._results[handle.curl] = result
-        silence = self._loop.call_later(self._read_timeout, self._watch, handle, result)
+        self._under_way[handle.curl] = handle, result
+        if self._look is None:
+            self._look = self._loop.call_later(_LOOK_SECONDS, self._look_who_is_silent)
         self._multi.add_handle(handle.curl)
         try:
             return await result
         finally:
-            silence.cancel()
-            del self._results[handle.curl]
+            del self._under_way[handle.curl]
             self._multi.remove_handle(handle.curl)
 
     def close(self) -> None:
         """Close all connections."""
-        if self._timer:
-            self._timer.cancel()
+        for call in (self._timer, self._soon, self._look):
+            if call:
+                call.cancel()
         self._multi.close()
+        self._loop.remove_reader(self._selector)
+        self._selector.close()
 
-    def _watch(self, handle: CurlHandle, result: asyncio.Future[Result]) -> None:
-        """End the transfer if its server has been silent too long; otherwise look again when it may have been."""
-        if result.done():
-            return
-        if handle.stop_for_silence():
-            result.set_result((pycurl.E_ABORTED_BY_CALLBACK, ""))
-            return
-        left = self._read_timeout - handle.silent_for()
-        self._loop.call_later(max(left, 0.01), self._watch, handle, result)
+    def _look_who_is_silent(self) -> None:
+        """End the transfers whose servers have been silent for longer than the read time-out."""
+        for handle, result in self._under_way.values():
+            if not result.done() and handle.stop_for_silence():
+                result.set_result((pycurl.E_ABORTED_BY_CALLBACK, ""))
+        is_idle = not self._under_way
+        self._look = None if is_idle else self._loop.call_later(_LOOK_SECONDS, self._look_who_is_silent)
 
     def _on_socket(self, event: int, socket: int, _multi: object, _data: object) -> None:
+        """libcurl waits for something else of this socket than before."""
         if event == pycurl.POLL_REMOVE:
-            self._loop.remove_reader(socket)
-            self._loop.remove_writer(socket)
+            if socket in self._sockets:
+                self._sockets.remove(socket)
+                self._selector.unregister(socket)
             return
-        if event & pycurl.POLL_IN:
-            self._loop.add_reader(socket, self._act, socket, pycurl.CSELECT_IN)
+        events = (EVENT_READ if event & pycurl.POLL_IN else 0) | (EVENT_WRITE if event & pycurl.POLL_OUT else 0)
+        if socket in self._sockets:
+            self._selector.modify(socket, events)
         else:
-            self._loop.remove_reader(socket)
-        if event & pycurl.POLL_OUT:
-            self._loop.add_writer(socket, self._act, socket, pycurl.CSELECT_OUT)
-        else:
-            self._loop.remove_writer(socket)
+            self._sockets.add(socket)
+            self._selector.register(socket, events)
 
     def _on_timer(self, milliseconds: int) -> None:
-        if self._timer:
-            self._timer.cancel()
-            self._timer = None
-        if milliseconds >= 0:
-            self._timer = self._loop.call_later(milliseconds / 1000, self._act, pycurl.SOCKET_TIMEOUT, 0)
+        """libcurl wants to be called in so many milliseconds. It does not mind being called earlier."""
+        if milliseconds == 0:
+            self._soon = self._soon or self._loop.call_soon(self._time_is_up)
+        elif milliseconds > 0:
+            at = self._loop.time() + milliseconds / 1000
+            if self._timer is None or self._timer.when() > at:
+                if self._timer:
+                    self._timer.cancel()
+                self._timer = self._loop.call_at(at, self._time_is_up)
 
-    def _act(self, socket: int, events: int) -> None:
-        self._multi.socket_action(socket, events)
+    def _time_is_up(self) -> None:
+        self._soon = None
+        if self._timer and self._timer.when() <= self._loop.time():
+            self._timer = None
+        self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        self._finish_those_done()
+
+    def _ready(self) -> None:
+        for key, events in self._selector.select(0):
+            reading = pycurl.CSELECT_IN if events & EVENT_READ else 0
+            self._multi.socket_action(key.fd, reading | (pycurl.CSELECT_OUT if events & EVENT_WRITE else 0))
+        self._finish_those_done()
+
+    def _finish_those_done(self) -> None:
         waiting = 1
         while waiting:
             waiting, done, failed = self._multi.info_read()
@@ -94,6 +120,7 @@ class CurlMulti:
                 self._finish(curl, code, words)
 
     def _finish(self, curl: pycurl.Curl, code: int, words: str) -> None:
-        result = self._results.get(curl)
-        if result is not None and not result.done():
-            result.set_result((code, words))
+        if curl in self._under_way:
+            _, result = self._under_way[curl]
+            if not result.done():
+                result.set_result((code, words))

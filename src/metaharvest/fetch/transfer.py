@@ -76,13 +76,12 @@ class CurlHandle:
         if self._raised is not None:
             raise self._raised
 
-    def silent_for(self) -> float:
-        """Seconds since the server was last heard, 0 before it was asked anything: connecting has its own time-out."""
-        return 0.0 if self._heard is None else time.monotonic() - self._heard
-
     def stop_for_silence(self) -> bool:
-        """Whether the server has been silent longer than the read time-out allows; then the exchange says so."""
-        if self.silent_for() <= self._read_timeout:
+        """Whether the server has been silent longer than the read time-out allows; then the exchange says so.
+
+        Connecting has a time-out of its own.
+        """
+        if self._heard is None or time.monotonic() - self._heard <= self._read_timeout:
             return False
         if self._exchange is not None:
             self._exchange.stop = Stop.READ_TIMEOUT

@@ -26,7 +26,7 @@ from metaharvest.validation import Validator
 
 log = logging.getLogger(__name__)
 
-TOGETHER = 16
+TOGETHER = 32
 """Documents that a quick worker gets at a time, if so many wait."""
 
 TOGETHER_BYTES = 2_000_000

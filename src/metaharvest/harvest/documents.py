@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from metaharvest.errors import DatabaseError, FetchError, NotAsked, RunLost, TargetError
 from metaharvest.fetch.backoff import Attempts, may_be_waited_for
+from metaharvest.fetch.breaker import CircuitBreaker
 from metaharvest.fetch.health import ServerHealth, server_of
 from metaharvest.harvest.checker import CheckerLost
 from metaharvest.harvest.context import RunContext
@@ -135,11 +136,12 @@ class SiteDocuments:
     async def _fetched(self, todo: Todo) -> FetchedDocument | Outcome:
         """The document, after as many attempts as it takes; or the outcome that it has without being fetched."""
         http, document = self._ctx.settings.http, todo.intent.document
+        breaker = self.servers.breaker(document.url)
         attempts, failed = Attempts(), None
         while True:
             try:
                 async with self._asking:
-                    if no_fetch := await self._outcome_without_fetch(todo, failed):
+                    if no_fetch := await self._outcome_without_fetch(todo, breaker, failed):
                         return no_fetch
                     fetched = await self._source.fetch(document, self._ctx.deadlines.left())
             except NotAsked as error:
@@ -157,17 +159,18 @@ class SiteDocuments:
                     return failed
                 wait = again
             else:
-                self.servers.answered(document.url)
+                breaker.succeeded()
                 return fetched
             await self._back_off(wait)
 
-    async def _outcome_without_fetch(self, todo: Todo, failed: Outcome | None) -> Outcome | None:
+    async def _outcome_without_fetch(
+        self, todo: Todo, breaker: CircuitBreaker, failed: Outcome | None
+    ) -> Outcome | None:
         """The outcome of a document that is not to be fetched now; `failed`: how its last attempt ended.
 
         Raises NotAsked if its server is given a pause.
         """
         url = todo.intent.document.url
-        breaker = self.servers.breaker(url)
         if why := self._ctx.deadlines.why() or next(iter(self._target_health.given_up), None):
             return failed or self._deferred(todo, why)
         if breaker.is_open:

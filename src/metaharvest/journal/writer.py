@@ -10,13 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from math import inf
-from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Engine, bindparam, update
@@ -96,7 +95,10 @@ class Writer:
         self._write_notes = write_notes
         self._limits = limits
         self._sessions = writers(engine)
-        self._queue: SimpleQueue[Note | _Request | None] = SimpleQueue()
+        self._queue: deque[Note | _Request] = deque()
+        self._handed_over = self._taken = 0
+        self._wake = threading.Event()
+        self._is_open = True
         self._failure: DatabaseError | RunLost | None = None
         self.stored: Callable[[int], None] = lambda size: None
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
@@ -104,8 +106,8 @@ class Writer:
 
     @property
     def backlog(self) -> int:
-        """About how many outcomes and requests wait to be written."""
-        return self._queue.qsize()
+        """About how many notes and requests wait to be written."""
+        return len(self._queue)
 
     def hand_over(self, note: Note) -> None:
         """Have this written, with others, in the order in which they come.
@@ -114,12 +116,16 @@ class Writer:
         """
         if self._failure is not None:
             raise type(self._failure)(str(self._failure)) from self._failure
-        self._queue.put(note)
+        self._queue.append(note)
+        self._handed_over += note.size
+        if len(self._queue) >= self._limits.notes or self._handed_over - self._taken >= self._limits.size:
+            self._wake.set()
 
     def request(self, write: Write[_Value, _Answer], value: _Value) -> Future[_Answer]:
         """Have this value written after everything that was handed over before it; the answer, or what went wrong."""
         request = _Request(write, value)
-        self._queue.put(request)
+        self._queue.append(request)
+        self._wake.set()
         return request.answer
 
     def abandon(self) -> None:
@@ -128,35 +134,35 @@ class Writer:
 
     def close(self) -> None:
         """End the thread, after it has written what waits."""
-        self._queue.put(None)
+        self._is_open = False
+        self._wake.set()
         self._thread.join()
 
     def _run(self) -> None:
-        is_open = True
-        while is_open:
-            notes, requests, is_open = self._gather()
-            self._serve(notes, requests)
+        """Write what waits when somebody waits for it, when there is much of it, and otherwise now and then."""
+        while self._is_open or self._queue:
+            if self._is_open and self._wake.wait(self._limits.seconds):
+                self._wake.clear()
+                if any(isinstance(each, _Request) for each in list(self._queue)):
+                    time.sleep(GATHER_SECONDS)
+            self._serve(*self._gather())
 
-    def _gather(self) -> tuple[list[Note], list[_Request], bool]:
-        """What goes into the next transaction, and whether more may come."""
+    def _gather(self) -> tuple[list[Note], list[_Request]]:
+        """What goes into the next transaction: what waits, in its order, up to the limits."""
         notes: list[Note] = []
         requests: list[_Request] = []
-        size, until = 0, inf
-        while len(notes) < self._limits.notes and size < self._limits.size:
-            try:
-                item = self._queue.get(timeout=None if until == inf else max(0.0, until - time.monotonic()))
-            except Empty:
-                break
-            if item is None:
-                return notes, requests, False
+        size = 0
+        while self._queue and len(notes) < self._limits.notes and size < self._limits.size:
+            item = self._queue.popleft()
             if isinstance(item, _Request):
                 requests.append(item)
-                until = min(until, time.monotonic() + GATHER_SECONDS)
             else:
                 notes.append(item)
                 size += item.size
-                until = min(until, time.monotonic() + self._limits.seconds)
-        return notes, requests, True
+        self._taken += size
+        if self._queue:
+            self._wake.set()
+        return notes, requests
 
     def _serve(self, notes: Sequence[Note], requests: Sequence[_Request]) -> None:
         """Write these in one transaction; if something other than the database fails in it, each request alone."""
