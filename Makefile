@@ -2,9 +2,10 @@
 # make test    run the tests, two at a time, as most of them wait for something (ARGS="-n 0 -k word": one at a time, some);
 #              what needs a service that is not there is skipped, unless REQUIRE_SERVICES=1
 # make check   lint, type-check, and see that imports point downwards and no module is too long
-# make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; needs nginx-light, curl, libxml2-utils
+# make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; ARGS="full-night --against COMMIT": in turn with
+#              that state of the program; needs nginx-light, curl, libxml2-utils
 # make fuzz    fuzz for as long as one likes: ARGS="lists", "documents" or "answers", and libFuzzer's options
-# make docs    write the files that are made from the code: docs/rules.md, sql/ddl/*.sql
+# make docs    write what is made from the code: docs/rules.md, sql/ddl/*.sql, the picture in docs/architecture.md
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	if $$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
@@ -34,10 +35,11 @@ fuzz: $(VENV)/installed-dev
 	$(BIN)/python -m pip install --quiet --group fuzz
 	cd tests && $(abspath $(BIN))/python -m fuzz $(ARGS)
 
-docs: $(VENV)/installed
+docs: $(VENV)/installed-dev
 	$(BIN)/python -m metaharvest.rules > docs/rules.md
 	for database in sqlite postgresql mariadb; do \
 		$(BIN)/python -m metaharvest.database.ddl $$database > sql/ddl/$$database.sql || exit 1; done
+	$(BIN)/python docs/draw_house.py docs/architecture.md
 
 clean:
 	rm -rf $(VENV) build dist

@@ -10,6 +10,7 @@ import pytest
 
 from metaharvest import app
 from metaharvest.errors import DatabaseUnavailable, MetaharvestError, NotAHarvestList, ScheduleError
+from metaharvest.harvest.context import Progress
 from metaharvest.harvest.run import RunRequest
 from metaharvest.queries.runs import findings_of, run_record
 from support.harvester import Harvester, eml, harvest_list, publish
@@ -22,7 +23,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 TODAY = date(2026, 11, 20)
 
 
-class Watched:
+class Watched(Progress):
     """Progress that remembers what it was told."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 PACKAGE = Path(metaharvest.__file__).parent
 
 PATH = re.compile(r"`([\w./-]+(?:\.(?:py|md|toml|sql|html|txt|ini|sh)|/))`")
-FUNCTION = re.compile(r"`(\w+)\(\)`")
+FUNCTION = re.compile(r"`(?:\w+\.)*(\w+)\(\)`")
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +68,12 @@ def test_every_function_that_a_table_of_the_page_names_is_in_a_file_of_its_row()
         files = [file for path in PATH.findall(row) if (file := _found(path)) and file.suffix == ".py"]
         missing += [name for name in FUNCTION.findall(row) if not any(name in _defined(file) for file in files)]
     assert missing == []
+
+
+def test_every_function_that_the_page_names_is_in_the_package() -> None:
+    named = set(FUNCTION.findall(PAGE.read_text(encoding="utf-8")))
+    assert named
+    assert named - set().union(*(_defined(file) for file in PACKAGE.rglob("*.py"))) == set()
 
 
 def _found(path: str) -> Path | None:

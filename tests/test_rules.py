@@ -25,7 +25,7 @@ def named_rules(source: str) -> set[str]:
     }
 
 
-def test_every_rule_that_the_code_names_is_listed():
+def test_every_rule_that_the_code_names_is_listed() -> None:
     missing = {
         f"{path.name}: {rule}"
         for path in (ROOT / "src").rglob("*.py")
@@ -35,12 +35,12 @@ def test_every_rule_that_the_code_names_is_listed():
     assert missing == set()
 
 
-def test_the_page_of_rules_is_current():
+def test_the_page_of_rules_is_current() -> None:
     page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
     assert page == render(), "run `python -m metaharvest.rules > docs/rules.md`"
 
 
-def test_every_rule_says_cause_and_remedy_in_sentences_and_has_a_heading():
+def test_every_rule_says_cause_and_remedy_in_sentences_and_has_a_heading() -> None:
     for name, rule in RULES.items():
         assert name.partition(".")[0] in GROUPS, name
         assert rule.title, name

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError
@@ -33,25 +32,6 @@ if TYPE_CHECKING:
     from metaharvest.sources.lookup import SourceFor
     from metaharvest.targets.base import Target
     from metaharvest.targets.embedded import EmbeddedTarget
-
-
-class NoProgress:
-    """The progress of a run that nobody watches."""
-
-    def site_began(self, name: str) -> None:
-        """Nothing is shown."""
-
-    def documents_listed(self, name: str, listed: int) -> None:
-        """Nothing is shown."""
-
-    def documents_ended(self, name: str, number: int) -> None:
-        """Nothing is shown."""
-
-    def site_ended(self, name: str) -> None:
-        """Nothing is shown."""
-
-
-NO_PROGRESS = NoProgress()
 
 
 def utc_now() -> datetime:
@@ -86,9 +66,7 @@ class Harvester:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -159,17 +137,16 @@ class Harvester:
 
     # -- runs
 
-    def run(self, request: RunRequest, progress: Progress = NO_PROGRESS, stop: StopSignal | None = None) -> RunResult:
+    def run(self, request: RunRequest, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
         """Harvest the sites that are due, or those that are asked for; what it raises is said by `run_once`."""
+        from metaharvest.harvest.context import Progress
         from metaharvest.harvest.run import run_once
         from metaharvest.sources.lookup import source_for
 
-        source = self._given_source or source_for
-        return run_once(
-            self.settings, self.engine, self.target, request, self.now, progress, source, stop, self._limits
-        )
+        source, told = self._given_source or source_for, progress or Progress()
+        return run_once(self.settings, self.engine, self.target, request, self.now, told, source, stop, self._limits)
 
-    def harvest_site(self, site_id: int, progress: Progress = NO_PROGRESS, stop: StopSignal | None = None) -> RunResult:
+    def harvest_site(self, site_id: int, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
         """A run of this site alone, whether it is due or not. Raises ScheduleError if there is none, or it is off."""
         from metaharvest.harvest.run import RunRequest
         from metaharvest.sites.registry import read_site
@@ -181,7 +158,7 @@ class Harvester:
         return self.run(RunRequest(self.today(), (site.name,)), progress, stop)
 
     @contextmanager
-    def dry_run(self, request: RunRequest, progress: Progress = NO_PROGRESS) -> Iterator[DryRun]:
+    def dry_run(self, request: RunRequest, progress: Progress | None = None) -> Iterator[DryRun]:
         """What `run` would do, on a throw-away journal: nothing is written anywhere, no mail is sent."""
         from metaharvest.harvest.dry_run import rehearsal
 
@@ -191,7 +168,7 @@ class Harvester:
 
     @contextmanager
     def check(
-        self, harvest_list: str, site_name: str | None = None, progress: Progress = NO_PROGRESS
+        self, harvest_list: str, site_name: str | None = None, progress: Progress | None = None
     ) -> Iterator[DryRun]:
         """What a harvest of this list, a URL or the name of a file, would come to; does without a database.
 

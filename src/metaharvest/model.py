@@ -7,11 +7,13 @@ file, a socket or a database.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network
+from itertools import islice
 from pathlib import Path
 
 MAX_FINDINGS = 100
@@ -146,25 +148,14 @@ class Finding:
 
 def limited(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The first MAX_FINDINGS findings, and one that says how many were left out, as grave as the gravest of those."""
-    iterator: Iterator[Finding] = iter(findings)
-    kept: list[Finding] = []
-    left_out, level = 0, Level.WARNING
-    for finding in iterator:
-        if len(kept) < MAX_FINDINGS:
-            kept.append(finding)
-        else:
-            left_out += 1
-            level = Level.ERROR if finding.is_error else level
-    if left_out:
-        kept.append(
-            Finding(
-                "findings.more",
-                f"{left_out:,} more findings of this document are not shown.",
-                "Mend those shown first; many of the others may go with them.",
-                level,
-            )
-        )
-    return tuple(kept)
+    iterator = iter(findings)
+    kept = tuple(islice(iterator, MAX_FINDINGS))
+    left_out = Counter(finding.level for finding in iterator)
+    if not left_out:
+        return kept
+    message = f"{left_out.total():,} more findings of this document are not shown."
+    remedy = "Mend those shown first; many of the others may go with them."
+    return (*kept, Finding("findings.more", message, remedy, Level.ERROR if left_out[Level.ERROR] else Level.WARNING))
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def test_whatever_keeps_the_keyring_from_answering_is_a_sentence(
     assert "keyring set 'mail' 'nobody'" in refused("keyring:mail/nobody")
     in_memory.locked = True
     assert "KeyringLocked" in refused("keyring:mail/nobody")
-    keyring.set_keyring(NoKeyring())
+    keyring.set_keyring(NoKeyring())  # type: ignore[no-untyped-call]
     assert "no keyring that a program can use" in refused("keyring:mail/nobody")
     monkeypatch.setitem(sys.modules, "keyring", None)
     assert "pip install 'metaharvest[keyring]'" in refused("keyring:mail/nobody")

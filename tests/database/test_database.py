@@ -34,7 +34,7 @@ from metaharvest.database.engine import (
     writers,
 )
 from metaharvest.database.locks import server_wide_name
-from metaharvest.database.models import OPERATIONS, Base, DocumentRevision, HarvestDocument, HarvestSiteSchedule
+from metaharvest.database.models import OPERATIONS, Base, DocumentRevision, HarvestSiteSchedule
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, SchemaMismatch, SettingsError
 from support.databases import KINDS, Servers, TestDatabase
@@ -241,7 +241,8 @@ def test_rows_by_the_hundred_are_stored_as_one_alone_is(harvester: Harvester) ->
     documents = [revision(f"ä.{number}", number, bytes([0, 255, number]), "ü") for number in range(3)]
     entry = {"site_schedule_id": 1, "document_id": "a.1", "document_url": "u", "document_type": "t", "attempts": 1}
     entries = [{**entry, "revision": n, "next_attempt": day} for n, day in enumerate((None, date(2026, 11, 21), None))]
-    for table, rows in ((DocumentRevision.__table__, documents), (HarvestDocument.__table__, entries)):
+    tables = Base.metadata.tables
+    for table, rows in ((tables["document_revision"], documents), (tables["harvest_document"], entries)):
         stored = []
         for by_the_hundred in (False, True):
             same = {"inserted_at": at} if rows is documents else {"failing_since": date(2026, 11, 20)}

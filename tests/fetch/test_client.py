@@ -30,7 +30,8 @@ from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked, SettingsError
 from metaharvest.fetch.client import user_agent
 from metaharvest.fetch.exchange import Exchange, Limits
-from metaharvest.fetch.sentences import Circumstances, failure, seconds_to_wait
+from metaharvest.fetch.retry_after import seconds_to_wait
+from metaharvest.fetch.sentences import Circumstances, failure
 from metaharvest.fetch.url import parse_url
 from metaharvest.model import Finding
 from metaharvest.rules import RULES
@@ -801,7 +802,7 @@ class TestAHostNameWithMoreThanOneAnswer:
         class Resolving(pycurl.Curl):
             """A libcurl handle that asks the name server anew for each request."""
 
-            def setopt(self, option: int, value: Any) -> None:
+            def setopt(self, option: int, value: Any | None, *, use_memoryview: bool = False) -> None:
                 super().setopt(option, value)
                 if option == pycurl.URL:
                     super().setopt(pycurl.RESOLVE, said)

@@ -17,6 +17,7 @@ from metaharvest.fetch.local_files import copy, is_file_url, refusal
 from metaharvest.model import Finding
 from metaharvest.rules import RULES
 from support.fetching import WaitingFetcher as Fetcher
+from support.http_server import HttpServer
 
 SECRET = b"root:x:0:0"
 
@@ -195,7 +196,7 @@ def test_a_file_has_the_limits_of_a_document(folder: Path) -> None:
     refused(file.as_uri(), folder, "http.empty")
 
 
-def test_a_redirect_never_leads_to_a_file_whatever_is_allowed(server, folder: Path) -> None:
+def test_a_redirect_never_leads_to_a_file_whatever_is_allowed(server: HttpServer, folder: Path) -> None:
     from ipaddress import ip_network
 
     file = folder / "more" / "eml.xml"

@@ -18,6 +18,7 @@ from metaharvest.model import Finding
 from support.fetching import WaitingFetcher as Fetcher
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
+from support.mails import words_of
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,7 @@ def test_a_contact_reads_what_to_send_whether_the_list_or_a_document_is_kept_fro
     assert {rule for _, _, rule in harvester.findings(run["run_id"])} == {"http.blocked"}
     for mail in harvester.mails():
         if mail["To"] in ("list-kept@example.org", "one-kept@example.org"):
-            words = " ".join(mail.get_body(("plain",)).get_content().split())
+            words = words_of(mail)
             assert "Send this to your web administrator" in words
             assert "From: steward@example.org" in words
             assert "metaharvest/" in words

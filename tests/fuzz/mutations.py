@@ -51,13 +51,13 @@ class Change:
             case "tag":
                 return _instead(_TAG, content, self.at, _nth(_TAG, content, self.length))
             case "nest":
-                deep = 10 ** (self.at % 5)
+                deep: int = 10 ** (self.at % 5)
                 return content[:start] + b"<a>" * deep + content[start:end] + b"</a>" * deep + content[end:]
         return content[:start] + self.piece + content[end:]
 
 
 def _nth(pattern: re.Pattern[bytes], content: bytes, number: int) -> bytes:
-    found = pattern.findall(content)
+    found: list[bytes] = pattern.findall(content)
     return found[number % len(found)] if found else b""
 
 

@@ -20,7 +20,7 @@ from ipaddress import ip_network
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, ListError, NotAsked
 from metaharvest.fetch.html_page import html_title
-from metaharvest.journal.log_rows import LogRow, outcome_rows
+from metaharvest.journal.log_rows import NO_SITE, LogRow, outcome_rows
 from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, Finding, Level, ListedDocument, Outcome, OutcomeKind
 from metaharvest.rules import RULES
 from metaharvest.sources.harvest_list.source import read_list
@@ -66,7 +66,7 @@ def assert_findings(findings: Iterable[Finding], document: ListedDocument | None
         assert len(finding.excerpt) <= MAX_EXCERPT
         assert finding.line is None or 1 <= finding.line < 2**31
         assert finding.column is None or 1 <= finding.column < 2**31
-    for detail in LogRow("ValidateDocError", "x", tuple(found), document).details(1):
+    for detail in LogRow("ValidateDocError", "x", tuple(found), document).details(1, NO_SITE):
         _assert_row(detail.values())
 
 

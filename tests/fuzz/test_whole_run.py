@@ -64,7 +64,7 @@ class World:
                 if part.get_content_type() == "text/html":
                     assert_html(part.get_content())
                 elif part.get_content_type() == "text/csv":
-                    assert part.get_filename().isascii()
+                    assert (part.get_filename() or "").isascii()
                     assert_csv(part.get_content().replace("\n", "\r\n").replace("\r\r", "\r"))
                 elif part.get_content_type() == "text/plain":
                     assert_plain(part.get_content(), lines=True)

@@ -10,6 +10,7 @@ import pytest
 from support.distributions import install
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
+from support.mails import text_of
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """Nothing here depends on the database."""
@@ -90,7 +91,7 @@ def test_a_target_that_is_installed_gets_the_documents(
     assert shelf == {docid: eml(docid) for docid in ("a.1.1", "a.1.2", "a.2.1")}
     assert harvester.held() == {}
     assert harvester.run("2026-11-21")["sites"][0]["unchanged"] == 3
-    assert "the shelf" in harvester.mails()[0].get_body(("plain",)).get_content()  # type: ignore[union-attr]
+    assert "the shelf" in text_of(harvester.mails()[0])
 
 
 def test_a_target_that_is_installed_is_what_the_other_commands_speak_of(
@@ -186,3 +187,5 @@ def test_a_site_of_a_kind_that_cannot_be_loaded_fails_alone(
     log = harvester("log", "--site", "numbered").out
     assert "source_kind = 'numbered' cannot be used: added_bad_numbers, which adds this kind, cannot be loaded: " in log
     assert "no numbers today" in log
+    assert [rule for _, _, rule in harvester.findings(run["run_id"])] == ["site.row"]
+    assert "Traceback" not in log

@@ -26,6 +26,7 @@ from metaharvest.journal.writer import GroupLimits
 from support.databases import KINDS, TestDatabase
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
+from support.mails import text_of, words_of
 from support.smtp_sink import SmtpSink
 from support.tcp_proxy import TcpProxy
 
@@ -187,7 +188,7 @@ def no_more_room(harvester: Harvester, kilobytes: int) -> Iterator[None]:
 
 def dead_runs(harvester: Harvester) -> int:
     [(number,)] = harvester.rows("SELECT count(*) FROM harvest_run WHERE status = 'running'")
-    return number
+    return int(number)
 
 
 @on_sqlite
@@ -283,7 +284,7 @@ def test_no_room_for_temporary_files_is_told_without_a_traceback_and_stops_no_ot
     assert statuses == {"large": "failed", "small": "succeeded"}
     assert harvester.findings(1) == [(None, "error", "harvest.no-room")]
     [mail] = [mail for mail in harvester.mails() if mail["To"] == "large@example.org"]
-    told = " ".join(mail.get_body(("plain",)).get_content().split())
+    told = words_of(mail)
     assert "no room for its temporary files" in told
     server.route("/list.xml", answer)
     run = harvester.run(DAY)
@@ -453,4 +454,4 @@ def test_a_second_run_is_told_who_runs_since_when_and_a_dead_holder_blocks_nobod
     go_on.set()
     once_in_the_maildir(harvester)
     told = [mail for mail in harvester.mails() if mail["To"] == "steward@example.org"]
-    assert any("never ended" in mail.get_body(("plain",)).get_content() for mail in told)  # type: ignore[union-attr]
+    assert any("never ended" in text_of(mail) for mail in told)

@@ -10,7 +10,8 @@ from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.harvest.run import RunRequest, RunResult
 from support.harvester import Harvester, eml, harvest_list, publish
-from support.http_server import Asking, HttpServer, dripped
+from support.http_server import Asking, HttpServer, Route, dripped
+from support.mails import words_of
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """Nothing here depends on the database."""
@@ -21,7 +22,7 @@ SETTINGS = {"run": "METAHARVEST_HARVESTER__RUN_DEADLINE", "site": "METAHARVEST_H
 def publish_slowly(server: HttpServer, docids: Iterable[str], path: str, seconds: float) -> str:
     """As publish(), of a server that takes its time for each document."""
 
-    def slow(docid: str):
+    def slow(docid: str) -> Route:
         def route(asking: Asking) -> None:
             asking.pause(seconds)
             asking.answer(eml(docid))
@@ -37,7 +38,7 @@ def publish_slowly(server: HttpServer, docids: Iterable[str], path: str, seconds
 def admin_mail(harvester: Harvester, day: str) -> tuple[str, str]:
     """The subject and the text of the administrator's report on that day's run, each on one line."""
     [mail] = [m for m in harvester.mails() if m["To"] == "steward@example.org" and day in m["Subject"]]
-    return mail["Subject"], " ".join(mail.get_body(("plain",)).get_content().split())
+    return mail["Subject"], words_of(mail)
 
 
 @pytest.mark.parametrize("which", ["run", "site"])

@@ -1,20 +1,22 @@
-"""Where the database gives up the journal's transaction for the sake of another, the journal makes it once more."""
+"""If the database gives up a transaction of the journal because of another one, the journal makes it once more."""
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
+from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, event, text
+from sqlalchemy.pool import Pool
 
 from metaharvest.config.settings import load
-from metaharvest.database import dialects
 from metaharvest.database.engine import open_database, readers, run_lock
 from metaharvest.errors import RunLost
 from metaharvest.journal.journal import Journal
+from metaharvest.journal.writer import GroupLimits
 from metaharvest.targets.embedded import EmbeddedTarget
 from support.databases import TestDatabase
 from support.harvester import Harvester, eml, harvest_list, publish
@@ -49,7 +51,7 @@ def test_a_deadlock_costs_a_second_try_and_nothing_else(
     harvester.run("2026-11-20")
     harvester.rows("CREATE TABLE scratch (number INTEGER)")
     if database.kind == "postgresql":
-        # Whoever first looks whether it waits in a deadlock, and finds one, gives up: let that be the journal.
+        # The one that first looks whether it waits in a deadlock, and finds one, gives up: let that be the journal.
         name = harvester.rows("SELECT current_database()")[0][0]
         harvester.rows(f'ALTER DATABASE "{name}" SET deadlock_timeout = 3000')
 
@@ -87,20 +89,31 @@ def test_a_deadlock_costs_a_second_try_and_nothing_else(
     assert harvester.held() == {"a.1.1": eml("a.1.1"), "a.2.1": eml("a.2.1")}
 
 
+SHORT_WAITS = {
+    "mariadb": "SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1",
+    "postgresql": "SET lock_timeout = '1s'",
+}
+
+
 @pytest.fixture
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_waits(database: TestDatabase) -> Iterator[None]:
     """Whoever waits for a lock gives up after a second."""
-    for name in ("_POSTGRESQL_SETTINGS", "_MYSQL_SETTINGS"):
-        settings = getattr(dialects, name)
-        monkeypatch.setattr(dialects, name, settings.replace(f"= {WAIT}", "= 1").replace(f"'{WAIT}s'", "'1s'"))
+
+    def shorten(connection: Any, *_: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(SHORT_WAITS[database.kind])
+        connection.commit()
+
+    event.listen(Pool, "checkout", shorten)
+    yield
+    event.remove(Pool, "checkout", shorten)
 
 
-WAIT = dialects._WAIT_SECONDS
 WRITES_AGAIN = "writes again what the database gave up"
 
 
 @contextmanager
-def row_of_run_locked(harvester: Harvester, run: int):
+def row_of_run_locked(harvester: Harvester, run: int) -> Iterator[None]:
     """Every transaction of the journal begins with this row."""
     with harvester.engine.begin() as connection:
         connection.execute(text(f"SELECT * FROM harvest_run WHERE run_id = {run} FOR UPDATE"))
@@ -156,9 +169,11 @@ def test_a_run_that_is_given_up_during_a_second_try_writes_nothing_more(
     engine = open_database(settings)
     target, today = EmbeddedTarget(readers(engine)), date(2026, 11, 20)
     try:
-        with run_lock(engine) as lock, ThreadPoolExecutor(1) as thread:
-            journal = Journal(engine, settings, target, lambda: datetime.now(UTC), today, lock)
-            journal.open_run()
+        with (
+            run_lock(engine) as lock,
+            Journal(engine, settings, target, lambda: datetime.now(UTC), today, lock, GroupLimits()) as journal,
+            ThreadPoolExecutor(1) as thread,
+        ):
             with row_of_run_locked(harvester, 1):
                 written = thread.submit(journal.report_run)
                 somebody_waits(harvester, database.kind)

@@ -2,13 +2,20 @@
 
 import time
 from datetime import date
+from math import inf
 
 import pytest
 
-from metaharvest.model import Site
+from metaharvest.fetch.client import Fetcher
+from metaharvest.harvest.run import RunRequest
+from metaharvest.model import ListVersion, Site
 from metaharvest.sites import due
+from metaharvest.sources.base import Listing, Source
+from metaharvest.sources.harvest_list.source import HarvestListSource
+from metaharvest.sources.lookup import source_for
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer, dripped, endless, reset_after
+from support.mails import words_of
 
 
 def test_a_failure_that_may_pass_is_tried_again_the_next_night_whatever_the_schedule(
@@ -126,23 +133,17 @@ def test_a_server_that_stopped_answering_is_asked_no_more_and_the_rest_is_deferr
 
 
 def test_a_surprise_fails_its_site_alone_and_shows_in_the_administrators_report(
-    harvester: Harvester, server: HttpServer, caplog
+    harvester: Harvester, server: HttpServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from metaharvest.harvest.run import RunRequest
-    from metaharvest.sources.harvest_list.source import scope_and_identifier
-    from metaharvest.sources.lookup import source_for
-
     harvester.add_site("a-bad", publish(server, "a.1.1"))
     harvester.add_site("b-good", publish(server, "b.1.1", path="/b.xml"))
 
-    class Surprising:
-        original_columns = staticmethod(scope_and_identifier)
-
-        async def list_documents(self, known, seconds):
+    class Surprising(HarvestListSource):
+        async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
             raise ZeroDivisionError("a mistake of ours")
 
-    def source(site, fetcher):
-        return Surprising() if site.name == "a-bad" else source_for(site, fetcher)
+    def source(site: Site, fetcher: Fetcher) -> Source:
+        return Surprising(site, fetcher) if site.name == "a-bad" else source_for(site, fetcher)
 
     with harvester.opened(source=source) as opened:
         opened.run(RunRequest(date(2026, 11, 20)))
@@ -151,7 +152,7 @@ def test_a_surprise_fails_its_site_alone_and_shows_in_the_administrators_report(
     excerpt = harvester.rows("SELECT excerpt FROM harvest_detail_log WHERE rule = 'harvest.surprise'")[0][0]
     assert "ZeroDivisionError" in excerpt
     admin = next(mail for mail in harvester.mails() if "2 sites" in mail["Subject"])
-    assert "a mistake of ours" in " ".join(admin.get_body(("plain",)).get_content().split())
+    assert "a mistake of ours" in words_of(admin)
 
 
 def test_a_site_that_cannot_be_closed_does_not_keep_those_from_it_that_end_with_it(

@@ -11,6 +11,7 @@ import trustme
 
 from support.harvester import SETTINGS, Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer
+from support.mails import text_of
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
@@ -35,7 +36,7 @@ def test_host_names_and_paths_may_be_written_in_either_form(harvester: Harvester
     run = harvester.run("2026-11-20", "--force")
     assert harvester.outcomes(run["run_id"]) == dict.fromkeys(urls, "inserted")
     report = next(mail for mail in harvester.mails() if "Bücher & Co" in mail["Subject"])
-    assert list_url in report.get_body(("plain",)).get_content().replace("\n", "")
+    assert list_url in text_of(report).replace("\n", "")
     assert list_url in harvester("sites", "show", "Bücher & Co").out
     assert harvester.rows("SELECT recipient, status FROM report_delivery WHERE recipient LIKE 'j%'") == [
         ("jörg@bücher.example", "sent")

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from metaharvest.database.engine import run_lock, writers
@@ -9,9 +10,10 @@ from metaharvest.database.models import HarvestRun
 from support.databases import TestDatabase
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
+from support.mails import text_of
 
 
-def wait_until(condition) -> None:
+def wait_until(condition: Callable[[], object]) -> None:
     for _ in range(600):
         if condition():
             return
@@ -61,7 +63,7 @@ def test_a_killed_run_is_resumed_and_ends_as_if_nothing_had_happened(harvester: 
     assert [s for s in harvester.subjects() if "] site: " in s] == [
         "[Test network] site: all well, 150 new (2026-11-20)"
     ]
-    assert any("never ended" in m.get_body(("plain",)).get_content() for m in harvester.mails())
+    assert any("never ended" in text_of(m) for m in harvester.mails())
 
 
 def test_a_resumed_site_run_counts_what_was_logged_before_though_the_list_names_it_no_longer(
@@ -108,7 +110,7 @@ def test_a_resumed_site_run_tells_of_an_unchanged_revision_what_it_would_have_to
     [mail] = [
         mail for mail in harvester.mails() if "1 new, 1 updated" in mail["Subject"] and "] site:" in mail["Subject"]
     ]
-    text = mail.get_body(("plain",)).get_content()
+    text = text_of(mail)
     assert "a.1.2  (was revision 1)" in text
     assert "the repository has" not in text
 
@@ -141,7 +143,7 @@ def test_what_a_killed_run_had_put_off_is_done_by_the_run_that_takes_it_up(
     assert site["inserted"] + site["access_error"] == 31
     assert site["inserted"] >= 20
     [mail] = [mail for mail in harvester.mails() if mail["To"] == "site@example.org"]
-    assert "put off" not in mail.get_body(("plain",)).get_content()
+    assert "put off" not in text_of(mail)
 
 
 def test_where_a_server_is_still_away_the_resumed_site_run_says_why_documents_were_put_off(

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ def long_list(harvester: Harvester, server: HttpServer, tmp_path: Path) -> Path:
     return path
 
 
-def measured_run(harvester: Harvester) -> tuple[dict, int]:
+def measured_run(harvester: Harvester) -> tuple[dict[str, Any], int]:
     """A run in a process of its own: what it printed, and its peak memory in KB."""
     command = [sys.executable, "-c", MEASURED, "--config", str(harvester.config), "run", "--json", "--force"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout

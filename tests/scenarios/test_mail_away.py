@@ -11,6 +11,7 @@ import pytest
 
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
+from support.mails import words_of
 from support.smtp_sink import SmtpSink, free_port
 
 NIGHTS = ("2026-11-20", "2026-11-21", "2026-11-22", "2026-11-23")
@@ -119,7 +120,7 @@ def test_a_refused_recipient_stops_nobody_and_is_shown_everywhere(harvester: Har
             "last@example.org",
             "steward@example.org",
         }
-        told = " ".join(sink.to("steward@example.org")[0].get_body(("plain",)).get_content().split())
+        told = words_of(sink.to("steward@example.org")[0])
         assert "Mail that did not arrive" in told
         assert "gone@example.org (refused" in told
         assert "no such user here" in told

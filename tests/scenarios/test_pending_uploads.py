@@ -1,6 +1,7 @@
 """A target that does not write in the journal's transaction: uploads are noted before they are sent, and looked up."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from support.http_server import HttpServer
 
 
 class FolderTarget:
-    """Keeps documents as files; `crash_after` uploads it loses the connection to whoever sent them."""
+    """Keeps documents as files, or holds something else instead; `on_upload` is called when one was stored."""
 
     writes_in_journal = False
 
@@ -24,12 +25,15 @@ class FolderTarget:
         self.folder = folder
         self.uploads: list[str] = []
         self.pending: list[tuple[str, str]] = []
-        self.on_upload = lambda upload: None
+        self.on_upload: Callable[[Upload], object] = lambda upload: None
+        self.holds_instead: Mapping[str, Holding] = {}
 
     def describe(self) -> str:
         return "a folder"
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
+        if self.holds_instead:
+            return self.holds_instead
         found: dict[str, Holding] = {}
         for file in self.folder.iterdir():
             document_id, _, revision = file.name.rpartition(".")
@@ -39,10 +43,11 @@ class FolderTarget:
         return found
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
-        import hashlib
-
         file = self.folder / f"{document_id}.{revision}"
         return file.exists() and hashlib.sha256(file.read_bytes()).hexdigest() == sha256
+
+    def kept(self, site_id: int) -> int:
+        return 0
 
     def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
         assert session is None
@@ -241,7 +246,6 @@ def test_what_never_arrived_and_is_not_to_be_sent_any_more_is_told_for_what_it_i
     harvester: Harvester,
     server: HttpServer,
     target: FolderTarget,
-    monkeypatch: pytest.MonkeyPatch,
     holding: Holding,
     outcome: str,
     rule: str,
@@ -260,7 +264,7 @@ def test_what_never_arrived_and_is_not_to_be_sent_any_more_is_told_for_what_it_i
     target.on_upload = lose
     with pytest.raises(PowerCut):
         run(harvester, target, date(2026, 11, 20))
-    monkeypatch.setattr(FolderTarget, "holdings", lambda self, document_ids: {"a.1": holding})
+    target.holds_instead = {"a.1": holding}
     ended = run(harvester, target, date(2026, 11, 21))
     assert harvester.outcomes(ended.run_id) == {"a.1.1": outcome}
     assert [found for _, _, found in harvester.findings(ended.run_id)] == [rule]

@@ -15,6 +15,7 @@ import pytest
 
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer, Route, answering, in_turn, raw, reset_after, silent
+from support.mails import words_of
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """Nothing here depends on the database."""
@@ -144,7 +145,7 @@ def test_a_list_is_tried_again_too(harvester: Harvester, server: HttpServer) -> 
     asked = [len(server.asked(path)) for path in ("/list.xml", "/bad.xml", "/gone.xml")]
     assert asked == [3, 3, 1]
     [mail] = [mail for mail in harvester.mails() if "bad: " in mail["Subject"]]
-    assert "It was tried 3 times" in " ".join(mail.get_body(("plain",)).get_content().split())
+    assert "It was tried 3 times" in words_of(mail)
 
 
 def test_a_host_name_that_is_not_known_is_looked_up_again(harvester: Harvester, server: HttpServer) -> None:

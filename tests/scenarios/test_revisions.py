@@ -2,6 +2,7 @@
 
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
+from support.mails import text_of
 
 
 def test_missing_revisions_go_in_in_ascending_order(harvester: Harvester, server: HttpServer) -> None:
@@ -27,7 +28,7 @@ def test_each_revision_of_a_document_is_told_to_replace_the_one_that_went_in_bef
         (4, "updated", 2),
     ]
     [mail] = [mail for mail in harvester.mails() if mail["To"] == "site@example.org"]
-    assert "was revision 2" in mail.get_body(("plain",)).get_content()
+    assert "was revision 2" in text_of(mail)
 
 
 def test_a_second_run_inserts_nothing_and_a_raised_revision_updates_exactly_that(

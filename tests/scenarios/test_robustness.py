@@ -2,14 +2,22 @@
 
 import signal
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy.orm import Session
 
-from metaharvest.config.settings import Settings
-from metaharvest.journal import site_runs as journal_sites
+from metaharvest.journal import site_runs
+from metaharvest.journal.site_runs import Closing
+from metaharvest.model import Level, ListedDocument, Verdict
+from metaharvest.validation import Validator
+from support.distributions import install
 from support.harvester import Harvester, eml, publish
-from support.http_server import Asking, HttpServer, silent
+from support.http_server import Asking, HttpServer, Route, silent
+from support.mails import words_of
 from support.smtp_sink import SmtpSink
 
 sqlite_only = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -160,7 +168,7 @@ def test_a_stop_signal_finishes_what_is_under_way_and_leaves_the_rest_to_the_nex
     docids = [f"a.{number}.1" for number in range(1, 61)]
     url = publish(server, *docids)
 
-    def slow(docid: str):
+    def slow(docid: str) -> Route:
         def route(asking: Asking) -> None:
             asking.pause(0.1)
             asking.answer(eml(docid))
@@ -231,11 +239,9 @@ def test_a_second_stop_signal_ends_it_at_once_and_the_next_run_takes_up_what_was
 def test_a_document_that_surprises_the_harvester_fails_alone(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from metaharvest.validation import Validator
-
     real = Validator.check
 
-    def surprised(self, content, document, mismatch):
+    def surprised(self: Validator, content: bytes, document: ListedDocument, mismatch: Level) -> Verdict:
         if document.document_id == "a.2":
             raise ZeroDivisionError("a mistake of ours")
         return real(self, content, document, mismatch)
@@ -250,24 +256,24 @@ def test_a_document_that_surprises_the_harvester_fails_alone(
 
 @sqlite_only
 def test_a_surprise_before_a_site_is_begun_costs_that_site_alone(
-    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    harvester: Harvester,
+    server: HttpServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    real = Settings.applied_to
-
-    def surprised(self, site):
-        if site.name == "bad":
-            raise ZeroDivisionError("a mistake of ours")
-        return real(self, site)
-
-    monkeypatch.setattr(Settings, "applied_to", surprised)
-    harvester.add_site("bad", publish(server, "a.1.1"))
+    code = "def surprising(site, fetcher):\n    raise ZeroDivisionError('a mistake of ours')\n"
+    monkeypatch.syspath_prepend(
+        install(tmp_path, "added_surprises", code, metaharvest_sources="surprising = surprising")
+    )
+    harvester.add_site("bad", publish(server, "a.1.1"), source_kind="surprising")
     harvester.add_site("good", publish(server, "b.1.1", path="/good.xml"))
     run = harvester.run("2026-11-20")
     assert {site["site_name"]: site["status"] for site in run["sites"]} == {"bad": "failed", "good": "succeeded"}
     assert (run["status"], run["exit_code"]) == ("with-errors", 1)
     assert harvester.findings(run["run_id"]) == [(None, "error", "harvest.surprise")]
     [mail] = [mail for mail in harvester.mails() if mail["To"] == "steward@example.org"]
-    told = " ".join(mail.get_body(("plain",)).get_content().split())
+    told = words_of(mail)
     assert "ZeroDivisionError: a mistake of ours" in told
 
 
@@ -280,9 +286,9 @@ def test_a_site_run_that_a_surprise_keeps_from_being_closed_is_taken_up_by_the_n
     caplog: pytest.LogCaptureFixture,
     only: bool,
 ) -> None:
-    real = journal_sites.close_all
+    real = site_runs.close_all
 
-    def surprised(session, closings, *others):
+    def surprised(session: Session, closings: Sequence[Closing], *others: Any) -> Sequence[bool]:
         if any(closing.site_run.site.name == "bad" for closing in closings):
             raise ZeroDivisionError("a mistake of ours")
         return real(session, closings, *others)
@@ -291,13 +297,13 @@ def test_a_site_run_that_a_surprise_keeps_from_being_closed_is_taken_up_by_the_n
     if not only:
         harvester.add_site("good", publish(server, "b.1.1", path="/good.xml"))
     with monkeypatch.context() as patched:
-        patched.setattr(journal_sites, "close_all", surprised)
+        patched.setattr(site_runs, "close_all", surprised)
         run = harvester.run("2026-11-20")
     status = {site["site_name"]: site["status"] for site in run["sites"]}
     assert status == ({"bad": "interrupted"} if only else {"bad": "interrupted", "good": "succeeded"})
     assert (run["status"], run["exit_code"]) == ("failed" if only else "with-errors", 1)
     [mail] = [mail for mail in harvester.mails() if mail["To"] == "steward@example.org"]
-    told = " ".join(mail.get_body(("plain",)).get_content().split())
+    told = words_of(mail)
     assert "ZeroDivisionError: a mistake of ours" in told
 
     again = harvester.run("2026-11-20")

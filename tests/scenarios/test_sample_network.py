@@ -2,22 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Any
 
 import pytest
 
 from metaharvest.demo.samples import SAMPLE_SITES, SampleNetwork
 from metaharvest.model import OutcomeKind
 from support.harvester import SETTINGS, Harvester
+from support.mails import words_of
 from support.smtp_sink import SmtpSink
 
 NIGHTS = ("2026-11-20", "2026-11-21", "2026-11-22")
 NAME = "[Test network]"
 
+Run = dict[str, Any]
+Nights = tuple[Harvester, list[Run], SampleNetwork]
+
 
 @pytest.fixture(scope="module")
-def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harvester, list[dict], SampleNetwork]]:
-    from datetime import date, timedelta
-
+def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nights]:
     harvester = Harvester(tmp_path_factory.mktemp("network"))
     first = date.fromisoformat(NIGHTS[0])
     with SampleNetwork() as network:
@@ -39,11 +43,11 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harvester
     harvester.close()
 
 
-def by_name(run: dict) -> dict[str, dict]:
+def by_name(run: Run) -> dict[str, Run]:
     return {site["site_name"]: site for site in run["sites"]}
 
 
-def test_the_due_sites_are_harvested_and_the_one_that_is_not_due_is_left_alone(nights) -> None:
+def test_the_due_sites_are_harvested_and_the_one_that_is_not_due_is_left_alone(nights: Nights) -> None:
     _, runs, _ = nights
     assert {name: site["status"] for name, site in by_name(runs[0]).items()} == {
         "alder-creek": "succeeded",
@@ -54,13 +58,13 @@ def test_the_due_sites_are_harvested_and_the_one_that_is_not_due_is_left_alone(n
     }
 
 
-def test_a_list_that_could_not_be_read_makes_the_exit_code_one(nights) -> None:
+def test_a_list_that_could_not_be_read_makes_the_exit_code_one(nights: Nights) -> None:
     _, runs, _ = nights
     assert [run["exit_code"] for run in runs] == [1, 1, 1]
     assert [run["status"] for run in runs] == ["with-errors"] * 3
 
 
-def test_the_outcomes_of_every_site_run_add_up_to_what_is_listed(nights) -> None:
+def test_the_outcomes_of_every_site_run_add_up_to_what_is_listed(nights: Nights) -> None:
     _, runs, _ = nights
     outcomes = [kind.column for kind in OutcomeKind]
     for run in runs:
@@ -68,7 +72,7 @@ def test_the_outcomes_of_every_site_run_add_up_to_what_is_listed(nights) -> None
             assert sum(site[outcome] for outcome in outcomes) == site["listed"], site
 
 
-def test_every_document_that_went_in_is_byte_for_byte_what_its_site_serves(nights) -> None:
+def test_every_document_that_went_in_is_byte_for_byte_what_its_site_serves(nights: Nights) -> None:
     harvester, _, network = nights
     for name in ("alder-creek", "fern-gorge"):
         newest = harvester.rows(
@@ -84,7 +88,7 @@ def test_every_document_that_went_in_is_byte_for_byte_what_its_site_serves(night
     assert b"iso-8859-1" in declared
 
 
-def test_the_log_of_a_good_document_has_the_rows_of_the_original(nights) -> None:
+def test_the_log_of_a_good_document_has_the_rows_of_the_original(nights: Nights) -> None:
     harvester, runs, _ = nights
     codes = harvester.operations(runs[0]["run_id"], "alder-creek")
     assert codes[:2] == ["GetHarvestListSuccess", "ValidateHarvestListSuccess"]
@@ -94,7 +98,7 @@ def test_the_log_of_a_good_document_has_the_rows_of_the_original(nights) -> None
     assert (everything[0], everything[-1]) == ("HarvesterStartup", "HarvesterShutdown")
 
 
-def test_documents_that_are_there_already_cost_one_row_a_site_run(nights) -> None:
+def test_documents_that_are_there_already_cost_one_row_a_site_run(nights: Nights) -> None:
     harvester, runs, _ = nights
     codes = harvester.operations(runs[1]["run_id"], "alder-creek")
     assert codes[:2] == ["GetHarvestListSuccess", "ValidateHarvestListSuccess"]
@@ -102,7 +106,7 @@ def test_documents_that_are_there_already_cost_one_row_a_site_run(nights) -> Non
     assert by_name(runs[1])["alder-creek"]["unchanged"] == 7
 
 
-def test_an_invalid_list_gives_a_finding_per_problem_and_leaves_the_dates_alone(nights) -> None:
+def test_an_invalid_list_gives_a_finding_per_problem_and_leaves_the_dates_alone(nights: Nights) -> None:
     harvester, runs, _ = nights
     site_run = by_name(runs[0])["cedar-marsh"]
     assert site_run["listed"] == 0
@@ -121,14 +125,14 @@ def test_an_invalid_list_gives_a_finding_per_problem_and_leaves_the_dates_alone(
     assert dates == [(None, "2026-11-20")]
 
 
-def test_a_list_that_is_not_there_is_told_with_its_status(nights) -> None:
+def test_a_list_that_is_not_there_is_told_with_its_status(nights: Nights) -> None:
     harvester, runs, _ = nights
     site_run = by_name(runs[0])["dune-lake"]
     assert harvester.operations(runs[0]["run_id"], "dune-lake") == ["GetHarvestListError", "ReportQueued"]
     assert "404" in site_run["failure_reason"]
 
 
-def test_the_next_date_is_today_plus_the_frequency(nights) -> None:
+def test_the_next_date_is_today_plus_the_frequency(nights: Nights) -> None:
     harvester, _, _ = nights
     dates = dict(harvester.rows("SELECT name, datenextharvest FROM harvest_site_schedule"))
     assert dates["alder-creek"] == "2026-11-23"
@@ -136,7 +140,7 @@ def test_the_next_date_is_today_plus_the_frequency(nights) -> None:
     assert dates["elm-ridge"] == "2026-12-09"
 
 
-def test_raised_revisions_update_and_repaired_documents_go_in(nights) -> None:
+def test_raised_revisions_update_and_repaired_documents_go_in(nights: Nights) -> None:
     _, runs, _ = nights
     night_3 = by_name(runs[2])
     assert (night_3["alder-creek"]["inserted"], night_3["alder-creek"]["updated"]) == (1, 2)
@@ -144,7 +148,7 @@ def test_raised_revisions_update_and_repaired_documents_go_in(nights) -> None:
     assert night_3["basalt-flats"]["inserted"] + night_3["basalt-flats"]["updated"] > 5
 
 
-def test_the_subjects_tell_the_story(nights) -> None:
+def test_the_subjects_tell_the_story(nights: Nights) -> None:
     harvester, _, _ = nights
     subjects = harvester.subjects()
     assert f"{NAME} alder-creek: all well, 7 new (2026-11-20)" in subjects
@@ -155,17 +159,17 @@ def test_the_subjects_tell_the_story(nights) -> None:
     assert any(s.startswith(f"{NAME} 5 sites: 2 well, 1 with errors, 2 failed; 16 new, 1 updated") for s in subjects)
 
 
-def test_every_report_goes_to_its_own_people(nights) -> None:
+def test_every_report_goes_to_its_own_people(nights: Nights) -> None:
     harvester, _, _ = nights
     recipients = {mail["To"] for mail in harvester.mails() if "alder-creek" in mail["Subject"]}
     assert recipients == {"data@alder-creek.example.org, ines.valdemar@example.org"}
     assert {mail["To"] for mail in harvester.mails() if "sites:" in mail["Subject"]} == {"steward@example.org"}
 
 
-def test_the_site_report_says_what_is_wrong_where_and_what_to_do(nights) -> None:
+def test_the_site_report_says_what_is_wrong_where_and_what_to_do(nights: Nights) -> None:
     harvester, _, _ = nights
     mail = next(m for m in harvester.mails() if "basalt-flats: 22 errors" in m["Subject"])
-    text = " ".join(mail.get_body(("plain",)).get_content().split())
+    text = words_of(mail)
     details = harvester.rows(
         "SELECT error_message, remedy, d.document_url FROM harvest_detail_log d JOIN harvest_log l USING "
         "(harvest_log_id) JOIN harvest_site_run s USING (site_run_id) "
@@ -178,7 +182,7 @@ def test_the_site_report_says_what_is_wrong_where_and_what_to_do(nights) -> None
         assert url in text
 
 
-def test_the_whole_network_again_inserts_nothing(nights) -> None:
+def test_the_whole_network_again_inserts_nothing(nights: Nights) -> None:
     harvester, _, _ = nights
     held = harvester.held()
     again = harvester.run("2026-11-23", "--force")
@@ -189,7 +193,7 @@ def test_the_whole_network_again_inserts_nothing(nights) -> None:
 
 
 def test_the_first_night_by_smtp_reaches_the_same_people_with_the_same_subjects(
-    nights, tmp_path_factory: pytest.TempPathFactory
+    nights: Nights, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     by_maildir, _, network = nights
     with SmtpSink() as sink:

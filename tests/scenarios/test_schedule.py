@@ -1,11 +1,15 @@
 """Which sites a run harvests, what it does to their dates, and what broken rows of the schedule cost."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import DBAPIError
 
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
+from support.mails import words_of
 
 TYPED = ("datenextharvest", "updatefrequency", "enabled")
 """Columns into which only SQLite lets anything."""
@@ -13,7 +17,8 @@ TYPED = ("datenextharvest", "updatefrequency", "enabled")
 
 def dates(harvester: Harvester, name: str) -> tuple[str | None, str | None]:
     sql = "SELECT datelastharvest, datenextharvest FROM harvest_site_schedule WHERE name = ?"
-    return harvester.rows(sql, name)[0]  # type: ignore[return-value]
+    [(last, following)] = harvester.rows(sql, name)
+    return last, following
 
 
 def test_a_named_site_is_harvested_though_not_due_and_no_other(harvester: Harvester, server: HttpServer) -> None:
@@ -59,7 +64,7 @@ def test_months_keep_the_day_they_were_set_for(harvester: Harvester, server: Htt
     assert nexts == ["2026-02-28", "2026-03-31", "2026-04-30", "2026-05-31"]
 
 
-def test_the_day_begins_in_the_configured_time_zone(tmp_path, server: HttpServer) -> None:
+def test_the_day_begins_in_the_configured_time_zone(tmp_path: Path, server: HttpServer) -> None:
     from datetime import UTC, datetime, timedelta
     from zoneinfo import ZoneInfo
 
@@ -109,7 +114,7 @@ def test_a_broken_row_fails_its_site_alone_with_a_sentence(
     assert run["exit_code"] == 1
     assert set(harvester.held()) == {"b.1.1"}
     admin = next(mail for mail in harvester.mails() if "2 sites" in mail["Subject"])
-    text = " ".join(admin.get_body(("plain",)).get_content().split())
+    text = words_of(admin)
     assert words in text
     assert "SiteError" in harvester.operations(run["run_id"])
 
@@ -150,7 +155,7 @@ def test_thousands_of_old_reports_are_purged_a_few_hundred_at_a_time(harvester: 
     )
     deleted = [0]
 
-    def count(_connection, cursor, statement: str, *_: object) -> None:
+    def count(_connection: object, cursor: Any, statement: str, *_: object) -> None:
         if statement.startswith("DELETE FROM report_outbox"):
             deleted[-1] += cursor.rowcount
 

@@ -75,9 +75,7 @@ def test_documents_to_retry_and_repaired_ones_are_not_hidden_by_an_unchanged_lis
     assert harvester.outcomes(run["run_id"]) == {"a.2.1": "inserted", "a.3.1": "inserted"}
 
 
-def test_many_revisions_and_documents_come_back_whole_from_the_ledger(
-    harvester: Harvester, server: HttpServer, monkeypatch
-) -> None:
+def test_many_revisions_and_documents_come_back_whole_from_the_ledger(harvester: Harvester, server: HttpServer) -> None:
     harvester.limits = RunLimits(batch=4)
     docids = [*(f"a.1.{revision}" for revision in range(1, 10)), "a.2.1", "a.3.1", "a.3.2", "a.4.1", "a.5.1"]
     harvester.add_site("site", with_etag(server, *docids))

@@ -16,6 +16,7 @@ from metaharvest.database.engine import readers
 from metaharvest.reports import admin_report
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
+from support.mails import words_of
 from support.smtp_sink import SmtpSink
 
 TODAY = datetime.now(UTC).date()
@@ -135,7 +136,7 @@ def test_an_outbox_that_does_not_empty_is_told_in_the_report_and_by_the_doctor(
         days_pass(harvester, 3)
         run = harvester.run(night(0))
         assert run["exit_code"] == 1
-        told = " ".join(sink.to("steward@example.org")[-1].get_body(("plain",)).get_content().split())
+        told = words_of(sink.to("steward@example.org")[-1])
         assert "The outbox does not empty: 1 delivery has waited for more than two days" in told
         assert f"since {night(3)}" in told
         assert "site@example.org (waiting, written" in told

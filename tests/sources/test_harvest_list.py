@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import io
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from ipaddress import ip_network
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -24,7 +22,6 @@ from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, FetchedDocument, Findin
 from metaharvest.rules import RULES
 from metaharvest.sources.base import Source
 from metaharvest.sources.harvest_list.source import FileListSource, HarvestListSource, read_list, scope_and_identifier
-from metaharvest.sources.lookup import source_for
 from support.http_server import HttpServer
 
 NS = "eml://ecoinformatics.org/harvestList"
@@ -629,22 +626,6 @@ async def listed(source: Source) -> list[ListedDocument]:
     return list(listing.documents)
 
 
-def test_a_site_is_listed_and_its_documents_fetched_over_http(server: HttpServer) -> None:
-    document_url = server.serve("/12.xml", b"<eml/>")
-    list_url = server.serve("/list.xml", harvest_list(entry(url=document_url)).encode())
-
-    async def harvest() -> tuple[ListedDocument, FetchedDocument]:
-        async with client() as fetcher:
-            source = source_for(site_at(list_url), fetcher)
-            [document] = await listed(source)
-            return document, await source.fetch(document)
-
-    document, fetched = asyncio.run(harvest())
-    assert (fetched.document, fetched.content) == (document, b"<eml/>")
-    assert fetched.sha256 == hashlib.sha256(b"<eml/>").hexdigest()
-    assert fetched.seconds > 0
-
-
 def test_a_page_in_place_of_a_document_is_told_with_its_title(server: HttpServer) -> None:
     url = server.serve("/12.xml", b"<html><head><title>Please log in</title></head></html>")
 
@@ -658,42 +639,6 @@ def test_a_page_in_place_of_a_document_is_told_with_its_title(server: HttpServer
     assert finding.rule == "http.html-page"
     assert "titled 'Please log in'" in finding.message
     assert caught.value.seconds is not None
-
-
-def test_a_list_that_cannot_be_fetched_is_a_fetch_error(server: HttpServer) -> None:
-    async def read_it() -> None:
-        async with client() as fetcher:
-            await listed(HarvestListSource(site_at(server.url("/none.xml")), fetcher))
-
-    with pytest.raises(FetchError):
-        asyncio.run(read_it())
-
-
-def test_a_list_that_is_wrong_at_its_end_is_an_error_after_its_entries(server: HttpServer) -> None:
-    url = server.serve("/list.xml", harvest_list(*[entry()] * 999, entry(revision="two")).encode())
-
-    async def begin() -> Iterator[ListedDocument] | None:
-        async with client() as fetcher:
-            return (await HarvestListSource(site_at(url), fetcher).list_documents(None)).documents
-
-    documents = asyncio.run(begin())
-    assert documents is not None
-    assert len(list(islice(documents, 999))) == 999
-    with pytest.raises(ListError):
-        next(documents)
-
-
-def test_a_file_is_listed_like_a_site_and_its_documents_fetched(server: HttpServer, tmp_path: Path) -> None:
-    path = tmp_path / "list.xml"
-    path.write_text(harvest_list(entry(url=server.serve("/12.xml", b"<eml/>"))))
-
-    async def harvest() -> FetchedDocument:
-        async with client() as fetcher:
-            source = FileListSource(path, site_at(path.as_uri()), fetcher)
-            [document] = await listed(source)
-            return await source.fetch(document)
-
-    assert asyncio.run(harvest()).content == b"<eml/>"
 
 
 @pytest.mark.parametrize("name", ["", "none.xml"])

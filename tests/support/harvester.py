@@ -145,11 +145,9 @@ class Harvester:
 
     def operations(self, run_id: int, site: str | None = None) -> list[str]:
         """The operation codes that a run logged, of one site or of none."""
-        where, names = "", ()
-        if site:
-            where, names = "AND site_run_id IN (SELECT site_run_id FROM harvest_site_run WHERE site_name = ?)", (site,)
+        where = "AND site_run_id IN (SELECT site_run_id FROM harvest_site_run WHERE site_name = ?)" if site else ""
         sql = f"SELECT harvest_operation_code FROM harvest_log WHERE run_id = ? {where} ORDER BY harvest_log_id"
-        return [code for (code,) in self.rows(sql, run_id, *names)]
+        return [code for (code,) in self.rows(sql, run_id, *([site] if site else []))]
 
     def held(self) -> dict[str, bytes]:
         """docid -> bytes, as the embedded target has them."""
@@ -159,7 +157,7 @@ class Harvester:
     def mails(self) -> list[EmailMessage]:
         """The mails in the Maildir, in no order."""
         found = sorted((self.folder / "mail" / "new").glob("*"))
-        return [message_from_bytes(file.read_bytes(), policy=policy.default) for file in found]  # type: ignore[misc]
+        return [message_from_bytes(file.read_bytes(), policy=policy.default) for file in found]
 
     def subjects(self) -> list[str]:
         """Their subjects, sorted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.orm import Session
@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.engine import create_tables, open_url, upgrade
 from metaharvest.database.models import (
     OPERATIONS,
+    Base,
     HarvestDetailLog,
     HarvestDocument,
     HarvestLog,
@@ -19,6 +20,8 @@ from metaharvest.database.models import (
     HarvestSiteSchedule,
 )
 from metaharvest.model import Finding, OutcomeKind
+
+Row = TypeVar("Row", bound=Base)
 
 TODAY = date(2026, 11, 20)
 NOW = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
@@ -52,7 +55,7 @@ class JournalRows:
     def __init__(self, session: Session) -> None:
         self.session = session
 
-    def _add(self, row: Any) -> Any:
+    def _add(self, row: Row) -> Row:
         self.session.add(row)
         self.session.flush()
         return row
@@ -159,7 +162,7 @@ class JournalRows:
     ) -> HarvestLog:
         """One document that is not merely unchanged, counted in the site run."""
         url = url or f"https://data.example.org/eml/{document_id}.{revision}.xml"
-        where = {"document_id": document_id, "revision": revision, "document_url": url}
+        where: dict[str, Any] = {"document_id": document_id, "revision": revision, "document_url": url}
         if warnings:
             self.log(run, "ValidateDocWarning", site_run=site_run, findings=warnings, **where)
             site_run.warnings += len(warnings)

@@ -8,6 +8,7 @@ The repository takes its time before it stores a document and before it says so:
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import http.client
 import json
@@ -34,6 +35,8 @@ from metaharvest.model import Action, Finding, Holding
 from metaharvest.targets.base import Upload
 
 _SLOWEST = 0.03
+
+CONFLICT = 409
 
 
 class Repository:
@@ -67,13 +70,17 @@ class Repository:
                 found[document_id] = max(int(revision), found.get(document_id, 0))
             return found
 
-    def receive(self, docid: str, content: bytes) -> None:
+    def receive(self, docid: str, content: bytes) -> bool:
+        """Keep a document; False if it is there already."""
         with self._lock:
             self.received.append(docid)
+            if docid in self.documents:
+                return False
         time.sleep(random.uniform(0, _SLOWEST))
         with self._lock:
             self.documents[docid] = content
         time.sleep(random.uniform(0, _SLOWEST))
+        return True
 
 
 class _Asking(BaseHTTPRequestHandler):
@@ -83,8 +90,8 @@ class _Asking(BaseHTTPRequestHandler):
         length = int(self.headers["Content-Length"])
         content = self.rfile.read(length)
         if len(content) == length:
-            self.server.repository.receive(unquote(self.path[1:]), content)
-            self._answer(b"")
+            is_new = self.server.repository.receive(unquote(self.path[1:]), content)
+            self._answer(b"", 200 if is_new else CONFLICT)
 
     def do_GET(self) -> None:
         content = self.server.repository.documents.get(unquote(self.path[1:]))
@@ -124,7 +131,11 @@ class RemoteTarget:
     writes_in_journal = False
 
     def __init__(self, url: str) -> None:
-        self._host = urlsplit(url).netloc
+        """`url` may have a login."""
+        parts = urlsplit(url)
+        self._host = parts.netloc.rpartition("@")[2]
+        login = base64.b64encode(f"{parts.username}:{parts.password}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {login}"} if parts.username else {}
 
     def describe(self) -> str:
         return "a remote repository"
@@ -137,12 +148,19 @@ class RemoteTarget:
         with self._asked("GET", f"/{quote(f'{document_id}.{revision}')}") as (status, body):
             return status == 200 and hashlib.sha256(body).hexdigest() == sha256
 
+    def kept(self, site_id: int) -> int:
+        return 0
+
     def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
         assert session is None
         [upload] = uploads
         document = upload.fetched.document
         known = self.holdings([document.document_id])
         with self._asked("PUT", f"/{quote(document.docid)}", upload.fetched.content) as (status, _):
+            if status == CONFLICT:
+                raise TargetError(
+                    Finding("target.exists", f"{document.docid} is there already.", "Raise the revision.")
+                )
             assert status == 200
         return [Action.UPDATE if known else Action.INSERT]
 
@@ -150,7 +168,7 @@ class RemoteTarget:
     def _asked(self, method: str, path: str, body: bytes | None = None) -> Iterator[tuple[int, bytes]]:
         connection = http.client.HTTPConnection(self._host, timeout=30)
         try:
-            connection.request(method, path, body)
+            connection.request(method, path, body, self._headers)
             answer = connection.getresponse()
             yield answer.status, answer.read()
         except OSError as error:

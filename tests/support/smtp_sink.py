@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 from collections.abc import Callable
@@ -26,7 +27,7 @@ class Received:
 
     @property
     def message(self) -> EmailMessage:
-        return BytesParser(policy=SMTP_POLICY).parsebytes(self.content)  # type: ignore[return-value]
+        return BytesParser(policy=SMTP_POLICY).parsebytes(self.content)
 
 
 def free_port() -> int:
@@ -117,7 +118,7 @@ class SmtpSink:
         if self._cut(server, "RCPT"):
             return "421 closing"
         if address in self.cut_for:
-            server.transport.abort()
+            _break_off(server)
             return "421 closing"
         if address in self.answers:
             return self.answers[address]
@@ -140,7 +141,7 @@ class SmtpSink:
         if self.hang_up != command or self.hang_ups <= 0 or len(self.messages) < self.hang_up_after:
             return False
         self.hang_ups -= 1
-        server.transport.abort()
+        _break_off(server)
         return True
 
     def _authenticate(
@@ -148,3 +149,8 @@ class SmtpSink:
     ) -> AuthResult:
         given = (data.login.decode(), data.password.decode())
         return AuthResult(success=given == self._login, handled=False)
+
+
+def _break_off(server: SMTP) -> None:
+    assert isinstance(server.transport, asyncio.Transport)
+    server.transport.abort()

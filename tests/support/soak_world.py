@@ -63,6 +63,8 @@ class World:
         return self.start_python("-m", "metaharvest", "--config", str(self.config), *arguments)
 
     def start_python(self, *arguments: str) -> subprocess.Popen[bytes]:
+        # A new file: processes that a killed run left behind may still write into the old one.
+        self._errors.unlink(missing_ok=True)
         with self._errors.open("wb") as errors:
             return subprocess.Popen(
                 [sys.executable, *arguments],
@@ -224,7 +226,7 @@ def _mail_problems(world: World, night: str) -> list[str]:
 
 
 def _message(content: bytes) -> EmailMessage:
-    return email.message_from_bytes(content, policy=email.policy.default)  # type: ignore[return-value]
+    return email.message_from_bytes(content, policy=email.policy.default)
 
 
 def _recipients(content: bytes) -> bytes:

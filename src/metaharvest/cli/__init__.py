@@ -35,17 +35,17 @@ EXIT_INTERRUPTED = 130
 STOPPED = "Stopped. What was under way is taken up by the next run."
 
 _COMMANDS = {
-    "demo": ("demo", "Harvest the sample sites: needs no configuration."),
-    "init": ("init", "Write a settings file, create or upgrade the database."),
-    "sites": ("sites", "Register sites and change the schedule."),
-    "run": ("run", "Harvest the sites that are due: one run, for cron."),
-    "check": ("check", "Rehearse: what would tomorrow's report say?"),
-    "daemon": ("daemon", "Run again and again, on machines without cron."),
-    "log": ("log", "Read the log."),
-    "runs": ("runs", "List the runs, or show one."),
-    "reports": ("reports", "List, show, resend and deliver reports."),
-    "target": ("target", "Look into the target: what it holds."),
-    "doctor": ("doctor", "Tell what is missing or overdue."),
+    "demo": "Harvest the sample sites: needs no configuration.",
+    "init": "Write a settings file, create or upgrade the database.",
+    "sites": "Register sites and change the schedule.",
+    "run": "Harvest the sites that are due: one run, for cron.",
+    "check": "Rehearse: what would tomorrow's report say?",
+    "daemon": "Run again and again, on machines without cron.",
+    "log": "Read the log.",
+    "runs": "List the runs, or show one.",
+    "reports": "List, show, resend and deliver reports.",
+    "target": "Look into the target: what it holds.",
+    "doctor": "Tell what is missing or overdue.",
 }
 
 
@@ -63,14 +63,13 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"metaharvest.cli.{_COMMANDS[name][0]}")
-        command = module.command
+        command = importlib.import_module(f"metaharvest.cli.{name}").command
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, help_text) for name, (_, help_text) in _COMMANDS.items()])
+            formatter.write_dl(list(_COMMANDS.items()))
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -83,9 +82,8 @@ class _LazyGroup(click.Group):
 @click.pass_context
 def cli(ctx: click.Context, config: Path | None) -> None:
     """Harvests metadata documents from the sites that publish them, and tells everybody what happened."""
-    invocation = Invocation(config, ctx.obj)
-    ctx.obj = invocation
-    ctx.call_on_close(invocation.close)
+    ctx.obj = Invocation(config, ctx.obj)
+    ctx.call_on_close(ctx.obj.close)
 
 
 def main(arguments: Sequence[str] | None = None, limits: RunLimits | None = None) -> NoReturn:

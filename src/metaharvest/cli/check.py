@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +12,7 @@ from metaharvest.errors import NotAHarvestList
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
-    from metaharvest.app import DryRun
+    from metaharvest.app import Harvester
     from metaharvest.queries.runs import RunRecord
 
 
@@ -46,32 +45,27 @@ def command(invocation: Invocation, harvest_list: str, as_site: str | None, as_j
 
 def _check(invocation: Invocation, harvest_list: str, as_site: str | None, as_json: bool, as_csv: bool) -> int:
     """The rehearsal, and what is printed about it; the exit code."""
-    from metaharvest.cli.progress import shown_progress
-    from metaharvest.queries.runs import run_record
+    from metaharvest.cli.progress import rehearsed
 
     harvester = invocation.harvester
     if error := harvester.database_error:
         click.echo(clean(f"Rehearsing without a database, so every document counts as new. ({error})"), err=True)
-    with ExitStack() as stack:
-        with shown_progress() as progress:
-            rehearsed = stack.enter_context(harvester.check(harvest_list, as_site, progress))
-        with rehearsed.harvester.reading() as session:
-            record = run_record(session, rehearsed.result.run_id)
-        _print(rehearsed, record, as_json, as_csv)
+    with rehearsed(lambda progress: harvester.check(harvest_list, as_site, progress)) as (scratch, record):
+        _print(scratch, record, as_json, as_csv)
     return 1 if record.failed_as_a_whole or record.has_document_errors else 0
 
 
-def _print(rehearsed: DryRun, record: RunRecord, as_json: bool, as_csv: bool) -> None:
+def _print(scratch: Harvester, record: RunRecord, as_json: bool, as_csv: bool) -> None:
     from metaharvest.queries.runs import findings_of
     from metaharvest.reports import documents_csv
 
     site_run_id = record.sites[0]["site_run_id"]
     if not as_json and not as_csv:
-        report = rehearsed.harvester.site_report(site_run_id)
+        report = scratch.site_report(site_run_id)
         click.echo(clean(f"{report.subject}\n\n{report.text}"))
         click.echo("This was a rehearsal: nothing was written, no mail was sent. --csv prints the table.")
         return
-    with rehearsed.harvester.reading() as session:
+    with scratch.reading() as session:
         if as_json:
             print_json({**record.as_mapping, "findings": findings_of(session, record.run["run_id"])})
         else:

@@ -9,22 +9,16 @@ from __future__ import annotations
 import logging
 import math
 import signal
-import threading
 import time as clock
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
-from types import FrameType
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import click
 
 from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.run import handled, harvest_now
 from metaharvest.text import clean
-
-if TYPE_CHECKING:
-    from schedule import Scheduler
 
 _LONGEST_SLEEP = 30.0
 """Seconds after which the clock is read again: it may have been set, or the machine may have slept."""
@@ -80,7 +74,7 @@ def command(invocation: Invocation, every: float, at: time | None, delay: float,
     zone = invocation.harvester.settings.harvester.zone
     start = datetime.now(UTC) + timedelta(hours=delay)
     first = start if at is None else next_at(start, at, zone)
-    with _terminated_as_interrupted():
+    with handled(signal.default_int_handler, signal.SIGTERM):
         _run_for_ever(
             invocation, first, lambda began: next_time(began, datetime.now(UTC), period, at, zone), zone, max_runs
         )
@@ -107,11 +101,7 @@ def next_time(began: datetime, now: datetime, period: timedelta, at: time | None
 
 
 def _run_for_ever(
-    invocation: Invocation,
-    first: datetime,
-    following: Callable[[datetime], datetime],
-    zone: ZoneInfo,
-    max_runs: int,
+    invocation: Invocation, first: datetime, following: Callable[[datetime], datetime], zone: ZoneInfo, max_runs: int
 ) -> None:
     """Run at `first` and then as `following` says, until `max_runs` are done or a signal comes between two runs."""
     import schedule
@@ -121,10 +111,11 @@ def _run_for_ever(
     moment, runs = first, 0
     while True:
         try:
-            job.next_run = _as_scheduled(moment)
-            local = moment.astimezone(zone)
-            click.echo(f"The next run is at {local:%Y-%m-%d %H:%M %Z}.", err=True)
-            _sleep_until_due(scheduler)
+            # The schedule package counts in local time, without a zone.
+            job.next_run = moment.astimezone().replace(tzinfo=None)
+            click.echo(f"The next run is at {moment.astimezone(zone):%Y-%m-%d %H:%M %Z}.", err=True)
+            while (seconds := scheduler.idle_seconds or 0) > 0:
+                clock.sleep(min(seconds, _LONGEST_SLEEP))
         except KeyboardInterrupt:
             click.echo("Stopped between two runs.", err=True)
             return
@@ -136,19 +127,8 @@ def _run_for_ever(
         moment = following(began)
 
 
-def _as_scheduled(moment: datetime) -> datetime:
-    """A moment as the schedule package counts: local time, without a zone."""
-    return moment.astimezone().replace(tzinfo=None)
-
-
-def _sleep_until_due(scheduler: Scheduler) -> None:
-    while (seconds := scheduler.idle_seconds or 0) > 0:
-        clock.sleep(min(seconds, _LONGEST_SLEEP))
-
-
 def _run(invocation: Invocation) -> None:
     """One run, with the settings as they are now; whatever fails in it is told, not passed on."""
-    from metaharvest.cli.run import harvest_now
     from metaharvest.errors import MetaharvestError
 
     fresh = Invocation(invocation.config, invocation.limits)
@@ -160,20 +140,3 @@ def _run(invocation: Invocation) -> None:
         log.exception("This run failed, and the daemon goes on")
     finally:
         fresh.close()
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM ends the program as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

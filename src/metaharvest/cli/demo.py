@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
     from metaharvest.app import Harvester
 
-_NIGHTS = {
-    1: "the first harvest",
-    2: "a night with nothing new",
-    3: "sites have raised revisions and repaired errors",
-}
+_NIGHTS = {1: "the first harvest", 2: "a night with nothing new", 3: "sites have raised revisions and repaired errors"}
 
 
 @click.command("demo")
@@ -30,7 +26,7 @@ _NIGHTS = {
     type=click.Path(path_type=Path, file_okay=False),
     help="Where to put everything: a new or empty folder. Default: a new one in the temporary folder.",
 )
-def command(nights: int, folder: Path | None) -> int:
+def command(nights: int, folder: Path | None) -> None:
     """Harvest a small network of sample sites, served on loopback: needs no configuration.
 
     It plays three nights: the first harvest, a night with nothing new, and one in which sites raised revisions and
@@ -50,7 +46,6 @@ def command(nights: int, folder: Path | None) -> int:
                 _harvest(harvester, first_night + timedelta(days=night - 1))
         pages = list(write_pages(harvester, folder / "html"))
     _say_where(folder, pages)
-    return 0
 
 
 def _empty_folder(folder: Path | None) -> Path:
@@ -71,7 +66,7 @@ def _empty_folder(folder: Path | None) -> Path:
 
 def _harvest(harvester: Harvester, today: date) -> None:
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.cli.summary import print_run
+    from metaharvest.cli.runs import print_run
     from metaharvest.harvest.run import RunRequest
     from metaharvest.queries.runs import run_record
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from metaharvest.monitoring.check import Check
 
 _COLOURS = {"OK": "green", "WARNING": "yellow", "PROBLEM": "red"}
+"""By state, the gravest last."""
 
 
 @click.command("doctor")
@@ -37,7 +37,8 @@ def command(invocation: Invocation, as_json: bool, send_test_mail: bool) -> int:
     states = [check.state for check in checks]
     if as_json:
         rows = [{"check": check.name, "state": check.state, "message": check.message} for check in checks]
-        print_json({"state": _overall(states), "checks": rows})
+        gravest = next(state for state in reversed(_COLOURS) if state in states)
+        print_json({"state": gravest, "checks": rows})
     else:
         click.echo(f"\n{_conclusion(states.count('PROBLEM'), states.count('WARNING'))}")
     return 1 if "PROBLEM" in states else 0
@@ -46,11 +47,6 @@ def command(invocation: Invocation, as_json: bool, send_test_mail: bool) -> int:
 def _print(check: Check) -> None:
     state = click.style(f"{check.state:<7}", fg=_COLOURS[check.state])
     click.echo(f"{state}  {check.name}: {one_line(check.message, 2000)}")
-
-
-def _overall(states: Sequence[str]) -> str:
-    """The gravest of these states."""
-    return next(state for state in ("PROBLEM", "WARNING", "OK") if state in states)
 
 
 def _conclusion(problems: int, warnings: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,31 +56,23 @@ def _write_settings(path: Path) -> bool:
 
 def _prepare_database(settings: Settings) -> bool:
     """Create or upgrade the tables and say so; whether there was anything to do."""
-    from metaharvest.database.engine import open_database
+    from metaharvest.database.engine import SCHEMA_VERSION, open_database, run_lock, shown_database, upgrade
 
-    engine = open_database(settings)
-    try:
-        return _create_or_upgrade(engine)
-    finally:
-        engine.dispose()
-
-
-def _create_or_upgrade(engine: Engine) -> bool:
-    from metaharvest.database.engine import SCHEMA_VERSION, run_lock, shown_database, upgrade
-
-    before = _version(engine)
-    if before is None:
+    with ExitStack() as stack:
+        engine = open_database(settings)
+        stack.callback(engine.dispose)
+        before, shown = _version(engine), shown_database(engine)
+        is_old = before is not None and before < SCHEMA_VERSION
+        if is_old:
+            stack.enter_context(run_lock(engine))
         upgrade(engine)
-        click.echo(f"Created the database {shown_database(engine)}.")
-        return True
-    if before < SCHEMA_VERSION:
-        with run_lock(engine):
-            upgrade(engine)
-        click.echo(f"Upgraded the database {shown_database(engine)} from {before} to {SCHEMA_VERSION}.")
-        return True
-    upgrade(engine)
-    click.echo(f"The database {shown_database(engine)} is already there and up to date.")
-    return False
+    if before is None:
+        click.echo(f"Created the database {shown}.")
+    elif is_old:
+        click.echo(f"Upgraded the database {shown} from {before} to {SCHEMA_VERSION}.")
+    else:
+        click.echo(f"The database {shown} is already there and up to date.")
+    return before is None or is_old
 
 
 def _version(engine: Engine) -> str | None:

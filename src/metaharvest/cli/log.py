@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.option_types import ROWS
+from metaharvest.cli.invocation import ROWS, Invocation
 from metaharvest.cli.printing import print_json
 from metaharvest.model import LOG_LEVELS
 from metaharvest.text import one_line
@@ -17,7 +16,8 @@ from metaharvest.text import one_line
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from metaharvest.queries.log import LogEntry, LogFilter, LogFinding
+    from metaharvest.queries.log import LogFilter
+    from metaharvest.queries.records import Record
 
 _SHOWN_TO_PEOPLE = 200
 
@@ -31,10 +31,7 @@ _SHOWN_TO_PEOPLE = 200
     "--level", type=click.Choice(LOG_LEVELS), default="info", show_default=True, help="This level, and graver ones."
 )
 @click.option(
-    "--limit",
-    type=ROWS,
-    metavar="N",
-    help=f"The last N rows. [default: {_SHOWN_TO_PEOPLE}, with --json all]",
+    "--limit", type=ROWS, metavar="N", help=f"The last N rows. [default: {_SHOWN_TO_PEOPLE}, with --json all]"
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option(
@@ -56,7 +53,7 @@ def command(context: click.Context, /, as_json: bool, as_csv: bool, unchanged: b
         if as_csv:
             _write_csv(session, wanted, unchanged)
         elif as_json:
-            print_json([asdict(entry) for entry in log_entries(session, wanted)])
+            print_json(log_entries(session, wanted))
         else:
             _print(session, wanted)
 
@@ -66,15 +63,11 @@ def _check_options(context: click.Context, wanted: LogFilter, as_json: bool, as_
         raise click.UsageError("--site-run already says which run: leave out --run.")
     if as_json and as_csv:
         raise click.UsageError("Use one of --json and --csv.")
-    filtered = wanted.document or wanted.limit or _was_given(context, "level")
-    if as_csv and filtered:
+    level_given = context.get_parameter_source("level") is not click.core.ParameterSource.DEFAULT
+    if as_csv and (wanted.document or wanted.limit or level_given):
         raise click.UsageError("--csv writes a whole table: leave out --document, --level and --limit.")
     if unchanged and not (as_csv and (wanted.site_run_id or wanted.site)):
         raise click.UsageError("--all goes with --csv and --site-run (or --site): it lists unchanged documents too.")
-
-
-def _was_given(context: click.Context, parameter: str) -> bool:
-    return context.get_parameter_source(parameter) is not click.core.ParameterSource.DEFAULT
 
 
 def _print(session: Session, wanted: LogFilter) -> None:
@@ -90,29 +83,27 @@ def _print(session: Session, wanted: LogFilter) -> None:
         click.echo("\n".join(_lines(entry)))
 
 
-def _lines(entry: LogEntry) -> Iterable[str]:
-    when = f"{entry.logged_at:%Y-%m-%d %H:%M:%S}"
-    site = f"{one_line(entry.site)}: " if entry.site else ""
-    yield f"{when}  {entry.level:<7}  {entry.operation:<26}  {site}{one_line(_message(entry), 2000)}"
-    for finding in entry.findings:
-        yield f"{'':21}{_place(finding)}: {one_line(finding.error_message, 2000)} [{finding.rule}]"
-        if finding.excerpt:
-            yield f"{'':23}{one_line(finding.excerpt)}"
-        if finding.remedy:
-            yield f"{'':23}What to do: {one_line(finding.remedy, 2000)}"
+def _lines(entry: Record) -> Iterable[str]:
+    site = f"{one_line(entry['site'])}: " if entry["site"] else ""
+    told = one_line(_message(entry), 2000)
+    yield f"{entry['logged_at']:%Y-%m-%d %H:%M:%S}  {entry['level']:<7}  {entry['operation']:<26}  {site}{told}"
+    for finding in entry["findings"]:
+        line = "" if finding["line_number"] is None else f", line {finding['line_number']}"
+        message = one_line(finding["error_message"], 2000)
+        yield f"{'':21}{finding['level']}{line}: {message} [{finding['rule']}]"
+        if finding["excerpt"]:
+            yield f"{'':23}{one_line(finding['excerpt'])}"
+        if finding["remedy"]:
+            yield f"{'':23}What to do: {one_line(finding['remedy'], 2000)}"
 
 
-def _message(entry: LogEntry) -> str:
+def _message(entry: Record) -> str:
     """The row's message, without what the findings under it say again."""
-    message = entry.message
-    for finding in entry.findings:
-        if len(finding.error_message) < len(message):
-            message = message.removesuffix(finding.error_message).rstrip()
+    message: str = entry["message"]
+    for finding in entry["findings"]:
+        if len(finding["error_message"]) < len(message):
+            message = message.removesuffix(finding["error_message"]).rstrip()
     return message
-
-
-def _place(finding: LogFinding) -> str:
-    return finding.level if finding.line_number is None else f"{finding.level}, line {finding.line_number}"
 
 
 def _write_csv(session: Session, wanted: LogFilter, unchanged: bool) -> None:

@@ -34,15 +34,14 @@ def json_text(value: object, indent: int | None = None) -> str:
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table on stdout, cells cleaned of what controls a terminal; on a pipe as wide as it needs to be."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=10_000)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+        console.width = 10_000
+    columns = (Column(heading, overflow="fold") for heading in headings)
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*(Text(_cell(cell)) for cell in row))
     console.print(table)
@@ -66,7 +65,10 @@ def stamp(moment: datetime | None) -> str:
 
 
 def _cell(value: object) -> str:
-    return "" if value is None else one_line(str(value), _MOST_CHARACTERS)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    return "" if value is None else one_line(text, _MOST_CHARACTERS)
 
 
 def _escaped(character: str) -> str:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from metaharvest.app import NO_PROGRESS
+from metaharvest.harvest.context import Progress
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-    from metaharvest.harvest.context import Progress
+    from metaharvest.app import DryRun, Harvester
+    from metaharvest.queries.runs import RunRecord
 
 _MOST_BARS = 20
 """With more sites than that, a bar goes when its site has ended."""
 
 
-class _SiteBars:
+class _SiteBars(Progress):
     """A bar for each site."""
 
     def __init__(self, bars: Bars) -> None:
@@ -29,17 +30,14 @@ class _SiteBars:
         self._tasks: dict[str, TaskID] = {}
 
     def site_began(self, name: str) -> None:
-        """A bar that does not know its length yet."""
         from rich.markup import escape
 
         self._tasks[name] = self._bars.add_task(escape(one_line(name)), total=None)
 
     def documents_listed(self, name: str, listed: int) -> None:
-        """The bar's length."""
         self._bars.update(self._tasks[name], total=listed)
 
     def documents_ended(self, name: str, number: int) -> None:
-        """The bar is so much longer."""
         self._bars.advance(self._tasks[name], number)
 
     def site_ended(self, name: str) -> None:
@@ -54,11 +52,29 @@ class _SiteBars:
 def shown_progress() -> Iterator[Progress]:
     """Bars on stderr, if it is a terminal, as long as the context lasts."""
     if not sys.stderr.isatty():
-        yield NO_PROGRESS
+        yield Progress()
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bars:
+    shown = (
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TimeElapsedColumn(),
+    )
+    with rich.Progress(*shown, console=Console(stderr=True)) as bars:
         yield _SiteBars(bars)
+
+
+@contextmanager
+def rehearsed(rehearse: Callable[[Progress], AbstractContextManager[DryRun]]) -> Iterator[tuple[Harvester, RunRecord]]:
+    """A rehearsal with its progress shown: the harvester that reads its throw-away journal, and the run."""
+    from metaharvest.queries.runs import run_record
+
+    with ExitStack() as stack:
+        with shown_progress() as progress:
+            done = stack.enter_context(rehearse(progress))
+        with done.harvester.reading() as session:
+            record = run_record(session, done.result.run_id)
+        yield done.harvester, record

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.option_types import ROWS
+from metaharvest.cli.invocation import ROWS, Invocation
 from metaharvest.cli.printing import print_fields, print_json, print_line, print_table, stamp
 from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
 
-    from metaharvest.queries.outbox import DeliveryRecord
+    from metaharvest.queries.records import Record
+
+_STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
 
 
 @click.group("reports", invoke_without_command=True)
@@ -53,8 +53,8 @@ def show(invocation: Invocation, report_id: int, form: str) -> None:
     if form == "html":
         click.echo(_part(message, "html").encode("utf-8"), nl=False)
         return
-    print_fields({"Subject": report.subject, "Date": message["Date"], "From": message["From"]})
-    for delivery in report.deliveries:
+    print_fields({"Subject": report["subject"], "Date": message["Date"], "From": message["From"]})
+    for delivery in report["deliveries"]:
         click.echo(_delivery_line(delivery))
     click.echo(clean(f"\n{_part(message, 'plain')}"))
 
@@ -103,33 +103,39 @@ def _list(invocation: Invocation, limit: int, undelivered: bool, as_json: bool) 
     with invocation.harvester.reading() as session:
         reports = newest_reports(session, limit, undelivered=undelivered)
     if as_json:
-        print_json([asdict(report) for report in reports])
+        print_json(reports)
         return
     if not reports:
         click.echo("Every report has arrived." if undelivered else "There is no report yet.")
         return
-    table = [
-        [report.report_id, stamp(report.created_at), report.kind, _summary(report.deliveries), report.subject]
-        for report in reports
-    ]
-    print_table(["report", "written (UTC)", "kind", "delivery", "subject"], table)
+    print_table(
+        ["report", "written (UTC)", "kind", "delivery", "subject"],
+        [
+            [
+                report["report_id"],
+                stamp(report["created_at"]),
+                report["kind"],
+                _summary(report["deliveries"]),
+                report["subject"],
+            ]
+            for report in reports
+        ],
+    )
     for report in reports:
-        for delivery in report.deliveries:
-            if delivery.last_error:
-                print_line(f"{report.report_id}: {delivery.recipient}: {delivery.last_error}")
+        for delivery in report["deliveries"]:
+            if delivery["last_error"]:
+                print_line(f"{report['report_id']}: {delivery['recipient']}: {delivery['last_error']}")
 
 
-def _summary(deliveries: Sequence[DeliveryRecord]) -> str:
+def _summary(deliveries: Sequence[Record]) -> str:
     """`2 sent, 1 refused`; `to nobody` if there is no recipient."""
-    words = {"sent": "sent", "queued": "waiting", "refused": "refused"}
-    states = [delivery.status for delivery in deliveries]
-    return ", ".join(f"{states.count(key)} {word}" for key, word in words.items() if key in states) or "to nobody"
+    states = [delivery["status"] for delivery in deliveries]
+    return ", ".join(f"{states.count(key)} {word}" for key, word in _STATES.items() if key in states) or "to nobody"
 
 
-def _delivery_line(delivery: DeliveryRecord) -> str:
-    state = "waiting" if delivery.status == "queued" else delivery.status
-    reason = f": {one_line(delivery.last_error, 1000)}" if delivery.last_error else ""
-    return f"To       {one_line(delivery.recipient)} ({state}{reason})"
+def _delivery_line(delivery: Record) -> str:
+    reason = f": {one_line(delivery['last_error'], 1000)}" if delivery["last_error"] else ""
+    return f"To       {one_line(delivery['recipient'])} ({_STATES[delivery['status']]}{reason})"
 
 
 def _part(message: EmailMessage, kind: str) -> str:

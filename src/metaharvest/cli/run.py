@@ -6,21 +6,23 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import date
+from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.option_types import day
+from metaharvest.cli.invocation import Invocation, day
 from metaharvest.cli.printing import print_json
 
 if TYPE_CHECKING:
     from metaharvest.app import Harvester
     from metaharvest.harvest.deadlines import StopSignal
     from metaharvest.harvest.run import RunRequest
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 @click.command("run")
@@ -58,19 +60,17 @@ def command(
         return _harvest_and_ping(harvester, request, as_json, strict, stop)
 
 
-def harvest_now(harvester: Harvester) -> int:
-    """One run of the sites that are due, as cron would start it; the exit code.
+def harvest_now(harvester: Harvester) -> None:
+    """One run of the sites that are due, as cron would start it.
 
     Raises KeyboardInterrupt if a signal stopped the run, after what was under way is finished.
     """
     from metaharvest.harvest.run import RunRequest
 
     with _stop_on_signal() as stop:
-        request = RunRequest(harvester.today())
-        code = _harvest_and_ping(harvester, request, as_json=False, strict=False, stop=stop)
+        _harvest_and_ping(harvester, RunRequest(harvester.today()), as_json=False, strict=False, stop=stop)
     if stop.is_set():
         raise KeyboardInterrupt
-    return code
 
 
 @contextmanager
@@ -79,23 +79,28 @@ def _stop_on_signal() -> Iterator[StopSignal]:
     from metaharvest.harvest.deadlines import StopSignal
 
     stop = StopSignal()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = {number: signal.getsignal(number) or signal.SIG_DFL for number in (signal.SIGTERM, signal.SIGINT)}
 
     def ask_to_stop(_number: int, _frame: object) -> None:
         stop.set()
-        for number in before:
+        for number in _STOPPING:
             signal.signal(number, _end_at_once)
 
-    for number in before:
-        signal.signal(number, ask_to_stop)
-    try:
+    with handled(ask_to_stop, *_STOPPING):
         yield stop
+
+
+@contextmanager
+def handled(handler: Callable[[int, FrameType | None], object], *numbers: signal.Signals) -> Iterator[None]:
+    """`handler` for these signals as long as the context lasts; no thread but the main one can have any."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) or signal.SIG_DFL for number in numbers}
+    try:
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 def _end_at_once(_number: int, _frame: object) -> NoReturn:
@@ -145,7 +150,7 @@ def _harvest(
 ) -> tuple[str, int]:
     """A run, and what is printed about it; its status and the exit code."""
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.cli.summary import print_run
+    from metaharvest.cli.runs import print_run
     from metaharvest.queries.runs import run_record
     from metaharvest.reports.words import counted
 
@@ -170,19 +175,13 @@ def _harvest(
 
 def _rehearse(harvester: Harvester, request: RunRequest, as_json: bool, strict: bool) -> int:
     """A dry run, and what is printed about it; the exit code."""
-    from metaharvest.cli.progress import shown_progress
-    from metaharvest.queries.runs import run_record
+    from metaharvest.cli.progress import rehearsed
     from metaharvest.text import clean
 
-    with ExitStack() as stack:
-        with shown_progress() as progress:
-            rehearsed = stack.enter_context(harvester.dry_run(request, progress))
-        run_id = rehearsed.result.run_id
-        with rehearsed.harvester.reading() as session:
-            record = run_record(session, run_id)
+    with rehearsed(lambda progress: harvester.dry_run(request, progress)) as (scratch, record):
         if as_json:
             print_json({**record.as_mapping, "dry_run": True})
         else:
-            click.echo(clean(rehearsed.harvester.admin_report(run_id).text))
+            click.echo(clean(scratch.admin_report(record.run["run_id"]).text))
             click.echo("This was a rehearsal: nothing was written, no mail was sent.")
     return 1 if record.failed_as_a_whole or (strict and record.has_document_errors) else 0

@@ -1,4 +1,4 @@
-"""`metaharvest runs`: the runs, and what each did."""
+"""`metaharvest runs`: the runs, and what each did; `print_run` is for the commands that make one too."""
 
 from __future__ import annotations
 
@@ -6,12 +6,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.option_types import ROWS
-from metaharvest.cli.printing import print_fields, print_json, print_table, stamp
+from metaharvest.cli.invocation import ROWS, Invocation
+from metaharvest.cli.printing import print_fields, print_json, print_line, print_table, stamp
+from metaharvest.model import OutcomeKind, RunStatus
 
 if TYPE_CHECKING:
     from metaharvest.queries.runs import RunRecord
+
+_SHORT = {
+    OutcomeKind.INSERTED: "new",
+    OutcomeKind.UPDATED: "updated",
+    OutcomeKind.UNCHANGED: "there",
+    OutcomeKind.STALE: "stale",
+    OutcomeKind.DUPLICATE: "duplicate",
+    OutcomeKind.DEFERRED: "deferred",
+    OutcomeKind.ACCESS_ERROR: "no access",
+    OutcomeKind.INVALID: "invalid",
+    OutcomeKind.UPLOAD_ERROR: "refused",
+}
+"""Headings of columns."""
 
 _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 
@@ -32,7 +45,6 @@ def command(context: click.Context, limit: int, as_json: bool) -> None:
 @click.pass_obj
 def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
     """Show a run: its sites, their totals, what failed."""
-    from metaharvest.cli.summary import print_run
     from metaharvest.queries.runs import run_record
 
     with invocation.harvester.reading() as session:
@@ -63,16 +75,8 @@ def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
 
 
 def _row(record: RunRecord) -> dict[str, object]:
-    run = record.run
-    return {
-        "run_id": run["run_id"],
-        "harvest_date": run["harvest_date"],
-        "started_at": run["started_at"],
-        "ended_at": run["ended_at"],
-        "took": _took(record),
-        "status": run["status"],
-        **record.totals,
-    }
+    dates = {name: record.run[name] for name in ("run_id", "harvest_date", "started_at", "ended_at")}
+    return {**dates, "took": _took(record), "status": record.run["status"], **record.totals}
 
 
 def _fields(record: RunRecord) -> dict[str, object]:
@@ -90,3 +94,29 @@ def _took(record: RunRecord) -> str:
     from metaharvest.reports.words import duration
 
     return duration(record.took.total_seconds()) if record.took is not None else ""
+
+
+def print_run(record: RunRecord) -> None:
+    """The run as a table of its sites, and a sentence for each that failed as a whole."""
+    status, headline = record.run["status"], f"Run {record.run['run_id']} ({record.run['harvest_date']})"
+    if not record.sites:
+        told = "no site was due" if status == RunStatus.SUCCEEDED else f"{status}; no site was harvested"
+        click.echo(f"{headline}: {told}.")
+        return
+    click.echo(f"{headline}: {status}.")
+    shown = [kind for kind in OutcomeKind if any(site[kind.column] for site in record.sites)]
+    print_table(
+        ["site", "status", "listed", *(_SHORT[kind] for kind in shown), "warnings", "next harvest"],
+        [
+            [
+                *(site[column] for column in ("site_name", "status", "listed")),
+                *(site[column] or "" for column in (*(kind.column for kind in shown), "warnings")),
+                site["next_harvest"],
+            ]
+            for site in record.sites
+        ],
+    )
+    for site in record.sites:
+        if site["failure_reason"]:
+            named = f"{site['site_name']}: "
+            print_line(named + site["failure_reason"].removeprefix(named))

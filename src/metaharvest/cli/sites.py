@@ -5,26 +5,28 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.option_types import day
+from metaharvest.cli.invocation import Invocation, day
 from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
 from metaharvest.model import Level, Notify, Site, Unit
 from metaharvest.text import shown_url
 
 if TYPE_CHECKING:
     from metaharvest.model import Network
-    from metaharvest.queries.sites import RegisteredSite
+    from metaharvest.queries.records import Record
     from metaharvest.sites.rows import BrokenSite
 
 Options = Mapping[str, Any]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _AS_SETTINGS = "as-settings"
+_OWN = ("package_id_mismatch", "networks", "ca_file")
+"""What is kept in the column `options`; the other options of `add` and `edit` have the names of columns."""
+
 _NONE = "none"
 
 
@@ -40,7 +42,7 @@ def _networks(
     from metaharvest.config.field_types import check_network
 
     parts = [part for value in values for part in value.replace(";", ",").split(",") if part.strip()]
-    if [part.strip().lower() for part in parts] == ["none"]:
+    if [part.strip().lower() for part in parts] == [_NONE]:
         return ()
     try:
         return tuple(check_network(part) for part in parts) or None
@@ -71,19 +73,28 @@ def _options(required: bool) -> Decorator:
 def _schedule_options(required: bool, default: Callable[[object], str]) -> list[Decorator]:
     """Where the list is, when it is harvested, and who is told."""
     return [
-        click.option("--list-url", metavar="URL", required=required, help="Where the site's harvest list is."),
+        click.option(
+            "--list-url", "documentlisturl", metavar="URL", required=required, help="Where the site's harvest list is."
+        ),
         click.option(
             "--contact",
-            "contacts",
+            "contact_email",
             metavar="EMAILS",
             multiple=True,
+            callback=lambda _context, _parameter, emails: ", ".join(emails) if emails else None,
             required=required,
             help="Who gets the reports; several with commas between them, or by repeating the option.",
         ),
-        click.option("--every", type=click.IntRange(1, 99), metavar="N", help=f"Harvest every N units.{default(1)}"),
+        click.option(
+            "--every",
+            "updatefrequency",
+            type=click.IntRange(1, 99),
+            metavar="N",
+            help=f"Harvest every N units.{default(1)}",
+        ),
         click.option("--unit", type=_choice(Unit), help=f"The unit of --every.{default('days')}"),
         click.option(
-            "--next", "next_day", metavar="YYYY-MM-DD", callback=day, help=f"The next harvest.{default('today')}"
+            "--next", "datenextharvest", metavar="YYYY-MM-DD", callback=day, help=f"The next harvest.{default('today')}"
         ),
         click.option("--notify", type=_choice(Notify), help=f"When the contacts get a report.{default('always')}"),
     ]
@@ -224,8 +235,9 @@ def list_sites(invocation: Invocation, as_json: bool) -> None:
     if not sites:
         click.echo("No site is registered yet. `metaharvest sites add NAME --list-url URL --contact EMAIL` adds one.")
         return
+    shown = ("name", "state", "next_harvest", "frequency", "contacts", "list_url")
     headings = ["site", "state", "next", "frequency", "contacts", "list"]
-    print_table(headings, [[_cell(site[column]) for column in _COLUMNS_SHOWN] for site in sites])
+    print_table(headings, [[site[column] for column in shown] for site in sites])
     for site in sites:
         _print_problems(site)
 
@@ -243,43 +255,22 @@ def show(invocation: Invocation, name: str, as_json: bool) -> None:
     if as_json:
         print_json(site)
         return
-    print_fields({label.replace("_", " "): _cell(value) for label, value in site.items() if label != "problems"})
+    print_fields({label.replace("_", " "): value for label, value in site.items() if label != "problems"})
     _print_problems(site)
 
 
-def _print_problems(site: Mapping[str, Any]) -> None:
+def _print_problems(site: Record) -> None:
     for problem in site["problems"]:
         print_line(problem)
 
 
-_COLUMNS_SHOWN = ("name", "state", "next_harvest", "frequency", "contacts", "list_url")
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, tuple):
-        return ", ".join(value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return value
-
-
 def _columns(options: Options, before: Site | BrokenSite | None) -> dict[str, Any]:
     """The options that were given, by the columns that they stand for."""
-    given = {
-        "documentlisturl": options["list_url"],
-        "contact_email": ", ".join(options["contacts"]) if options["contacts"] else None,
-        "updatefrequency": options["every"],
-        "unit": options["unit"],
-        "datenextharvest": options["next_day"],
-        "notify": options["notify"],
-        "ldapdn": options["ldapdn"],
-        "ldappwd": options["ldappwd"],
-    }
-    columns = {column: value for column, value in given.items() if value is not None}
+    columns = {name: value for name, value in options.items() if value is not None and name not in _OWN}
     for column in ("ldapdn", "ldappwd"):
         if columns.get(column) == _NONE:
             columns[column] = None
-    if any(options[name] is not None for name in ("package_id_mismatch", "networks", "ca_file")):
+    if any(options[name] is not None for name in _OWN):
         columns["options"] = _site_options(options, before)
     return columns
 
@@ -300,29 +291,16 @@ def _site_options(options: Options, before: Site | BrokenSite | None) -> str | N
 
 
 def _when(site: Site) -> str:
-    state = "" if site.enabled else "switched off; "
-    next_harvest = site.next_harvest or "as soon as possible"
-    return f"{state}next harvest {next_harvest}, then {_frequency(site.frequency, site.unit)}"
-
-
-def _frequency(every: int, unit: str) -> str:
     from metaharvest.reports.words import frequency
 
-    return frequency(every, unit)
+    state = "" if site.enabled else "switched off; "
+    next_harvest = site.next_harvest or "as soon as possible"
+    return f"{state}next harvest {next_harvest}, then {frequency(site.frequency, site.unit)}"
 
 
-def _as_mapping(site: RegisteredSite) -> dict[str, Any]:
-    """A site as it is printed: its values, and how often it is harvested in words."""
-    values = asdict(site)
-    del values["is_broken"], values["options"]
-    every, unit = site.every, site.unit
-    frequency = f"{every} {unit}" if site.is_broken else _frequency(every, unit)
-    shown: dict[str, Any] = {}
-    for name, value in values.items():
-        if name == "every":
-            shown["frequency"] = frequency
-        if name == "problems" and site.is_broken:
-            shown["options"] = site.options
-        shown[name] = value
-    shown["package_id_mismatch"] = site.package_id_mismatch or _AS_SETTINGS
-    return shown
+def _as_mapping(site: Record) -> Record:
+    """A site as it is printed: how often it is harvested in words, what it leaves to the settings."""
+    from metaharvest.reports.words import frequency
+
+    words = site["frequency"] if "options" in site else frequency(site["every"], site["unit"])
+    return {**site, "frequency": words, "package_id_mismatch": site["package_id_mismatch"] or _AS_SETTINGS}

@@ -15,9 +15,8 @@ from metaharvest.cli.printing import json_text, print_fields, print_json, print_
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
+    from sqlalchemy import Row
     from sqlalchemy.orm import Session
-
-    from metaharvest.queries.documents import HeldRevision
 
 
 @click.group("target")
@@ -69,12 +68,20 @@ def show(invocation: Invocation, docid: str, as_json: bool) -> None:
         return
     print_fields({"document": document_id, "site": site, "revisions": len(all_held)})
     click.echo()
-    headings = ["revision", "bytes", "inserted (UTC)", "type", "sha256", "from"]
-    table = [
-        [held.revision, held.size, stamp(held.inserted_at), held.document_type, held.sha256, shown_url(held.source_url)]
-        for held in shown
-    ]
-    print_table(headings, table)
+    print_table(
+        ["revision", "bytes", "inserted (UTC)", "type", "sha256", "from"],
+        [
+            (
+                held.revision,
+                held.size,
+                stamp(held.inserted_at),
+                held.document_type,
+                held.sha256,
+                shown_url(held.source_url),
+            )
+            for held in shown
+        ],
+    )
 
 
 @command.command("get")
@@ -120,26 +127,16 @@ def _reading(invocation: Invocation) -> Iterator[Session]:
         yield session
 
 
-def _as_line(held: HeldRevision, names: Mapping[int, str]) -> str:
+def _as_line(held: Row[Any], names: Mapping[int, str]) -> str:
     docid = f"{held.document_id}.{held.revision}"
     return f"{docid:<36}  {held.size:>11,} bytes  {stamp(held.inserted_at)}  {one_line(_site(held, names))}"
 
 
-def _as_mapping(held: HeldRevision, names: Mapping[int, str]) -> dict[str, Any]:
-    return {
-        "document_id": held.document_id,
-        "revision": held.revision,
-        "document_type": held.document_type,
-        "size": held.size,
-        "sha256": held.sha256,
-        "inserted_at": held.inserted_at,
-        "source_url": shown_url(held.source_url),
-        "site": _site(held, names),
-    }
+def _as_mapping(held: Row[Any], names: Mapping[int, str]) -> dict[str, Any]:
+    columns = {name: value for name, value in held._mapping.items() if name != "site_id"}
+    return {**columns, "source_url": shown_url(held.source_url), "site": _site(held, names)}
 
 
-def _site(held: HeldRevision, names: Mapping[int, str]) -> str:
+def _site(held: Row[Any], names: Mapping[int, str]) -> str:
     """The site that a document belongs to."""
-    if held.site_id is None:
-        return ""
-    return names.get(held.site_id, f"site {held.site_id}, registered no longer")
+    return "" if held.site_id is None else names.get(held.site_id, f"site {held.site_id}, registered no longer")

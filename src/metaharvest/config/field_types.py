@@ -13,7 +13,7 @@ import re
 from email.utils import parseaddr
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -36,11 +36,9 @@ _DATABASE_PASSWORD = re.compile(r"[\w+]+://[^:/]*:(?P<password>[^@]*)@")
 def check_email(address: str) -> str:
     """`address` trimmed; ValueError with a sentence if it is not one plain email address."""
     text = address.strip()
-    local, at, domain = text.rpartition("@")
-    well_formed = at and local and domain and not any(c.isspace() or ord(c) < 32 or c in '<>,;()[]\\"' for c in text)
-    if not well_formed or "@" in local or domain.startswith(".") or domain.endswith(".") or ".." in domain:
-        raise ValueError(f"'{text}' is not an email address; write it like name@example.org")
-    if parseaddr(text)[1] != text:
+    local, _, domain = text.rpartition("@")
+    forbidden = any(c.isspace() or ord(c) < 32 or c in '<>,;()[]\\"' for c in text) or "@" in local
+    if not local or forbidden or not all(domain.split(".")) or parseaddr(text)[1] != text:
         raise ValueError(f"'{text}' is not an email address; write it like name@example.org")
     return text
 
@@ -53,14 +51,19 @@ def check_network(text: object) -> Network:
         raise ValueError(f"'{text}' is not an address range; write it like 127.0.0.0/8 or 2001:db8::/32") from None
 
 
-def check_ping_address(url: str) -> str:
-    """The URL of a monitor; ValueError with a sentence that does not show `url` if it is not one."""
+def url_parts(url: str) -> SplitResult | None:
+    """The parts of a URL that names a host, and a port other than 0 if any; None if `url` is something else."""
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        return parts if parts.hostname and parts.port != 0 else None
     except ValueError:
-        usable = False
-    if not usable or not url.isascii() or not url.isprintable() or " " in url:
+        return None
+
+
+def check_ping_address(url: str) -> str:
+    """The URL of a monitor; ValueError with a sentence that does not show `url` if it is not one."""
+    parts = url_parts(url)
+    if not parts or parts.scheme not in ("http", "https") or not re.fullmatch("[!-~]*", url):
         raise ValueError("it must be a web address that begins with https:// or http://")
     for placeholder in re.findall(r"\{[^{}]*\}", url):
         if placeholder not in PING_PLACEHOLDERS:
@@ -90,8 +93,8 @@ def _check_zone(name: str) -> str:
 
 def _check_database_url(url: str) -> str:
     parts = _DATABASE_PASSWORD.match(url)
-    named = [name for name, _ in parse_qsl(url.partition("?")[2]) if "passw" in name.lower()]
-    if named or (parts and parts["password"]):
+    in_query = any("passw" in name.lower() for name, _ in parse_qsl(url.partition("?")[2]))
+    if in_query or (parts and parts["password"]):
         raise ValueError(f"a password is never written here: take it out of the URL, and in password {HOW_TO_REFER}")
     return url
 
@@ -99,24 +102,13 @@ def _check_database_url(url: str) -> str:
 def _check_proxy(url: str) -> str:
     if ":" in url.rpartition("@")[0].rpartition("://")[2]:
         # The sentence gives no example with a user name: it would be masked.
-        raise ValueError(
-            "a password is never written here: leave the user name alone before the @, "
-            f"and in proxy_password {HOW_TO_REFER}"
-        )
-    if url and not _is_proxy(url):
+        where = f"leave the user name alone before the @, and in proxy_password {HOW_TO_REFER}"
+        raise ValueError(f"a password is never written here: {where}")
+    parts = url_parts(url)
+    rest = parts and (parts.path.strip("/") or parts.query or parts.fragment)
+    if url and (not parts or rest or parts.scheme not in _PROXY_SCHEMES or re.search(r"[\s\x00-\x1f\x7f]", url)):
         raise ValueError("it must be written like http://proxy.example.org:3128")
     return url
-
-
-def _is_proxy(url: str) -> bool:
-    """Whether this is the URL of a proxy of a kind that libcurl can use."""
-    try:
-        parts = urlsplit(url)
-        possible = parts.hostname and parts.port != 0
-    except ValueError:
-        return False
-    rest = parts.path.strip("/") or parts.query or parts.fragment
-    return bool(possible and not rest and parts.scheme in _PROXY_SCHEMES) and not re.search(r"[\s\x00-\x1f\x7f]", url)
 
 
 def _check_path(path: Path) -> Path:

@@ -31,8 +31,7 @@ class Kinds:
 
     def names(self) -> list[str]:
         """All kinds, those of this program first."""
-        added = _installed(self.group, tuple(sys.path)).keys() - set(self.built_in)
-        return [*self.built_in, *sorted(added)]
+        return [*self.built_in, *sorted(_installed(self.group, tuple(sys.path)).keys() - set(self.built_in))]
 
     def load(self, kind: str) -> Any:
         """The object of the entry point `kind`. Raises ValueError with a sentence if it is missing or broken."""

@@ -10,6 +10,7 @@ import base64
 import logging
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -46,11 +47,10 @@ def check_reference(value: str) -> str:
 
 def is_reference(value: object) -> bool:
     """Whether `value` is a secret reference or empty, and so may be stored and shown."""
-    try:
+    with suppress(ValueError):
         check_reference(str(value or "").strip())
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def resolve_secret(reference: str, folder: Path) -> str:
@@ -59,8 +59,7 @@ def resolve_secret(reference: str, folder: Path) -> str:
     Logs a warning, once for each file, if others may read it. Raises SettingsError if the secret cannot be read.
     """
     secret = read_secret(reference, folder)
-    exposed = exposed_file(reference, folder)
-    if exposed is not None and exposed not in _warned:
+    if (exposed := exposed_file(reference, folder)) and exposed not in _warned:
         _warned.add(exposed)
         log.warning("Everybody on this machine may read the secret in %s: chmod 600 %s", exposed, exposed)
     return secret
@@ -76,7 +75,7 @@ def read_secret(reference: str, folder: Path) -> str:
             raise SettingsError(f"The secret {reference} is not there: set the environment variable {where}.")
         secret = os.environ[where]
     elif kind == "file":
-        secret = _in_file(reference, _path(where, folder))
+        secret = _in_file(reference, folder / at_home(Path(where)))
     else:
         secret = _in_keyring(reference, where)
     if len(secret) >= _SHORTEST_MASKED:
@@ -90,11 +89,10 @@ def exposed_file(reference: str, folder: Path) -> Path | None:
     kind, _, where = reference.partition(":")
     if kind != "file":
         return None
-    path = _path(where, folder)
-    try:
+    path = folder / at_home(Path(where))
+    with suppress(OSError):
         return path if path.stat().st_mode & stat.S_IROTH else None
-    except OSError:
-        return None
+    return None
 
 
 def masked(text: str) -> str:
@@ -113,17 +111,12 @@ class MaskingFormatter(logging.Formatter):
         return clean(masked(super().format(record)))
 
 
-def _path(where: str, folder: Path) -> Path:
-    return folder / at_home(Path(where))
-
-
 def _in_file(reference: str, path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"The secret {reference} cannot be read: the file is not UTF-8 text.") from error
-    except OSError as error:
-        raise SettingsError(f"The secret {reference} cannot be read: {error.strerror or error}.") from error
+    except (UnicodeDecodeError, OSError) as error:
+        problem = (error.strerror or error) if isinstance(error, OSError) else "the file is not UTF-8 text"
+        raise SettingsError(f"The secret {reference} cannot be read: {problem}.") from error
 
 
 def _in_keyring(reference: str, where: str) -> str:
@@ -132,10 +125,8 @@ def _in_keyring(reference: str, where: str) -> str:
         import keyring
         from keyring.errors import NoKeyringError
     except ImportError as error:
-        raise SettingsError(
-            f"The secret {reference} cannot be read: the keyring library is not installed. "
-            "Install it with `pip install 'metaharvest[keyring]'`."
-        ) from error
+        problem = "the keyring library is not installed. Install it with `pip install 'metaharvest[keyring]'`."
+        raise SettingsError(f"The secret {reference} cannot be read: {problem}") from error
     try:
         secret = keyring.get_password(service, username)
     except NoKeyringError as error:
@@ -149,7 +140,6 @@ def _in_keyring(reference: str, where: str) -> str:
             "see whether it is unlocked for the harvester's user."
         ) from error
     if secret is None:
-        raise SettingsError(
-            f"The secret {reference} is not in the keyring: `keyring set '{service}' '{username}'` puts it there."
-        )
+        how = f"`keyring set '{service}' '{username}'` puts it there"
+        raise SettingsError(f"The secret {reference} is not in the keyring: {how}.")
     return secret

@@ -19,23 +19,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from metaharvest.config.field_types import (
-    DatabaseUrl,
-    Emails,
-    LocalFolder,
-    LocalPath,
-    Networks,
-    PingUrl,
-    Positive,
-    ProxyUrl,
-    Seconds,
-    SecondsOrNone,
-    SecretReference,
-    Sender,
-    TargetKind,
-    Texts,
-    ZoneName,
-)
+from metaharvest.config import field_types
 from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import NOT_SHOWN, resolve_secret
 from metaharvest.errors import SettingsError
@@ -52,19 +36,18 @@ class _Section(BaseModel):
 
 
 class HarvesterSettings(_Section):
-    """Who runs this harvester, when days begin, how much it does at a time, and for how long.
+    """Who runs this harvester, when days begin, for how long log rows are kept; `workers`: documents in flight.
 
-    `log_period_days`: how long log rows are kept. `workers`: documents in flight over all sites. `run_deadline`,
-    `site_deadline`: seconds, 0: no limit.
+    `run_deadline`, `site_deadline`: seconds, 0: no limit.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=100)] = "metaharvest"
-    administrators: Emails = ()
-    time_zone: ZoneName = "UTC"
+    administrators: field_types.Emails = ()
+    time_zone: field_types.ZoneName = "UTC"
     log_period_days: Annotated[int, Field(ge=1, le=36500)] = 90
     workers: Annotated[int, Field(ge=1, le=1024)] = 128
-    run_deadline: SecondsOrNone = 72_000
-    site_deadline: SecondsOrNone = 21_600
+    run_deadline: field_types.SecondsOrNone = 72_000
+    site_deadline: field_types.SecondsOrNone = 21_600
 
     @property
     def zone(self) -> ZoneInfo:
@@ -75,29 +58,29 @@ class HarvesterSettings(_Section):
 class DatabaseSettings(_Section):
     """Where the harvester's own tables are; `password` is a secret reference."""
 
-    url: DatabaseUrl = "sqlite:///metaharvest.db"
-    password: SecretReference = ""
+    url: field_types.DatabaseUrl = "sqlite:///metaharvest.db"
+    password: field_types.SecretReference = ""
 
 
 class TargetSettings(_Section):
     """The repository that receives the documents."""
 
-    kind: TargetKind = "embedded"
+    kind: field_types.TargetKind = "embedded"
 
 
 class MailSettings(_Section):
     """How reports leave: into a Maildir folder, or by SMTP. `timeout` is in seconds."""
 
     backend: Literal["maildir", "smtp"] = "maildir"
-    folder: LocalPath = Path("mail")
+    folder: field_types.LocalPath = Path("mail")
     host: str = "localhost"
     port: Annotated[int, Field(ge=1, le=65535)] = 25
     security: Literal["none", "starttls", "tls"] = "none"
     username: str = ""
-    password: SecretReference = ""
-    sender: Sender = "metaharvest@localhost.localdomain"
-    timeout: Seconds = 30
-    ca_file: LocalPath | None = None
+    password: field_types.SecretReference = ""
+    sender: field_types.Sender = "metaharvest@localhost.localdomain"
+    timeout: field_types.Seconds = 30
+    ca_file: field_types.LocalPath | None = None
 
 
 class HttpSettings(_Section):
@@ -105,57 +88,51 @@ class HttpSettings(_Section):
 
     contact_url: str = ""
     connections_per_host: Annotated[int, Field(ge=1, le=64)] = 4
-    connect_timeout: Seconds = 10
-    read_timeout: Seconds = 30
-    document_deadline: Seconds = 120
-    list_deadline: Seconds = 1800
-    max_document_bytes: Positive = 52_428_800
-    max_list_bytes: Positive = 1_073_741_824
+    connect_timeout: field_types.Seconds = 10
+    read_timeout: field_types.Seconds = 30
+    document_deadline: field_types.Seconds = 120
+    list_deadline: field_types.Seconds = 1800
+    max_document_bytes: field_types.Positive = 52_428_800
+    max_list_bytes: field_types.Positive = 1_073_741_824
     max_redirects: Annotated[int, Field(ge=0, le=20)] = 5
     retries: Annotated[int, Field(ge=0, le=10)] = 2
-    retry_wait: SecondsOrNone = 1
-    retry_wait_limit: SecondsOrNone = 60
-    allow_networks: Networks = ()
-    proxy: ProxyUrl = ""
-    proxy_password: SecretReference = ""
-    ca_file: LocalPath | None = None
+    retry_wait: field_types.SecondsOrNone = 1
+    retry_wait_limit: field_types.SecondsOrNone = 60
+    allow_networks: field_types.Networks = ()
+    proxy: field_types.ProxyUrl = ""
+    proxy_password: field_types.SecretReference = ""
+    ca_file: field_types.LocalPath | None = None
 
 
 class ValidationSettings(_Section):
-    """What the checks are strict about, and which document types are accepted in addition to EML.
-
-    `time_limit`: seconds for checking one document, 0: no limit.
-    """
+    """What the checks are strict about, and accept in addition to EML; `time_limit`: seconds each, 0: no limit."""
 
     package_id_mismatch: Level = Level.WARNING
-    other_document_types: Texts = ()
-    time_limit: SecondsOrNone = 60
+    other_document_types: field_types.Texts = ()
+    time_limit: field_types.SecondsOrNone = 60
 
 
 class ReportsSettings(_Section):
-    """How long reports get, and where the administrator's go.
+    """How long reports get, and where the administrator's go; above `gzip_csv_over` bytes a table is gzipped."""
 
-    A table of more than `gzip_csv_over` bytes is gzipped, one of more than `drop_csv_over` bytes is left out.
-    """
-
-    lines_per_group: Positive = 50
+    lines_per_group: field_types.Positive = 50
     admin: Literal["mail", "log-file"] = "mail"
-    log_folder: LocalPath = Path("reports")
-    templates: LocalPath | None = None
-    gzip_csv_over: Positive = 262_144
-    drop_csv_over: Positive = 10_485_760
+    log_folder: field_types.LocalPath = Path("reports")
+    templates: field_types.LocalPath | None = None
+    gzip_csv_over: field_types.Positive = 262_144
+    drop_csv_over: field_types.Positive = 10_485_760
 
 
 class MonitoringSettings(_Section):
     """The monitor that hears of the end of each run: its URL, or a secret reference, as such a URL may hold a token."""
 
-    ping_url: PingUrl = ""
+    ping_url: field_types.PingUrl = ""
 
 
 class SiteSettings(_Section):
     """What only the administrator of this machine may allow a site, by the site's name."""
 
-    file_folder: LocalFolder = None
+    file_folder: field_types.LocalFolder = None
 
 
 class Settings(_Section):
@@ -194,27 +171,22 @@ class Settings(_Section):
         if self.http.ca_file is not None:
             from metaharvest.config.trust_store import configured_authorities
 
-            changes["ca_file"] = ca_file = self.path(self.http.ca_file)
-            configured_authorities(ca_file)
+            changes["ca_file"] = self.path(self.http.ca_file)
+            configured_authorities(self.path(self.http.ca_file))
         if self.http.proxy_password:
             user, at, host = self.http.proxy.rpartition("@")
             if not at:
-                raise SettingsError(
-                    "[http] proxy_password is set, but proxy names no user: "
-                    "write the user name and an @ between http:// and the proxy's host."
-                )
+                remedy = "write the user name and an @ between http:// and the proxy's host."
+                raise SettingsError(f"[http] proxy_password is set, but proxy names no user: {remedy}")
             secret = resolve_secret(self.http.proxy_password, self.folder)
             changes["proxy"] = f"{user}:{quote(secret, safe='')}@{host}"
         return self.http.model_copy(update=changes)
 
     def applied_to(self, site: Site) -> Site:
         """`site` with what these settings add: its folder for file: URLs, absolute paths, defaults of its options."""
-        own = site.options
-        options = replace(
-            own,
-            ca_file=self.path(own.ca_file) if own.ca_file else None,
-            package_id_mismatch=own.package_id_mismatch or self.validation.package_id_mismatch,
-        )
+        ca_file = self.path(site.options.ca_file) if site.options.ca_file else None
+        mismatch = site.options.package_id_mismatch or self.validation.package_id_mismatch
+        options = replace(site.options, ca_file=ca_file, package_id_mismatch=mismatch)
         return replace(site, options=options, file_folder=self.file_folder(site.name))
 
 
@@ -227,14 +199,14 @@ def load(file: Path | None = None, environ: Mapping[str, str] = os.environ) -> S
 
     Raises SettingsError with a sentence for each problem: file (or variable), key, value and what would be right.
     """
-    path = file if file is not None else find_file()
+    path = file or find_file()
     values = _read(path) if path else {}
     variables = _add_environment(values, environ)
     folder = path.resolve().parent if path else Path.cwd()
     try:
         return Settings.model_validate({**values, "folder": folder, "file": path})
     except ValidationError as error:
-        where = str(path) if path else "the settings"
+        where = str(path or "the settings")
         raise SettingsError(*(_sentence(dict(problem), where, variables) for problem in error.errors())) from None
 
 
@@ -242,10 +214,8 @@ def find_file() -> Path | None:
     """The settings file that is used when none is named, or None."""
     import platformdirs
 
-    for candidate in (Path(FILE_NAME), platformdirs.user_config_path("metaharvest") / FILE_NAME):
-        if candidate.is_file():
-            return candidate
-    return None
+    candidates = (Path(FILE_NAME), platformdirs.user_config_path("metaharvest") / FILE_NAME)
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
 
 
 def _add_environment(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[str, str], str]:
@@ -253,11 +223,10 @@ def _add_environment(values: dict[str, Any], environ: Mapping[str, str]) -> dict
     variables: dict[tuple[str, str], str] = {}
     for variable, text in environ.items():
         section, separator, key = variable.removeprefix(PREFIX).lower().partition("__")
-        if variable.startswith(PREFIX) and separator and section in SECTIONS:
-            values.setdefault(section, {})
-            if isinstance(values[section], dict):
-                values[section][key] = text
-                variables[section, key] = variable
+        known = variable.startswith(PREFIX) and separator and section in SECTIONS
+        if known and isinstance(values.setdefault(section, {}), dict):
+            values[section][key] = text
+            variables[section, key] = variable
     return variables
 
 
@@ -265,26 +234,21 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise SettingsError(
-            f"The settings file {path} is not there. Write one with `metaharvest --config {path} init`."
-        ) from None
+        problem = f"The settings file {path} is not there. Write one with `metaharvest --config {path} init`."
+        raise SettingsError(problem) from None
     except OSError as error:
         raise SettingsError(f"The settings file {path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"The settings file {path} is not UTF-8 text: save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(
-            f'The settings file {path} is not valid TOML: {error}. Texts need quotes, as in name = "value".'
-        ) from error
+        problem = f'The settings file {path} is not valid TOML: {error}. Texts need quotes, as in name = "value".'
+        raise SettingsError(problem) from error
 
 
 _MESSAGES = {
     "model_type": "it must be a section of its own, headed by its name in square brackets",
-    "int_parsing": "it must be a whole number",
-    "int_type": "it must be a whole number",
-    "int_from_float": "it must be a whole number",
-    "float_parsing": "it must be a number",
-    "float_type": "it must be a number",
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "it must be a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "it must be a number"),
     "string_type": "it must be a text in quotes",
     "tuple_type": 'it must be a list, like ["one", "two"]',
 }

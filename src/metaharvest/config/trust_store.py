@@ -29,11 +29,8 @@ def system_trust() -> Path:
 
     libcurl's own default cannot be used: it is the path on the system where libcurl was compiled.
     """
-    default = ssl.get_default_verify_paths()
-    for candidate in (*_SYSTEM_STORES, default.openssl_cafile):
-        if Path(candidate).is_file():
-            return Path(candidate)
-    return Path(certifi.where())
+    candidates = (*_SYSTEM_STORES, ssl.get_default_verify_paths().openssl_cafile)
+    return next((path for path in map(Path, candidates) if path.is_file()), Path(certifi.where()))
 
 
 def read_authorities(file: Path) -> bytes:

@@ -20,12 +20,14 @@ _DIALECTS: dict[str, Any] = {"sqlite": sqlite.dialect, "postgresql": postgresql.
 def ddl(database: str) -> str:
     """Every table, index and operation code as SQL for `database`: sqlite, postgresql or mariadb."""
     dialect = _DIALECTS[database]()
-    statements = [
-        f"-- The tables of metaharvest on {database}, for reading: `metaharvest init` creates and upgrades them.\n",
-        *(str(statement.compile(dialect=dialect)).strip() + ";\n" for statement in _statements()),
-        *_operations(),
+    lines = [
+        f"-- The tables of metaharvest on {database}, for reading: `metaharvest init` creates and upgrades them.\n"
     ]
-    return "\n".join(statements)
+    lines += [str(statement.compile(dialect=dialect)).strip() + ";\n" for statement in _statements()]
+    for code, (level, explanation) in OPERATIONS.items():
+        values = ", ".join("'" + value.replace("'", "''") + "'" for value in (code, explanation, level))
+        lines.append(f"INSERT INTO harvest_operation VALUES ({values});")
+    return "\n".join(lines) + "\n"
 
 
 def _statements() -> Iterator[CreateTable | CreateIndex]:
@@ -33,13 +35,6 @@ def _statements() -> Iterator[CreateTable | CreateIndex]:
         yield CreateTable(table)
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             yield CreateIndex(index)
-
-
-def _operations() -> Iterator[str]:
-    for code, (level, explanation) in OPERATIONS.items():
-        values = ", ".join("'" + value.replace("'", "''") + "'" for value in (code, explanation, level))
-        yield f"INSERT INTO harvest_operation VALUES ({values});"
-    yield ""
 
 
 if __name__ == "__main__":

@@ -34,12 +34,10 @@ _STATEMENT_BYTES = 65_536
 _PRAGMA_TRIES = 50
 _PRAGMA_PAUSE_SECONDS = 0.2
 
-_SQLITE_PAGE = 16_384
-"""Bytes a page of a new file: a document of 20 KB then takes fewer system calls than with the default of 4 KB."""
-
 _SQLITE_PRAGMAS = (
     f"busy_timeout={_WAIT_SECONDS * 1000}",
-    f"page_size={_SQLITE_PAGE}",
+    # Bytes, for a new file: a document of 20 KB then takes fewer system calls than with the default of 4 KB.
+    "page_size=16384",
     "journal_mode=WAL",
     "synchronous=FULL",
     "foreign_keys=ON",
@@ -54,21 +52,17 @@ _MYSQL_SETTINGS = (
 def engine_options(url: URL) -> dict[str, Any]:
     """The options of `create_engine` for this URL; options in the URL's query take precedence."""
     backend = url.get_backend_name()
+    # The values of a row may hold a URL with a password: messages of errors do not show them.
+    options: dict[str, Any] = {"max_overflow": _MORE_CONNECTIONS, "hide_parameters": True}
     if backend == "sqlite":
-        return {"max_overflow": _MORE_CONNECTIONS, "hide_parameters": True}
+        return options
     arguments: dict[str, object] = {"connect_timeout": _CONNECT_SECONDS}
     if backend == "postgresql":
         arguments |= {"keepalives_idle": 60, "keepalives_interval": 15, "fallback_application_name": "metaharvest"}
     elif backend in ("mysql", "mariadb"):
         arguments |= {"charset": "utf8mb4", "init_command": _MYSQL_SETTINGS}
-    return {
-        "connect_args": {name: value for name, value in arguments.items() if name not in url.query},
-        "isolation_level": "READ COMMITTED",
-        "pool_pre_ping": True,
-        # The values of a row may hold a URL with a password: messages of errors do not show them.
-        "hide_parameters": True,
-        "max_overflow": _MORE_CONNECTIONS,
-    }
+    given = {name: value for name, value in arguments.items() if name not in url.query}
+    return {**options, "connect_args": given, "isolation_level": "READ COMMITTED", "pool_pre_ping": True}
 
 
 def prepare(engine: Engine) -> None:
@@ -128,11 +122,13 @@ def wrong_encoding(connection: Connection) -> str | None:
     if connection.dialect.name != "postgresql":
         return None
     encoding = str(connection.scalar(text("SHOW server_encoding")))
-    if encoding == "UTF8":
-        return None
     return (
-        f"The database's encoding is {encoding}; it must be UTF8. "
-        "Create it anew: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0."
+        None
+        if encoding == "UTF8"
+        else (
+            f"The database's encoding is {encoding}; it must be UTF8. "
+            "Create it anew: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0."
+        )
     )
 
 
@@ -155,9 +151,8 @@ def document_size_for(packet: int) -> int:
 
 def missing_driver(url: URL) -> str:
     """A sentence about a database that is not known, or whose driver is not installed."""
-    extra = EXTRAS.get(url.get_backend_name())
     shown = url.render_as_string(hide_password=True)
-    if extra is None:
+    if (extra := EXTRAS.get(url.get_backend_name())) is None:
         return f"[database] url = '{shown}': this is not a kind of database that metaharvest knows."
     return (
         f"[database] url = '{shown}': the driver {url.get_driver_name()} is not installed. "
@@ -169,8 +164,7 @@ def next_numbers(session: Session, column: InstrumentedAttribute[int], number: i
     """The keys of the next `number` rows of a table; only for tables into which nobody else inserts meanwhile."""
     if session.get_bind().dialect.name == "postgresql":
         sequence = text("SELECT nextval(pg_get_serial_sequence(:t, :c)) FROM generate_series(1, :n)")
-        names: dict[str, Any] = {"t": column.class_.__tablename__, "c": column.key, "n": number}
-        return [int(key) for key in session.scalars(sequence, names)]
+        return list(session.scalars(sequence, {"t": column.class_.__tablename__, "c": column.key, "n": number}))
     highest = session.scalar(select(func.max(column))) or 0
     return list(range(highest + 1, highest + 1 + number))
 

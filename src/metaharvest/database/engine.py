@@ -6,7 +6,7 @@ How SQLite, PostgreSQL and MariaDB/MySQL differ is in `dialects.py`, how each of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, insert, inspect, make_url, select, text
@@ -83,7 +83,8 @@ def upgrade(engine: Engine) -> None:
             Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
         writing = engine.execution_options(sqlite_begin="BEGIN IMMEDIATE")
         with locks.upgrade_lock(engine), writing.begin() as connection:
-            _require_encoding(connection)
+            if wrong := dialects.wrong_encoding(connection):
+                raise DatabaseUnavailable(wrong)
             config.attributes["connection"] = connection
             try:
                 command.upgrade(config, "head")
@@ -169,15 +170,11 @@ def run_lock(engine: Engine) -> Iterator[locks.HeldLock]:
 def _holder(engine: Engine) -> str:
     """Who holds the lock, and since when, if the database knows; otherwise an empty text."""
     statement = select(HarvestRun).where(HarvestRun.status == "running").order_by(HarvestRun.run_id.desc()).limit(1)
-    try:
-        with database_errors(engine), readers(engine)() as session:
-            run = session.scalar(statement)
-    except DatabaseError:
-        # The tables may not be there yet; the message is complete without it.
-        run = None
-    if run is None:
-        return ""
-    return f": run {run.run_id}, by {run.host} (process {run.pid}), since {run.started_at:%Y-%m-%d %H:%M} UTC"
+    # The tables may not be there yet; the message is complete without it.
+    with suppress(DatabaseError), database_errors(engine), readers(engine)() as session:
+        if run := session.scalar(statement):
+            return f": run {run.run_id}, by {run.host} (process {run.pid}), since {run.started_at:%Y-%m-%d %H:%M} UTC"
+    return ""
 
 
 def _newer(version: str | None, database: str) -> str:
@@ -196,9 +193,3 @@ def _complete_operations(connection: Connection) -> None:
     ]
     if missing:
         connection.execute(insert(HarvestOperation), missing)
-
-
-def _require_encoding(connection: Connection) -> None:
-    wrong = dialects.wrong_encoding(connection)
-    if wrong:
-        raise DatabaseUnavailable(wrong)

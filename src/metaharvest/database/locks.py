@@ -11,7 +11,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine, TextClause, text
@@ -36,31 +36,31 @@ class HeldLock(Protocol):
 
     def still_held(self) -> bool:
         """Whether it still is. Once the connection that held it is lost, the answer stays False."""
-        ...
 
     def release(self) -> None:
         """Release it; a lock that was lost is left alone."""
-        ...
 
 
 def take_lock(engine: Engine) -> HeldLock | None:
     """The run lock of this database; None if another process has it. Raises DBAPIError, DatabaseUnavailable."""
     if engine.dialect.name == "sqlite":
         return _FileLock.take(f"{engine.url.database}.lock")
-    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-    connection.detach()
-    try:
+    with ExitStack() as unless_taken:
+        connection = unless_taken.enter_context(_lasting_connection(engine))
         for left in reversed(range(_TRIES)):
-            lock = _SessionLock.take(connection)
-            if lock is not None:
+            if lock := _SessionLock.take(connection):
+                unless_taken.pop_all()
                 return lock
             if left:
                 time.sleep(_PAUSE_SECONDS)
-    except BaseException:
-        connection.close()
-        raise
-    connection.close()
     return None
+
+
+def _lasting_connection(engine: Engine) -> Connection:
+    """A connection outside of the pool and of transactions, for a lock that it holds until it is closed."""
+    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    connection.detach()
+    return connection
 
 
 @contextmanager
@@ -72,8 +72,7 @@ def upgrade_lock(engine: Engine) -> Iterator[None]:
     if engine.dialect.name == "sqlite":
         yield
         return
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.detach()
+    with _lasting_connection(engine) as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_lock(:what)"), {"what": _number("metaharvest upgrade")})
         else:
@@ -99,10 +98,8 @@ class _FileLock:
         except Timeout:
             return None
         except OSError as error:
-            raise DatabaseUnavailable(
-                f"The lock file {path} cannot be written: {error.strerror}. "
-                "Let this user write to the folder of the database."
-            ) from error
+            reason = f"{error.strerror}. Let this user write to the folder of the database."
+            raise DatabaseUnavailable(f"The lock file {path} cannot be written: {reason}") from error
         return cls(lock)
 
     def still_held(self) -> bool:

@@ -8,39 +8,20 @@ harvest_site_schedule may hold anything, as other people change it with SQL of t
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, ClassVar
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Date,
-    DateTime,
-    Dialect,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Text,
-    TypeDecorator,
-    UniqueConstraint,
-    true,
-)
+from sqlalchemy import Dialect, ForeignKey, Index, MetaData, UniqueConstraint, true
 from sqlalchemy.dialects import mysql
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import BigInteger, DateTime, Float, Integer, LargeBinary, String, Text, TypeDecorator
 
 
 class UtcDateTime(TypeDecorator[datetime]):
     """An aware UTC timestamp, stored without its zone in every database."""
 
-    impl = DateTime
+    # DATETIME on MariaDB and MySQL drops microseconds if it is not told otherwise.
+    impl = DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
     cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> Any:
-        """Microseconds on MariaDB and MySQL too, whose DATETIME drops them."""
-        return dialect.type_descriptor(mysql.DATETIME(fsp=6) if dialect.name in ("mysql", "mariadb") else DateTime())
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """To UTC, zone dropped."""
@@ -57,14 +38,12 @@ class Identifier(TypeDecorator[str]):
     A query for a name with other characters finds nothing; without the conversion here, MariaDB would raise an error.
     """
 
-    impl = String(800)
+    impl = (
+        String(800)
+        .with_variant(mysql.VARCHAR(800, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
+        .with_variant(String(800, collation="C"), "postgresql")
+    )
     cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> Any:
-        """The collation that compares bytes."""
-        if dialect.name in ("mysql", "mariadb"):
-            return dialect.type_descriptor(mysql.VARCHAR(800, charset="ascii", collation="ascii_bin"))
-        return dialect.type_descriptor(String(800, collation="C" if dialect.name == "postgresql" else None))
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Other characters are replaced by DEL, which no name contains."""
@@ -73,33 +52,17 @@ class Identifier(TypeDecorator[str]):
         return "".join(character if character.isascii() else "\x7f" for character in value)
 
 
-def _text() -> Any:
-    """Text of any length."""
-    return Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
+_TEXT = Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
+_BYTES = LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
+"""Text and bytes of any length; MariaDB alone would limit them to 64 KB."""
 
+_DOUBLE = Float(53).with_variant(mysql.DOUBLE(asdecimal=False), "mysql", "mariadb")
+_KEY = BigInteger().with_variant(Integer(), "sqlite")
+"""A number that the database assigns, SQLite too."""
 
-def _bytes() -> Any:
-    """Bytes of any length (LargeBinary alone is 64 KB on MariaDB)."""
-    return LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
-
-
-def _double() -> Any:
-    """A floating-point number of eight bytes."""
-    return Float(53).with_variant(mysql.DOUBLE(asdecimal=False), "mysql", "mariadb")
-
-
-def _key() -> Any:
-    """A number that the database assigns, SQLite too."""
-    return BigInteger().with_variant(Integer(), "sqlite")
-
-
-_TABLE = {
-    "sqlite_autoincrement": True,
-    **{
-        f"{dialect}_{option}": value
-        for dialect in ("mysql", "mariadb")
-        for option, value in (("engine", "InnoDB"), ("charset", "utf8mb4"), ("collate", "utf8mb4_bin"))
-    },
+_MYSQL = {"engine": "InnoDB", "charset": "utf8mb4", "collate": "utf8mb4_bin"}
+_TABLE = {f"{dialect}_{option}": value for dialect in ("mysql", "mariadb") for option, value in _MYSQL.items()} | {
+    "sqlite_autoincrement": True
 }
 """A number is never assigned twice (SQLite); text holds every character and compares exactly (MariaDB, MySQL)."""
 
@@ -107,6 +70,8 @@ _TABLE = {
 class Base(DeclarativeBase):
     """The base of all tables. Every constraint has a name, so that migrations can refer to it."""
 
+    __table_args__: Any = _TABLE
+    type_annotation_map: ClassVar = {datetime: UtcDateTime}
     metadata = MetaData(
         naming_convention={
             "ix": "ix_%(column_0_N_label)s",
@@ -121,24 +86,23 @@ class HarvestSiteSchedule(Base):
     """A row for each registered site."""
 
     __tablename__ = "harvest_site_schedule"
-    __table_args__ = (_TABLE,)
 
-    site_schedule_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    site_schedule_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
     name: Mapped[str] = mapped_column(String(100), unique=True)
     source_kind: Mapped[str] = mapped_column(String(32), default="harvest-list", server_default="harvest-list")
-    documentlisturl: Mapped[str] = mapped_column(_text())
+    documentlisturl: Mapped[str] = mapped_column(_TEXT)
     ldapdn: Mapped[str | None] = mapped_column(String(255))
     ldappwd: Mapped[str | None] = mapped_column(String(255))
-    datenextharvest: Mapped[date | None] = mapped_column(Date)
-    datelastharvest: Mapped[date | None] = mapped_column(Date)
-    updatefrequency: Mapped[int | None] = mapped_column(Integer, default=1, server_default="1")
+    datenextharvest: Mapped[date | None]
+    datelastharvest: Mapped[date | None]
+    updatefrequency: Mapped[int | None] = mapped_column(default=1, server_default="1")
     unit: Mapped[str | None] = mapped_column(String(50), default="days", server_default="days")
-    day_of_month: Mapped[int | None] = mapped_column(Integer)
-    contact_email: Mapped[str | None] = mapped_column(_text())
+    day_of_month: Mapped[int | None]
+    contact_email: Mapped[str | None] = mapped_column(_TEXT)
     notify: Mapped[str] = mapped_column(String(16), default="always", server_default="always")
-    enabled: Mapped[bool] = mapped_column(Boolean, default=True, server_default=true())
-    options: Mapped[str | None] = mapped_column(_text())
-    list_etag: Mapped[str | None] = mapped_column(_text())
+    enabled: Mapped[bool] = mapped_column(default=True, server_default=true())
+    options: Mapped[str | None] = mapped_column(_TEXT)
+    list_etag: Mapped[str | None] = mapped_column(_TEXT)
     list_last_modified: Mapped[str | None] = mapped_column(String(100))
     list_sha256: Mapped[str | None] = mapped_column(String(64))
 
@@ -147,34 +111,32 @@ class HarvestRun(Base):
     """A row for each execution of the harvester. `heartbeat_at` is for people to read; no decision depends on it."""
 
     __tablename__ = "harvest_run"
-    __table_args__ = (_TABLE,)
 
-    run_id: Mapped[int] = mapped_column(_key(), primary_key=True)
-    harvest_date: Mapped[date] = mapped_column(Date)
-    started_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    run_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    harvest_date: Mapped[date]
+    started_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
     status: Mapped[str] = mapped_column(String(16), index=True)
     host: Mapped[str] = mapped_column(String(255))
-    pid: Mapped[int] = mapped_column(Integer)
-    heartbeat_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    pid: Mapped[int]
+    heartbeat_at: Mapped[datetime]
 
 
 class HarvestSiteRun(Base):
     """A row for each site in a run. The outcomes add up to `listed`; if they do not, the status is `incomplete`."""
 
     __tablename__ = "harvest_site_run"
-    __table_args__ = (_TABLE,)
 
-    site_run_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    site_run_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
     run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"), index=True)
-    site_schedule_id: Mapped[int] = mapped_column(_key(), index=True)
+    site_schedule_id: Mapped[int] = mapped_column(_KEY, index=True)
     site_name: Mapped[str] = mapped_column(String(100), index=True)
     kind: Mapped[str] = mapped_column(String(16))
     status: Mapped[str] = mapped_column(String(16), index=True)
-    started_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    failure_reason: Mapped[str | None] = mapped_column(_text())
-    list_url: Mapped[str | None] = mapped_column(_text())
+    started_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+    failure_reason: Mapped[str | None] = mapped_column(_TEXT)
+    list_url: Mapped[str | None] = mapped_column(_TEXT)
     listed: Mapped[int] = mapped_column(BigInteger, default=0)
     inserted: Mapped[int] = mapped_column(BigInteger, default=0)
     updated: Mapped[int] = mapped_column(BigInteger, default=0)
@@ -186,14 +148,14 @@ class HarvestSiteRun(Base):
     invalid: Mapped[int] = mapped_column(BigInteger, default=0)
     upload_error: Mapped[int] = mapped_column(BigInteger, default=0)
     warnings: Mapped[int] = mapped_column(BigInteger, default=0)
-    next_harvest: Mapped[date | None] = mapped_column(Date)
+    next_harvest: Mapped[date | None]
 
 
 class HarvestOperation(Base):
     """The operation codes: what each means, and its level."""
 
     __tablename__ = "harvest_operation"
-    __table_args__ = ({name: value for name, value in _TABLE.items() if name != "sqlite_autoincrement"},)
+    __table_args__ = ({**_TABLE, "sqlite_autoincrement": False},)
 
     harvest_operation_code: Mapped[str] = mapped_column(String(64), primary_key=True)
     explanation: Mapped[str] = mapped_column(String(255))
@@ -210,21 +172,21 @@ class HarvestLog(Base):
         _TABLE,
     )
 
-    harvest_log_id: Mapped[int] = mapped_column(_key(), primary_key=True)
-    harvest_date: Mapped[date] = mapped_column(Date, index=True)
-    logged_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    status: Mapped[int] = mapped_column(Integer)
-    message: Mapped[str] = mapped_column(_text())
+    harvest_log_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    harvest_date: Mapped[date] = mapped_column(index=True)
+    logged_at: Mapped[datetime]
+    status: Mapped[int]
+    message: Mapped[str] = mapped_column(_TEXT)
     harvest_operation_code: Mapped[str] = mapped_column(ForeignKey("harvest_operation.harvest_operation_code"))
-    site_schedule_id: Mapped[int | None] = mapped_column(_key())
+    site_schedule_id: Mapped[int | None] = mapped_column(_KEY)
     site_run_id: Mapped[int | None] = mapped_column(ForeignKey("harvest_site_run.site_run_id"))
     run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"))
     document_id: Mapped[str | None] = mapped_column(Identifier)
     revision: Mapped[int | None] = mapped_column(BigInteger)
-    document_url: Mapped[str | None] = mapped_column(_text())
+    document_url: Mapped[str | None] = mapped_column(_TEXT)
     outcome: Mapped[str | None] = mapped_column(String(16))
     target_revision: Mapped[int | None] = mapped_column(BigInteger)
-    seconds: Mapped[float | None] = mapped_column(_double())
+    seconds: Mapped[float | None] = mapped_column(_DOUBLE)
     size: Mapped[int | None] = mapped_column(BigInteger)
 
 
@@ -232,24 +194,23 @@ class HarvestDetailLog(Base):
     """A row for each finding, warnings included. scope, identifier and revision are null if a source has none."""
 
     __tablename__ = "harvest_detail_log"
-    __table_args__ = (_TABLE,)
 
-    detail_log_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    detail_log_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
     harvest_log_id: Mapped[int] = mapped_column(ForeignKey("harvest_log.harvest_log_id"), index=True)
     level: Mapped[str] = mapped_column(String(16))
-    scope: Mapped[str | None] = mapped_column(_text())
+    scope: Mapped[str | None] = mapped_column(_TEXT)
     identifier: Mapped[int | None] = mapped_column(BigInteger)
     revision: Mapped[int | None] = mapped_column(BigInteger)
-    document_id: Mapped[str | None] = mapped_column(_text())
-    document_url: Mapped[str | None] = mapped_column(_text())
-    document_type: Mapped[str | None] = mapped_column(_text())
-    error_message: Mapped[str] = mapped_column(_text())
+    document_id: Mapped[str | None] = mapped_column(_TEXT)
+    document_url: Mapped[str | None] = mapped_column(_TEXT)
+    document_type: Mapped[str | None] = mapped_column(_TEXT)
+    error_message: Mapped[str] = mapped_column(_TEXT)
     rule: Mapped[str] = mapped_column(String(64))
     line_number: Mapped[int | None] = mapped_column(BigInteger)
     column_number: Mapped[int | None] = mapped_column(BigInteger)
-    xpath: Mapped[str | None] = mapped_column(_text())
-    excerpt: Mapped[str | None] = mapped_column(_text())
-    remedy: Mapped[str | None] = mapped_column(_text())
+    xpath: Mapped[str | None] = mapped_column(_TEXT)
+    excerpt: Mapped[str | None] = mapped_column(_TEXT)
+    remedy: Mapped[str | None] = mapped_column(_TEXT)
 
 
 class HarvestDocument(Base):
@@ -262,18 +223,18 @@ class HarvestDocument(Base):
         _TABLE,
     )
 
-    harvest_document_id: Mapped[int] = mapped_column(_key(), primary_key=True)
-    site_schedule_id: Mapped[int] = mapped_column(_key())
+    harvest_document_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    site_schedule_id: Mapped[int] = mapped_column(_KEY)
     document_id: Mapped[str] = mapped_column(Identifier)
     revision: Mapped[int] = mapped_column(BigInteger)
-    document_url: Mapped[str] = mapped_column(_text())
-    document_type: Mapped[str] = mapped_column(_text())
+    document_url: Mapped[str] = mapped_column(_TEXT)
+    document_type: Mapped[str] = mapped_column(_TEXT)
     target_revision: Mapped[int | None] = mapped_column(BigInteger)
     outcome: Mapped[str | None] = mapped_column(String(16))
     sha256: Mapped[str | None] = mapped_column(String(64))
-    failing_since: Mapped[date | None] = mapped_column(Date)
-    attempts: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
-    next_attempt: Mapped[date | None] = mapped_column(Date)
+    failing_since: Mapped[date | None]
+    attempts: Mapped[int] = mapped_column(default=0, server_default="0")
+    next_attempt: Mapped[date | None]
     pending_run: Mapped[int | None] = mapped_column(BigInteger)
     pending_sha256: Mapped[str | None] = mapped_column(String(64))
 
@@ -282,35 +243,31 @@ class ReportOutbox(Base):
     """Every report as rendered: `content` is the whole message. The unique key prevents a second one of its kind."""
 
     __tablename__ = "report_outbox"
-    __table_args__ = (_TABLE,)
 
-    report_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    report_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
     idempotency_key: Mapped[str] = mapped_column(String(100), unique=True)
     kind: Mapped[str] = mapped_column(String(16))
     run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"), index=True)
     site_run_id: Mapped[int | None] = mapped_column(ForeignKey("harvest_site_run.site_run_id"), index=True)
     message_id: Mapped[str] = mapped_column(String(255))
-    subject: Mapped[str] = mapped_column(_text())
-    content: Mapped[bytes] = mapped_column(_bytes())
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    subject: Mapped[str] = mapped_column(_TEXT)
+    content: Mapped[bytes] = mapped_column(_BYTES)
+    created_at: Mapped[datetime]
 
 
 class ReportDelivery(Base):
     """A row for each recipient of a report. Status: queued, sent or refused."""
 
     __tablename__ = "report_delivery"
-    __table_args__ = (
-        UniqueConstraint("report_id", "recipient", name="uq_report_delivery"),
-        _TABLE,
-    )
+    __table_args__ = (UniqueConstraint("report_id", "recipient", name="uq_report_delivery"), _TABLE)
 
-    delivery_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    delivery_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
     report_id: Mapped[int] = mapped_column(ForeignKey("report_outbox.report_id"))
     recipient: Mapped[str] = mapped_column(String(320))
     status: Mapped[str] = mapped_column(String(16), default="queued", server_default="queued", index=True)
-    attempts: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
-    last_error: Mapped[str | None] = mapped_column(_text())
-    last_attempt_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    attempts: Mapped[int] = mapped_column(default=0, server_default="0")
+    last_error: Mapped[str | None] = mapped_column(_TEXT)
+    last_attempt_at: Mapped[datetime | None]
 
 
 class DocumentRevision(Base):
@@ -320,21 +277,18 @@ class DocumentRevision(Base):
     """
 
     __tablename__ = "document_revision"
-    __table_args__ = (
-        UniqueConstraint("document_id", "revision", name="uq_document_revision"),
-        _TABLE,
-    )
+    __table_args__ = (UniqueConstraint("document_id", "revision", name="uq_document_revision"), _TABLE)
 
-    document_revision_id: Mapped[int] = mapped_column(_key(), primary_key=True)
+    document_revision_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
     document_id: Mapped[str] = mapped_column(Identifier)
     revision: Mapped[int] = mapped_column(BigInteger)
-    document_type: Mapped[str] = mapped_column(_text())
+    document_type: Mapped[str] = mapped_column(_TEXT)
     size: Mapped[int] = mapped_column(BigInteger)
     sha256: Mapped[str] = mapped_column(String(64))
-    source_url: Mapped[str] = mapped_column(_text())
-    site_schedule_id: Mapped[int | None] = mapped_column(_key())
-    inserted_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    content: Mapped[bytes] = mapped_column(_bytes())
+    source_url: Mapped[str] = mapped_column(_TEXT)
+    site_schedule_id: Mapped[int | None] = mapped_column(_KEY)
+    inserted_at: Mapped[datetime]
+    content: Mapped[bytes] = mapped_column(_BYTES)
 
 
 OPERATIONS: dict[str, tuple[str, str]] = {

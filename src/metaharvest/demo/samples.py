@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path, PurePosixPath
 from socketserver import TCPServer, ThreadingMixIn
 from threading import Thread
-from types import TracebackType
 from urllib.parse import unquote, urlsplit
 
 from metaharvest.config.paths import data_folder
@@ -37,46 +36,15 @@ class SampleSite:
     frequency: int
     unit: Unit
     next_offset_days: int | None
-    purpose: str
 
 
 SAMPLE_SITES = (
-    SampleSite(
-        "alder-creek",
-        "data@alder-creek.example.org; ines.valdemar@example.org",
-        1,
-        Unit.DAYS,
-        0,
-        "all well: rich documents in three EML versions, several languages and encodings",
-    ),
-    SampleSite(
-        "basalt-flats",
-        "data@basalt-flats.example.org",
-        1,
-        Unit.DAYS,
-        None,
-        "every kind of bad document, one of each, among a few good ones",
-    ),
-    SampleSite(
-        "cedar-marsh",
-        "data@cedar-marsh.example.org",
-        1,
-        Unit.DAYS,
-        0,
-        "a harvest list that is not valid, repaired for the third night",
-    ),
-    SampleSite("dune-lake", "data@dune-lake.example.org", 1, Unit.DAYS, 0, "a harvest list that is not there"),
-    SampleSite(
-        "elm-ridge", "data@elm-ridge.example.org", 1, Unit.MONTHS, 19, "not due: its next harvest is weeks away"
-    ),
-    SampleSite(
-        "fern-gorge",
-        "data@fern-gorge.example.org",
-        2,
-        Unit.WEEKS,
-        -24,
-        "overdue by weeks, small and good; lists two revisions of one document",
-    ),
+    SampleSite("alder-creek", "data@alder-creek.example.org; ines.valdemar@example.org", 1, Unit.DAYS, 0),
+    SampleSite("basalt-flats", "data@basalt-flats.example.org", 1, Unit.DAYS, None),
+    SampleSite("cedar-marsh", "data@cedar-marsh.example.org", 1, Unit.DAYS, 0),
+    SampleSite("dune-lake", "data@dune-lake.example.org", 1, Unit.DAYS, 0),
+    SampleSite("elm-ridge", "data@elm-ridge.example.org", 1, Unit.MONTHS, 19),
+    SampleSite("fern-gorge", "data@fern-gorge.example.org", 2, Unit.WEEKS, -24),
 )
 """The sites of the sample network, in the order in which sample_sites/README.md explains them."""
 
@@ -114,9 +82,7 @@ class SampleNetwork:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

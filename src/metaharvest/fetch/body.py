@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 
-from metaharvest.fetch.exchange import Exchange, Stop
+from metaharvest.fetch.exchange import Exchange, StopReason
 
 _PIECE = 262_144
 
@@ -33,20 +33,20 @@ class Body:
         """False if the compressed stream has not reached its end."""
         return self._inflate is None or self._inflate.eof
 
-    def add(self, data: bytes) -> Stop | None:
+    def add(self, data: bytes) -> StopReason | None:
         """Take what came; the reason to stop, if there is one."""
         if not self._known:
-            return Stop.ENCODING
+            return StopReason.ENCODING
         if self._exchange.wire > self._exchange.limits.size:
-            return Stop.TOO_LARGE
+            return StopReason.TOO_LARGE
         if self._inflate is None:
             return self._keep(data)
         try:
             return self._add_compressed(data)
         except zlib.error:
-            return Stop.ENCODING
+            return StopReason.ENCODING
 
-    def _add_compressed(self, data: bytes) -> Stop | None:
+    def _add_compressed(self, data: bytes) -> StopReason | None:
         """A file may be several gzip members one after the other; what follows the last and is none is padding."""
         more = False
         while data or more:
@@ -61,11 +61,11 @@ class Body:
             more = len(piece) == _PIECE and not self._inflate.eof
         return None
 
-    def _keep(self, piece: bytes) -> Stop | None:
+    def _keep(self, piece: bytes) -> StopReason | None:
         exchange = self._exchange
         exchange.size += len(piece)
         if exchange.size > exchange.limits.size:
-            return Stop.TOO_LARGE
+            return StopReason.TOO_LARGE
         self._digest.update(piece)
         exchange.file.write(piece)
         return None

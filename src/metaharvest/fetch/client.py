@@ -32,7 +32,7 @@ from metaharvest import __version__
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch import local_files, sentences
-from metaharvest.fetch.exchange import Exchange, Limits, Policy, Stop
+from metaharvest.fetch.exchange import Exchange, Limits, Policy, StopReason
 from metaharvest.fetch.health import HostHealth
 from metaharvest.fetch.limits import HostLimiter, RequestLimiter, WaitedTooLong, Waiting
 from metaharvest.fetch.memory import MemoryBudget
@@ -224,7 +224,7 @@ class Fetcher:
             self._release(host, question)
         if exchange.connected:
             self._health.reached(address)
-        if exchange.stop is Stop.NO_MEMORY:
+        if exchange.stop is StopReason.NO_MEMORY:
             raise _GaveWay
 
     async def _acquire(self, address: WebAddress, host: str, question: _Question, spent: float) -> None:

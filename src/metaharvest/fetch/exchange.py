@@ -13,7 +13,7 @@ from metaharvest.fetch.url import WebAddress
 from metaharvest.model import Network
 
 
-class Stop(Enum):
+class StopReason(Enum):
     """Why an exchange was broken off from our side."""
 
     ADDRESS = auto()
@@ -77,7 +77,7 @@ class Exchange:
     connected: bool = False
     opened: bool = False
     refused_address: str = ""
-    stop: Stop | None = None
+    stop: StopReason | None = None
 
     @property
     def is_document(self) -> bool:

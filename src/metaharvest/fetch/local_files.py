@@ -28,6 +28,12 @@ _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
 _CHUNK = 262_144
 
+IF_TOO_LARGE = (
+    "Check that the URL leads to the metadata and not to the data. If it is right, ask the harvester's administrator "
+    "for a higher limit."
+)
+"""The remedy for a document or a list that is larger than the settings allow, from wherever it came."""
+
 
 def is_file_url(url: str) -> bool:
     """Whether `url` names a file of this machine, or tries to."""
@@ -45,14 +51,12 @@ def copy(url: str, folder: Path | None, to: BinaryIO, limit: int) -> tuple[int, 
         while chunk := _read(url, file):
             size += len(chunk)
             if size > limit:
-                raise FetchError(_too_large(url, limit), seconds=0.0)
+                message = f"The file {shown_url(url)} is larger than the {limit:,} bytes that are accepted."
+                raise _error("http.too-large", message, IF_TOO_LARGE)
             digest.update(chunk)
             to.write(chunk)
     if not size:
-        raise FetchError(
-            Finding("http.empty", f"The file {shown_url(url)} is empty.", "Put the document back in its place."),
-            seconds=0.0,
-        )
+        raise _error("http.empty", f"The file {shown_url(url)} is empty.", "Put the document back in its place.")
     return size, digest.hexdigest()
 
 
@@ -68,18 +72,18 @@ def refusal(url: str, folder: Path | None) -> Finding | None:
 def _judged(url: str, folder: Path | None) -> tuple[Path, Path]:
     """The real paths of the file and of the folder that it is in. Raises FetchError."""
     if folder is None:
-        raise FetchError(_not_allowed(url, "the settings allow this site none"), seconds=0.0)
+        raise _not_allowed(url, "the settings allow this site none")
     named = _path(url)
     try:
         home = folder.resolve(strict=True)
     except OSError as error:
         message = f"The folder of {shown_url(url)} cannot be read now: {_reason(error)}."
         remedy = "The harvester's administrator has to see whether the disk is there, and file_folder is right."
-        raise FetchError(Finding("file.unreadable", message, remedy), transient=True, seconds=0.0) from error
+        raise _error("file.unreadable", message, remedy, transient=True) from error
     # Not Path.resolve(), which raises for links that go in a circle.
     path = Path(os.path.realpath(named))
     if not path.is_relative_to(home):
-        raise FetchError(_not_allowed(url, "this one is, or leads, outside of the folder"), seconds=0.0)
+        raise _not_allowed(url, "this one is, or leads, outside of the folder")
     return path, home
 
 
@@ -95,7 +99,7 @@ def _path(url: str) -> Path:
     else:
         return Path(os.fsdecode(path))
     message = f"{shown_url(url)} is not the URL of a file that can be read: {problem}."
-    raise FetchError(Finding("http.bad-url", message, "Write it like file:///srv/alder-creek/eml.xml."), seconds=0.0)
+    raise _error("http.bad-url", message, "Write it like file:///srv/alder-creek/eml.xml.")
 
 
 def _opened(url: str, path: Path, home: Path) -> BinaryIO:
@@ -103,7 +107,7 @@ def _opened(url: str, path: Path, home: Path) -> BinaryIO:
         return os.fdopen(_descriptor(path, home), "rb", buffering=0)
     except IsADirectoryError:
         message = f"{shown_url(url)} is not a file: it is a folder, a device or a pipe."
-        raise FetchError(Finding("file.not-a-file", message, "Name the file itself."), seconds=0.0) from None
+        raise _error("file.not-a-file", message, "Name the file itself.") from None
     except OSError as error:
         raise _unreadable(url, error) from error
 
@@ -145,22 +149,15 @@ def _read(url: str, file: BinaryIO) -> bytes:
 def _unreadable(url: str, error: OSError) -> FetchError:
     """What to say of a file that cannot be opened or read; a disk that fails may be well the next time."""
     if error.errno in _MISSING:
-        finding = Finding(
-            "file.missing",
-            f"There is no file at {shown_url(url)}.",
-            "Put the document where the URL says, or correct the URL.",
-        )
-        return FetchError(finding, seconds=0.0)
-    finding = Finding(
-        "file.unreadable",
-        f"The file {shown_url(url)} cannot be read: {_reason(error)}.",
-        "Let the harvester's user read it, and the folders that it is in.",
-    )
-    return FetchError(finding, transient=error.errno not in _FORBIDDEN, seconds=0.0)
+        remedy = "Put the document where the URL says, or correct the URL."
+        return _error("file.missing", f"There is no file at {shown_url(url)}.", remedy)
+    message = f"The file {shown_url(url)} cannot be read: {_reason(error)}."
+    remedy = "Let the harvester's user read it, and the folders that it is in."
+    return _error("file.unreadable", message, remedy, transient=error.errno not in _FORBIDDEN)
 
 
-def _not_allowed(url: str, why: str) -> Finding:
-    return Finding(
+def _not_allowed(url: str, why: str) -> FetchError:
+    return _error(
         "file.not-allowed",
         f"{shown_url(url)} is a file on the harvester's own machine, which reads files only below the folder that its "
         f"settings allow a site: {why}.",
@@ -169,13 +166,8 @@ def _not_allowed(url: str, why: str) -> Finding:
     )
 
 
-def _too_large(url: str, limit: int) -> Finding:
-    return Finding(
-        "http.too-large",
-        f"The file {shown_url(url)} is larger than the {limit:,} bytes that are accepted.",
-        "Check that the URL leads to the metadata and not to the data. If it is right, ask the harvester's "
-        "administrator for a higher limit.",
-    )
+def _error(rule: str, message: str, remedy: str, *, transient: bool = False) -> FetchError:
+    return FetchError(Finding(rule, message, remedy), transient=transient, seconds=0.0)
 
 
 def _reason(error: OSError) -> str:

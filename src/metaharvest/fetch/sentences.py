@@ -11,15 +11,16 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http import HTTPStatus
+from http.client import responses
 
 import pycurl
 
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
 from metaharvest.fetch import protection
-from metaharvest.fetch.exchange import Exchange, Stop
+from metaharvest.fetch.exchange import Exchange, StopReason
 from metaharvest.fetch.html_page import html_title
+from metaharvest.fetch.local_files import IF_TOO_LARGE
 from metaharvest.fetch.retry_after import http_date, seconds_to_wait
 from metaharvest.fetch.transfer import ERROR_PAGE_BYTES
 from metaharvest.model import Finding
@@ -33,44 +34,38 @@ _E_HTTP2_STREAM = 92
 _E_HTTP3 = 95
 _E_QUIC_CONNECT = 96
 
-_TLS_CODES = frozenset(
-    {
-        pycurl.E_SSL_CONNECT_ERROR,
-        pycurl.E_PEER_FAILED_VERIFICATION,
-        pycurl.E_SSL_CERTPROBLEM,
-        pycurl.E_SSL_CIPHER,
-        pycurl.E_SSL_ENGINE_NOTFOUND,
-        pycurl.E_SSL_ENGINE_SETFAILED,
-        pycurl.E_SSL_ENGINE_INITFAILED,
-        pycurl.E_SSL_CACERT_BADFILE,
-        pycurl.E_SSL_CRL_BADFILE,
-        pycurl.E_SSL_ISSUER_ERROR,
-        pycurl.E_SSL_PINNEDPUBKEYNOTMATCH,
-        pycurl.E_SSL_INVALIDCERTSTATUS,
-        pycurl.E_USE_SSL_FAILED,
-    }
-)
-_CONNECTION_CODES = frozenset(
-    {
-        pycurl.E_COULDNT_CONNECT,
-        pycurl.E_RECV_ERROR,
-        pycurl.E_SEND_ERROR,
-        pycurl.E_GOT_NOTHING,
-        pycurl.E_SSL_SHUTDOWN_FAILED,
-        pycurl.E_NO_CONNECTION_AVAILABLE,
-        pycurl.E_AGAIN,
-        _E_QUIC_CONNECT,
-    }
-)
-_BROKEN_STREAM_CODES = frozenset({pycurl.E_HTTP2, _E_HTTP2_STREAM, _E_HTTP3})
-_PROTOCOL_CODES = frozenset(
-    {
-        pycurl.E_FTP_WEIRD_SERVER_REPLY,
-        pycurl.E_UNSUPPORTED_PROTOCOL,
-        pycurl.E_BAD_CONTENT_ENCODING,
-        _E_TOO_LARGE,
-    }
-)
+_TLS_CODES = {
+    pycurl.E_SSL_CONNECT_ERROR,
+    pycurl.E_PEER_FAILED_VERIFICATION,
+    pycurl.E_SSL_CERTPROBLEM,
+    pycurl.E_SSL_CIPHER,
+    pycurl.E_SSL_ENGINE_NOTFOUND,
+    pycurl.E_SSL_ENGINE_SETFAILED,
+    pycurl.E_SSL_ENGINE_INITFAILED,
+    pycurl.E_SSL_CACERT_BADFILE,
+    pycurl.E_SSL_CRL_BADFILE,
+    pycurl.E_SSL_ISSUER_ERROR,
+    pycurl.E_SSL_PINNEDPUBKEYNOTMATCH,
+    pycurl.E_SSL_INVALIDCERTSTATUS,
+    pycurl.E_USE_SSL_FAILED,
+}
+_CONNECTION_CODES = {
+    pycurl.E_COULDNT_CONNECT,
+    pycurl.E_RECV_ERROR,
+    pycurl.E_SEND_ERROR,
+    pycurl.E_GOT_NOTHING,
+    pycurl.E_SSL_SHUTDOWN_FAILED,
+    pycurl.E_NO_CONNECTION_AVAILABLE,
+    pycurl.E_AGAIN,
+    _E_QUIC_CONNECT,
+}
+_BROKEN_CODES = _CONNECTION_CODES | {pycurl.E_HTTP2, _E_HTTP2_STREAM, _E_HTTP3}
+_PROTOCOL_CODES = {
+    pycurl.E_FTP_WEIRD_SERVER_REPLY,
+    pycurl.E_UNSUPPORTED_PROTOCOL,
+    pycurl.E_BAD_CONTENT_ENCODING,
+    _E_TOO_LARGE,
+}
 _UNKNOWN_AUTHORITY = (
     "it comes from an authority that this harvester does not trust, or the server does not send the certificate between"
 )
@@ -121,11 +116,9 @@ def failure(exchange: Exchange, given: Circumstances) -> FetchError | None:
 
 def out_of_time(url: str, given: Circumstances) -> Finding:
     """The deadline for everything has passed."""
-    return Finding(
-        "http.deadline",
-        f"{given.where(url)} was not received whole within {_seconds(given.deadline)}, the most that it may take.",
-        "The server answers too slowly. " + _TRY_LATER,
-    )
+    within = f"within {_seconds(given.deadline)}, the most that it may take"
+    remedy = "The server answers too slowly. " + _TRY_LATER
+    return Finding("http.deadline", f"{given.where(url)} was not received whole {within}.", remedy)
 
 
 def too_many_redirects(url: str, given: Circumstances) -> Finding:
@@ -170,34 +163,28 @@ def _judge(exchange: Exchange, given: Circumstances) -> tuple[Finding | None, bo
 
 def _incomplete(exchange: Exchange, given: Circumstances, where: str) -> tuple[Finding | None, bool]:
     if not exchange.headed:
-        message = f"{where}: the connection to {exchange.address.host} broke off before the headers came to their end."
-        return Finding("http.connection", message, "The server may be down. " + _TRY_LATER), True
+        return _connection(exchange, where, "broke off before the headers came to their end"), True
     if exchange.complete and (challenge := _challenge(exchange, given, where)):
         return challenge, False
     if exchange.size == 0 and exchange.complete:
-        return Finding(
-            "http.empty",
-            f"{where} is empty: the server answered {_status_words(exchange)} and sent nothing.",
-            "Put the document back in its place on the web server.",
-        ), False
+        message = f"{where} is empty: the server answered {_status_words(exchange)} and sent nothing."
+        return Finding("http.empty", message, "Put the document back in its place on the web server."), False
     return (None, False) if exchange.complete else (_truncated(exchange, where), True)
 
 
 def _stopped(exchange: Exchange, given: Circumstances, where: str) -> tuple[Finding, bool]:
-    if exchange.stop is Stop.ADDRESS:
+    if exchange.stop is StopReason.ADDRESS:
         return address_not_public(exchange.address.url, exchange.refused_address, given), False
-    if exchange.stop is Stop.READ_TIMEOUT:
+    if exchange.stop is StopReason.READ_TIMEOUT:
         limit = _seconds(given.settings.read_timeout)
         received = f"after {exchange.wire:,} bytes" if exchange.wire else "before the document began"
         message = f"{where}: the server sent nothing more for {limit}, {received}."
         return Finding("http.timeout-read", message, _TRY_LATER), True
-    if exchange.stop is Stop.ENCODING:
+    if exchange.stop is StopReason.ENCODING:
         coding = one_line(shown_url(exchange.headers.get("content-encoding", "")), 60)
-        return Finding(
-            "http.encoding",
-            f"{where} was sent compressed as '{coding}', which could not be decompressed.",
-            "Only gzip is asked for. Turn compression off for this file on the web server, or mend the file.",
-        ), False
+        message = f"{where} was sent compressed as '{coding}', which could not be decompressed."
+        remedy = "Only gzip is asked for. Turn compression off for this file on the web server, or mend the file."
+        return Finding("http.encoding", message, remedy), False
     return _too_large(exchange, where), False
 
 
@@ -205,12 +192,8 @@ def _too_large(exchange: Exchange, where: str) -> Finding:
     size = f"{exchange.announced:,} bytes" if exchange.announced > exchange.limits.size else "more than that"
     if exchange.size > exchange.limits.size and exchange.size > exchange.wire:
         size = "more than that after decompression"
-    return Finding(
-        "http.too-large",
-        f"{where} is larger than the {exchange.limits.size:,} bytes that are accepted: {size}.",
-        "Check that the URL leads to the metadata and not to the data. If it is right, ask the harvester's "
-        "administrator for a higher limit.",
-    )
+    message = f"{where} is larger than the {exchange.limits.size:,} bytes that are accepted: {size}."
+    return Finding("http.too-large", message, IF_TOO_LARGE)
 
 
 def _timed_out(exchange: Exchange, given: Circumstances, where: str) -> Finding:
@@ -219,11 +202,9 @@ def _timed_out(exchange: Exchange, given: Circumstances, where: str) -> Finding:
     limit = _seconds(given.settings.connect_timeout)
     if not exchange.resolved:
         return Finding("http.dns", f"{where}: the host name was not resolved within {limit}.", _TRY_LATER)
-    return Finding(
-        "http.timeout-connect",
-        f"{where}: no connection to {exchange.address.host} within {limit}.",
-        "The server is down, or a firewall keeps the harvester out. " + _TRY_LATER,
-    )
+    message = f"{where}: no connection to {exchange.address.host} within {limit}."
+    remedy = "The server is down, or a firewall keeps the harvester out. " + _TRY_LATER
+    return Finding("http.timeout-connect", message, remedy)
 
 
 def _proxy(exchange: Exchange, where: str) -> Finding | None:
@@ -231,11 +212,9 @@ def _proxy(exchange: Exchange, where: str) -> Finding | None:
     if exchange.code not in (pycurl.E_COULDNT_RESOLVE_PROXY, pycurl.E_COULDNT_CONNECT, _E_PROXY) and not refused:
         return None
     words = _status_words(exchange) if exchange.status == 407 else _words(exchange)
-    return Finding(
-        "http.proxy",
-        f"{where} could not be fetched: the harvester's own proxy does not work ({words}).",
-        "This is not the site's fault. The harvester's administrator has to check http.proxy in the settings.",
-    )
+    message = f"{where} could not be fetched: the harvester's own proxy does not work ({words})."
+    remedy = "This is not the site's fault. The harvester's administrator has to check http.proxy in the settings."
+    return Finding("http.proxy", message, remedy)
 
 
 def _transport(exchange: Exchange, where: str) -> tuple[Finding, bool]:
@@ -244,41 +223,40 @@ def _transport(exchange: Exchange, where: str) -> tuple[Finding, bool]:
     if code == pycurl.E_COULDNT_RESOLVE_HOST:
         message = f"{where}: the host name {exchange.address.host} is not known (DNS)."
         return Finding("http.dns", message, "Check the spelling of the host name. " + _TRY_LATER), True
-    if code == pycurl.E_PARTIAL_FILE or (exchange.wire and code in _CONNECTION_CODES | _BROKEN_STREAM_CODES):
+    if code == pycurl.E_PARTIAL_FILE or (exchange.wire and code in _BROKEN_CODES):
         return _truncated(exchange, where), True
     if code in _TLS_CODES:
         return _tls(exchange, where)
-    if code in _CONNECTION_CODES | _BROKEN_STREAM_CODES:
-        message = f"{where}: the connection to {exchange.address.host} failed ({_words(exchange)})."
-        return Finding("http.connection", message, "The server may be down. " + _TRY_LATER), True
+    if code in _BROKEN_CODES:
+        return _connection(exchange, where, f"failed ({_words(exchange)})"), True
     if code in _PROTOCOL_CODES:
         message = f"{where}: what the server sent is not a proper HTTP answer ({_words(exchange)})."
-        return Finding(
-            "http.protocol", message, "Check that the URL's port belongs to a web server, and its set-up."
-        ), False
+        remedy = "Check that the URL's port belongs to a web server, and its set-up."
+        return Finding("http.protocol", message, remedy), False
     message = f"{where} could not be fetched: {_words(exchange)} (libcurl error {code})."
     return Finding("http.other", message, "Please send this line to the harvester's administrator."), False
+
+
+def _connection(exchange: Exchange, where: str, what: str) -> Finding:
+    message = f"{where}: the connection to {exchange.address.host} {what}."
+    return Finding("http.connection", message, "The server may be down. " + _TRY_LATER)
 
 
 def _truncated(exchange: Exchange, where: str) -> Finding:
     of = f" of {exchange.announced:,} announced" if exchange.announced else ""
     what = "the compressed data have no end" if exchange.code == 0 else "the transfer broke off"
-    return Finding(
-        "http.truncated", f"{where} did not arrive whole: {what} after {exchange.wire:,} bytes{of}.", _TRY_LATER
-    )
+    message = f"{where} did not arrive whole: {what} after {exchange.wire:,} bytes{of}."
+    return Finding("http.truncated", message, _TRY_LATER)
 
 
 def _tls(exchange: Exchange, where: str) -> tuple[Finding, bool]:
     host, words = exchange.address.host, _words(exchange)
     if exchange.code == pycurl.E_SSL_CONNECT_ERROR and any(w in words.lower() for w in ("reset", "syscall", "eof")):
-        message = f"{where}: the connection to {host} broke off while it was being encrypted ({words})."
-        return Finding("http.connection", message, "The server may be down. " + _TRY_LATER), True
+        return _connection(exchange, where, f"broke off while it was being encrypted ({words})"), True
     if exchange.code != pycurl.E_PEER_FAILED_VERIFICATION:
-        return Finding(
-            "http.tls",
-            f"{where}: no encrypted connection to {host} could be agreed on ({words}).",
-            "Ask whoever runs the web server to check its TLS set-up; TLS 1.2 or later is needed.",
-        ), False
+        message = f"{where}: no encrypted connection to {host} could be agreed on ({words})."
+        remedy = "Ask whoever runs the web server to check its TLS set-up; TLS 1.2 or later is needed."
+        return Finding("http.tls", message, remedy), False
     problem = _CERTIFICATE_PROBLEMS.get(exchange.verify_result, words)
     if "subject name" in words or "does not match" in words:
         problem = "it is for another host name"
@@ -298,56 +276,49 @@ def _challenge(exchange: Exchange, given: Circumstances, where: str) -> Finding 
     exchange.file.seek(0)
     page = exchange.file.read(ERROR_PAGE_BYTES)
     exchange.file.seek(0, os.SEEK_END)
-    title = html_title(page)
-    service = protection.service(exchange.status, exchange.headers, title, page)
-    return None if service is None else _blocked(exchange, given, where, service, _quoted(title))
+    return _blocked(exchange, given, where, page)
 
 
 def _status(exchange: Exchange, given: Circumstances, where: str) -> Finding:
     page = bytes(exchange.page)
     if exchange.headers.get("content-encoding", "").lower() in ("gzip", "x-gzip"):
         page = _inflated(page)
-    title = html_title(page)
-    service = protection.service(exchange.status, exchange.headers, title, page)
-    if service is not None:
-        return _blocked(exchange, given, where, service, _quoted(title))
-    message = f"{where}: the server answered {_status_words(exchange)}{_quoted(title)}."
+    if blocked := _blocked(exchange, given, where, page):
+        return blocked
+    message = f"{where}: the server answered {_answer(exchange, html_title(page))}."
     remedy = _STATUS_REMEDIES.get(exchange.status)
     if exchange.status == 401 and exchange.address.username is not None:
         remedy = "The server does not accept the user name and password in the URL: correct them."
     if remedy is None:
-        remedy = (
-            _TRY_LATER if exchange.status >= 500 else "Check the URL and the web server; open the URL in a browser."
-        )
+        by_hand = "Check the URL and the web server; open the URL in a browser."
+        remedy = _TRY_LATER if exchange.status >= 500 else by_hand
     return Finding("http.status", message, remedy(given) if callable(remedy) else remedy)
 
 
-def _quoted(title: str | None) -> str:
-    return f", with a page titled '{title}'" if title else ""
+def _answer(exchange: Exchange, title: str | None) -> str:
+    return _status_words(exchange) + (f", with a page titled '{title}'" if title else "")
 
 
-def _blocked(exchange: Exchange, given: Circumstances, where: str, service: str, quoted: str) -> Finding:
+def _blocked(exchange: Exchange, given: Circumstances, where: str, page: bytes) -> Finding | None:
+    """What to say if a protection service sent `page`; None if it did not."""
+    title = html_title(page)
+    service = protection.service(exchange.status, exchange.headers, title, page)
+    if service is None:
+        return None
     who = f"a protection service ({service})" if service else "a protection service"
     letter = (
         f'Please let requests whose User-Agent is "{given.user_agent}" pass without a challenge: they are our '
         f"network's metadata harvester, which reads a few files a night.{_who_to_ask(given)} "
         f"It asks for {shown_url(exchange.address.url)} and the other files of our harvest list."
     )
-    return Finding(
-        "http.blocked",
-        f"{where}: {who} keeps the harvester out (answer {_status_words(exchange)}{quoted}).",
-        f"Send this to your web administrator: {letter}",
-    )
+    message = f"{where}: {who} keeps the harvester out (answer {_answer(exchange, title)})."
+    return Finding("http.blocked", message, f"Send this to your web administrator: {letter}")
 
 
 def _who_to_ask(given: Circumstances) -> str:
     """Our address: the one in the From header; the network's is in the server's own log."""
-    if not given.administrator:
-        return ""
-    return (
-        f" They carry the header From: {given.administrator}, where questions are answered, also about the network "
-        "address that they come from."
-    )
+    answered = "where questions are answered, also about the network address that they come from"
+    return f" They carry the header From: {given.administrator}, {answered}." if given.administrator else ""
 
 
 def _ask_for_access(given: Circumstances) -> str:
@@ -369,12 +340,7 @@ _STATUS_REMEDIES: dict[int, str | Callable[[Circumstances], str]] = {
 
 def _status_words(exchange: Exchange) -> str:
     """`404 Not Found`: the standard's words where the server gives none."""
-    reason = one_line(shown_url(exchange.reason), 100)
-    if not reason:
-        try:
-            reason = HTTPStatus(exchange.status).phrase
-        except ValueError:
-            reason = ""
+    reason = one_line(shown_url(exchange.reason), 100) or responses.get(exchange.status, "")
     return f"{exchange.status} {reason}".strip()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pycurl
 
 from metaharvest.fetch.body import Body
-from metaharvest.fetch.exchange import Exchange, Policy, Stop
+from metaharvest.fetch.exchange import Exchange, Policy, StopReason
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.fetch.url import is_allowed
 
@@ -84,7 +84,7 @@ class CurlHandle:
         if self._heard is None or time.monotonic() - self._heard <= self._read_timeout:
             return False
         if self._exchange is not None:
-            self._exchange.stop = Stop.READ_TIMEOUT
+            self._exchange.stop = StopReason.READ_TIMEOUT
         return True
 
     def _ask_for(self, exchange: Exchange) -> None:
@@ -163,7 +163,7 @@ class CurlHandle:
         self._heard = time.monotonic()
         if self._proxied or is_allowed(address, exchange.allow):
             return pycurl.PREREQFUNC_OK
-        exchange.refused_address, exchange.stop = address, Stop.ADDRESS
+        exchange.refused_address, exchange.stop = address, StopReason.ADDRESS
         return pycurl.PREREQFUNC_ABORT
 
     def _on_header(self, line: bytes) -> int | None:
@@ -188,7 +188,7 @@ class CurlHandle:
         assert exchange is not None
         self._read_head(exchange)
         if self._body is None and exchange.is_document and exchange.announced > exchange.limits.size:
-            exchange.stop = Stop.TOO_LARGE
+            exchange.stop = StopReason.TOO_LARGE
             return -1
         return None
 
@@ -216,7 +216,7 @@ class CurlHandle:
         exchange.wire += len(data)
         if not exchange.is_document:
             exchange.page += data
-            exchange.stop = Stop.ERROR_PAGE_READ if len(exchange.page) > ERROR_PAGE_BYTES else None
+            exchange.stop = StopReason.ERROR_PAGE_READ if len(exchange.page) > ERROR_PAGE_BYTES else None
         else:
             self._body = self._body or Body(exchange)
             before = exchange.size
@@ -224,7 +224,7 @@ class CurlHandle:
             if exchange.in_memory:
                 self._memory.take(exchange.size - before)
                 if exchange.stop is None and self._memory.must_give_way(exchange.size):
-                    exchange.stop = Stop.NO_MEMORY
+                    exchange.stop = StopReason.NO_MEMORY
         return None if exchange.stop is None else -1
 
 

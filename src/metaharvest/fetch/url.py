@@ -1,6 +1,6 @@
 """What may be asked for on the network: reads URLs as people write them, and tells public addresses from others.
 
-Pure functions for `fetch.py`: nothing here opens a socket or resolves a name.
+Pure functions for `client.py`: nothing here opens a socket or resolves a name.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
@@ -66,14 +67,11 @@ class WebAddress:
         except ValueError:
             raise BadUrl("its host name or port is not written correctly") from None
         there = parse_url(joined)
-        if there.username is None and self._may_tell(there):
-            return replace(there, username=self.username, password=self.password)
-        return there
-
-    def _may_tell(self, there: WebAddress) -> bool:
         same_origin = (self.scheme, self.port) == (there.scheme, there.port)
         upgrade = (self.scheme, self.port, there.scheme, there.port) == ("http", 80, "https", 443)
-        return self.host == there.host and (same_origin or upgrade)
+        if there.username is None and self.host == there.host and (same_origin or upgrade):
+            return replace(there, username=self.username, password=self.password)
+        return there
 
 
 def parse_url(text: str) -> WebAddress:
@@ -93,15 +91,14 @@ def parse_url(text: str) -> WebAddress:
         port = parts.port
     except ValueError:
         raise BadUrl("its host name or port is not written correctly") from None
-    scheme = parts.scheme.lower()
+    scheme = parts.scheme
     if not scheme:
         raise BadUrl("it does not begin with http:// or https://")
     if scheme not in DEFAULT_PORTS:
         raise UnsupportedScheme(scheme)
     if port == 0:
         raise BadUrl("its port is 0")
-    host = _host(parts)
-    port = port or DEFAULT_PORTS[scheme]
+    host, port = _host(parts), port or DEFAULT_PORTS[scheme]
     return WebAddress(_url(parts, scheme, host, port), scheme, host, port, *_credentials(parts))
 
 
@@ -128,21 +125,17 @@ def literal_address(host: str) -> str | None:
     """The numeric address that `host` spells, in any of the spellings that resolvers accept (`127.1`), or None."""
     if host == "localhost" or host.rstrip(".").endswith(".localhost"):
         return "127.0.0.1"
-    try:
+    with suppress(ValueError):
         return str(ipaddress.ip_address(host.strip("[]")))
-    except ValueError:
-        pass
-    try:
+    with suppress(OSError):
         return socket.inet_ntoa(socket.inet_aton(host))
-    except OSError:
-        return None
+    return None
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:
     """Open to everybody, by the IANA special-purpose registries; an address inside an address counts too."""
     if isinstance(address, IPv4Address):
-        special = address.is_multicast or address.is_reserved or address in _RELAY_ANYCAST
-        return address.is_global and not special
+        return address.is_global and not (address.is_multicast or address.is_reserved or address in _RELAY_ANYCAST)
     if address in _NAT64:
         return _is_public(IPv4Address(int(address) & 0xFFFFFFFF))
     if address.sixtofour:
@@ -161,10 +154,8 @@ def _host(parts: SplitResult) -> str:
         except ValueError:
             raise BadUrl(f"'{named}' is not an address") from None
     if not host.isascii():
-        try:
+        with suppress(UnicodeError):
             host = idna.encode(host, uts46=True).decode("ascii")
-        except UnicodeError:
-            raise BadUrl(f"'{named}' is not a host name") from None
     if len(host) > 253 or not _HOST_NAME.fullmatch(host):
         raise BadUrl(f"'{named}' is not a host name")
     return host

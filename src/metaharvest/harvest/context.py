@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from metaharvest.harvest.checker import Checker
 
 
-class Progress(Protocol):
-    """Is told how a run gets on; the command line makes a picture of it."""
+class Progress:
+    """Is told how a run gets on: this one does nothing with it, that of the command line makes a picture of it."""
 
     def site_began(self, name: str) -> None:
         """A site's harvest began."""

@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Engine
 
 from metaharvest.config.settings import HttpSettings, Settings
-from metaharvest.errors import DatabaseError, RunLost
+from metaharvest.errors import DatabaseError, RunLost, ScheduleError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.harvest.checker import Checker
@@ -21,7 +22,7 @@ from metaharvest.harvest.limits import RunLimits
 from metaharvest.harvest.site import harvest_site
 from metaharvest.harvest.tasks import side_by_side
 from metaharvest.journal.journal import Clock, Journal
-from metaharvest.model import Site, SiteRunKind
+from metaharvest.model import Finding, Site, SiteRunKind
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.lookup import SourceFor
 from metaharvest.targets.base import Target
@@ -77,7 +78,8 @@ class Dispatcher:
                 loop = asyncio.get_running_loop()
 
                 def stored(size: int) -> None:
-                    loop.call_soon_threadsafe(fetcher.memory.give_back, size)
+                    with suppress(RuntimeError):  # the event loop has ended: nobody counts any more
+                        loop.call_soon_threadsafe(fetcher.memory.give_back, size)
 
                 self.journal.on_stored(stored)
                 ctx = RunContext(
@@ -141,7 +143,14 @@ class Dispatcher:
         ctx = replace(ctx, deadlines=ctx.deadlines.after_site(self.settings.harvester.site_deadline))
         ctx.progress.site_began(site.name)
         site = self.settings.applied_to(site)
-        source = self.source(site, ctx.fetcher)
+        try:
+            source = self.source(site, ctx.fetcher)
+        except ScheduleError as error:
+            finding = Finding("site.row", str(error))
+            await ctx.journal.site_broken(
+                BrokenSite(site.site_id, site.name, site.list_url, site.enabled, (finding,), site.contacts), kind
+            )
+            return
         list_was_read = await harvest_site(site, kind, source, ctx)
         if not list_was_read and site.site_id in ctx.to_retry and not ctx.deadlines.why():
             # What failed transiently is owed another try whatever became of the list.

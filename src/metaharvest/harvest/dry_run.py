@@ -41,7 +41,7 @@ class RehearsalTarget:
 
     def __init__(self, real: Target | None) -> None:
         self._real = real
-        self._given: set[str] = set()
+        self._first_given: dict[str, int] = {}
 
     def describe(self) -> str:
         """The real target, with a word that nothing was written there."""
@@ -62,14 +62,14 @@ class RehearsalTarget:
         return 0
 
     def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
-        """Say for each whether it would have been an insert or an update."""
-        document_ids = [upload.fetched.document.document_id for upload in uploads]
-        known = self._given | set(self.holdings(document_ids))
+        """Say for each whether it would have been an insert or an update, the same if it is handed over again."""
+        documents = [upload.fetched.document for upload in uploads]
+        held = self.holdings([document.document_id for document in documents])
         actions = []
-        for document_id in document_ids:
-            actions.append(Action.UPDATE if document_id in known else Action.INSERT)
-            known.add(document_id)
-        self._given.update(document_ids)
+        for document in documents:
+            first = self._first_given.setdefault(document.document_id, document.revision)
+            is_new = document.document_id not in held and document.revision == first
+            actions.append(Action.INSERT if is_new else Action.UPDATE)
         return actions
 
 

@@ -84,7 +84,7 @@ def run_once(
     """
     http, limits = settings.network_policy(), limits or RunLimits()
     require_current(engine)
-    turn = reports.DeliveringRun(clock(), request.today)
+    delivering = reports.DeliveringRun(clock(), request.today)
     deadlines = Deadlines(stop or StopSignal()).after_run(settings.harvester.run_deadline)
     with run_lock(engine) as lock:
         sites = _read_schedule(engine)
@@ -106,11 +106,11 @@ def run_once(
                 # Mail cannot be taken back: a run that has lost the lock leaves it to the run that has it.
                 journal.require_ours()
             with database_errors(engine):
-                to_sites = reports.deliver(writers(engine), settings, clock(), turn)
+                to_sites = reports.deliver(writers(engine), settings, clock(), delivering)
             journal.report_run()
             status = journal.close_run()
             with database_errors(engine):
-                to_all = reports.deliver(writers(engine), settings, clock(), turn)
+                to_all = reports.deliver(writers(engine), settings, clock(), delivering)
             undelivered = journal.reports_not_made + to_sites.refused + to_all.refused + to_all.waiting
             return RunResult(journal.run_id, status, undelivered, cut_short)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import multiprocessing
+import time
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, TypeVar
 
 from metaharvest.model import Level, ListedDocument, Verdict
 
@@ -19,8 +21,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Answer = TypeVar("Answer")
+
 Task = tuple[bytes, ListedDocument, Level]
 """A document's bytes, what the list says of it, and how grave a packageId is that is not its docid."""
+
+_LOOK_SECONDS = 0.5
+"""How often a pool is looked at while an answer is waited for: one that broke may leave it unanswered."""
 
 _BROKEN_POOLS = 3
 """After so many pools in a row that were of no use, no other is started."""
@@ -99,31 +106,40 @@ class WorkerPool:
 
         from metaharvest.validation import worker
 
-        # A call may have to wait for the one before it.
-        longest = 2 * self._seconds + self._patience if self._seconds else None
+        pool = self._pool
         try:
-            if self._pool is None:
+            if pool is None:
                 raise BrokenProcessPool("no process could be started")
-            future = self._pool.schedule(worker.check_all, (list(tasks),), timeout=self._seconds or None)
-            async with asyncio.timeout(longest):
-                verdicts: list[Verdict | str] = await asyncio.shield(asyncio.wrap_future(future))
+            future = pool.schedule(worker.check_all, (list(tasks),), timeout=self._seconds or None)
+            verdicts: list[Verdict | str] = await self._answer(pool, asyncio.wrap_future(future))
         except ProcessExpired as error:
             raise WorkerLost(str(error)) from error
         except TimeoutError as error:
-            if future.done():
-                raise TookTooLong from error
-            await self._give_up()
-            raise WorkerLost("it did not answer") from error
+            raise TookTooLong from error
         except (BrokenProcessPool, RuntimeError, OSError) as error:
-            await self._give_up()
+            await self._give_up(pool)
             raise WorkerLost(str(error)) from error
         self._broken = 0
         return verdicts
 
-    async def _give_up(self) -> None:
+    async def _answer(self, pool: ProcessPool, answer: asyncio.Future[Answer]) -> Answer:
+        """Wait for an answer. Raises BrokenProcessPool if none can come any more, or none comes for too long."""
+        # A call may have to wait for the one before it.
+        longest = 2 * self._seconds + self._patience if self._seconds else inf
+        began = time.monotonic()
+        try:
+            while not (await asyncio.wait([answer], timeout=_LOOK_SECONDS))[0]:
+                if not pool.active or time.monotonic() - began > longest:
+                    raise BrokenProcessPool("it does not answer")
+            return await answer
+        finally:
+            answer.cancel()
+
+    async def _give_up(self, pool: ProcessPool | None) -> None:
         """This pool is of no use any more; the next call starts another, unless too many have failed."""
+        if pool is not self._pool:
+            return
         self._broken += 1
-        self.is_up, self._starting = False, None
         if self._broken == _BROKEN_POOLS:
             log.warning("The run's own process checks documents, as worker processes cannot be started")
         await self._stop()
@@ -149,6 +165,6 @@ def _started(number: int, other_document_types: tuple[str, ...]) -> ProcessPool 
     )
     try:
         return pool if pool.active else None
-    except (BrokenProcessPool, OSError) as error:
+    except (BrokenProcessPool, OSError, AssertionError) as error:  # AssertionError: daemonic processes have no children
         log.debug("No worker process could be started: %s", error)
         return None

@@ -54,7 +54,7 @@ Clock = Callable[[], datetime]
 log = logging.getLogger(__name__)
 
 _LONGEST_BACKLOG = 2000
-"""Outcomes that may wait to be written before whoever brings another one has to wait."""
+"""Outcomes that may wait to be written before the caller that brings another one has to wait."""
 
 _Value = TypeVar("_Value")
 

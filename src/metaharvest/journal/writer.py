@@ -114,8 +114,7 @@ class Writer:
 
         Raises DatabaseError or RunLost if the run cannot write any more.
         """
-        if self._failure is not None:
-            raise type(self._failure)(str(self._failure)) from self._failure
+        self._require_able()
         self._queue.append(note)
         self._handed_over += note.size
         if len(self._queue) >= self._limits.notes or self._handed_over - self._taken >= self._limits.size:
@@ -143,7 +142,7 @@ class Writer:
         while self._is_open or self._queue:
             if self._is_open and self._wake.wait(self._limits.seconds):
                 self._wake.clear()
-                if any(isinstance(each, _Request) for each in list(self._queue)):
+                if len(self._queue) < self._limits.notes:
                     time.sleep(GATHER_SECONDS)
             self._serve(*self._gather())
 
@@ -155,7 +154,9 @@ class Writer:
         while self._queue and len(notes) < self._limits.notes and size < self._limits.size:
             item = self._queue.popleft()
             if isinstance(item, _Request):
-                requests.append(item)
+                # From here on it cannot be cancelled any more.
+                if item.answer.set_running_or_notify_cancel():
+                    requests.append(item)
             else:
                 notes.append(item)
                 size += item.size
@@ -170,7 +171,7 @@ class Writer:
             return
         try:
             answers = self._commit(notes, requests)
-        except Exception as error:  # noqa: BLE001 - raised again by whoever waits for the answer
+        except Exception as error:  # noqa: BLE001 - raised again where the answer is awaited
             if self._failure is not None or len(requests) + bool(notes) == 1:
                 self._fail(requests, error)
                 return
@@ -193,17 +194,23 @@ class Writer:
 
     def _commit(self, notes: Sequence[Note], requests: Sequence[_Request]) -> list[object]:
         """The answers to the requests. Tries again a few times after a deadlock or a lock time-out."""
-        for _ in range(_FURTHER_TRIES):
+        tries_left = _FURTHER_TRIES
+        while True:
+            self._require_able()
             try:
                 with self._transaction() as session:
                     return self._write(session, notes, requests)
-            except DatabaseError as error:
-                if self._failure is not error or not is_locked_out(error):
+            except (DatabaseError, RunLost) as error:
+                if not tries_left or not is_locked_out(error):
+                    self._failure = self._failure or error
                     raise
+                tries_left -= 1
                 log.warning("The journal writes again what the database gave up: %s", error)
-                self._failure = None
-        with self._transaction() as session:
-            return self._write(session, notes, requests)
+
+    def _require_able(self) -> None:
+        """Raises DatabaseError or RunLost if the run cannot write any more, also if it was abandoned meanwhile."""
+        if self._failure is not None:
+            raise type(self._failure)(str(self._failure)) from self._failure
 
     def _write(self, session: Session, notes: Sequence[Note], requests: Sequence[_Request]) -> list[object]:
         """Notes first: whatever closes a site run counts its outcomes. Requests of one kind are written together."""
@@ -221,20 +228,13 @@ class Writer:
     @contextmanager
     def _transaction(self) -> Iterator[Session]:
         """A transaction that commits only if the run is still ours."""
-        if self._failure is not None:
-            raise type(self._failure)(str(self._failure)) from self._failure
-        try:
-            with database_errors(self._engine), self._sessions.begin() as session:
-                still_ours = session.execute(_STILL_OURS, {"run": self._run_id, "now": self._clock()})
-                if still_ours.rowcount != 1 or not self._lock.still_held():  # type: ignore[attr-defined]
-                    raise RunLost(
-                        "This run has lost its lock, or another run has taken over; "
-                        "the next run goes on with what is left."
-                    )
-                yield session
-        except (DatabaseError, RunLost) as error:
-            self._failure = error
-            raise
+        with database_errors(self._engine), self._sessions.begin() as session:
+            still_ours = session.execute(_STILL_OURS, {"run": self._run_id, "now": self._clock()})
+            if still_ours.rowcount != 1 or not self._lock.still_held():  # type: ignore[attr-defined]
+                raise RunLost(
+                    "This run has lost its lock, or another run has taken over; the next run goes on with what is left."
+                )
+            yield session
 
 
 _STILL_OURS = (

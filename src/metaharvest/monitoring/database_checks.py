@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -45,26 +46,22 @@ _NAMED = 5
 
 def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
     """Everything about the database and what is in it; one problem if it cannot be used at all."""
-    try:
-        engine = open_database(settings)
-    except SettingsError as error:
-        yield problem("database", str(error))
-        return
-    try:
-        require_current(engine)
-        yield from _database(engine)
-        with database_errors(engine), engine.connect() as connection:
-            yield from _server(connection, settings.http.max_document_bytes)
-        with database_errors(engine), readers(engine)() as session:
-            yield from _runs(session, engine, now)
-            yield _target(session, engine, settings)
-            yield from _sites(session, now.astimezone(settings.harvester.zone).date())
-            yield from _files_of_sites(session, settings)
-            yield from _reports(session, now)
-    except DatabaseError as error:
-        yield problem("database", str(error))
-    finally:
-        engine.dispose()
+    with ExitStack() as stack:
+        try:
+            engine = open_database(settings)
+            stack.callback(engine.dispose)
+            require_current(engine)
+            yield from _database(engine)
+            with database_errors(engine), engine.connect() as connection:
+                yield from _server(connection, settings.http.max_document_bytes)
+            with database_errors(engine), readers(engine)() as session:
+                yield from _runs(session, engine, now)
+                yield _target(session, engine, settings)
+                yield from _sites(session, now.astimezone(settings.harvester.zone).date())
+                yield from _files_of_sites(session, settings)
+                yield from _reports(session, now)
+        except (SettingsError, DatabaseError) as error:
+            yield problem("database", str(error))
 
 
 def _database(engine: Engine) -> Iterator[Check]:
@@ -100,16 +97,15 @@ def _server(connection: Connection, largest_document: int) -> Iterator[Check]:
 
 
 def _runs(session: Session, engine: Engine, now: datetime) -> Iterator[Check]:
-    open_run = session.scalars(
-        select(HarvestRun).where(HarvestRun.status == RunStatus.RUNNING.value).order_by(HarvestRun.run_id.desc())
-    ).first()
+    newest, running = (
+        select(HarvestRun).order_by(HarvestRun.run_id.desc()),
+        HarvestRun.status == RunStatus.RUNNING.value,
+    )
+    open_run, last = (session.scalars(newest.where(wanted)).first() for wanted in (running, ~running))
     if open_run is not None:
         yield _open_run(open_run, _lock_is_held(engine), now)
     else:
         yield ok("run lock", "No run is under way.")
-    last = session.scalars(
-        select(HarvestRun).where(HarvestRun.status != RunStatus.RUNNING.value).order_by(HarvestRun.run_id.desc())
-    ).first()
     if last is not None:
         yield _last_run(last)
     elif open_run is None:

@@ -91,7 +91,9 @@ def _get(url: str, settings: Settings) -> tuple[str | None, bool]:
         curl.perform()
         status = curl.getinfo(pycurl.RESPONSE_CODE)
     except pycurl.error as error:
-        return _reason(int(error.args[0]), str(error.args[-1])), True
+        if error.args[0] == pycurl.E_OPERATION_TIMEDOUT:
+            return f"it did not answer within {DEADLINE_SECONDS} seconds", True
+        return one_line(str(error.args[-1]), 200).rstrip("."), True
     finally:
         curl.close()
     if 200 <= status < 300:
@@ -106,8 +108,8 @@ def _set_options(curl: pycurl.Curl, url: str, settings: Settings) -> None:
     from metaharvest.fetch.client import user_agent
 
     curl.setopt(pycurl.URL, url.encode())
-    for which in (pycurl.PROTOCOLS, pycurl.REDIR_PROTOCOLS):
-        curl.setopt(which, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+    curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+    curl.setopt(pycurl.REDIR_PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
     curl.setopt(pycurl.USERAGENT, user_agent(settings.harvester.name, settings.http.contact_url))
     curl.setopt(pycurl.FOLLOWLOCATION, 1)
     curl.setopt(pycurl.MAXREDIRS, _REDIRECTS)
@@ -124,16 +126,6 @@ def _set_options(curl: pycurl.Curl, url: str, settings: Settings) -> None:
             curl.setopt(pycurl.CAINFO_BLOB, system_trust().read_bytes() + b"\n" + own)
     # The body of the answer is not used; if it does not end, the deadline ends it.
     curl.setopt(pycurl.WRITEFUNCTION, len)
-
-
-def _reason(code: int, words: str) -> str:
-    import pycurl
-
-    from metaharvest.reports.words import counted
-
-    if code == pycurl.E_OPERATION_TIMEDOUT:
-        return f"it did not answer within {counted(DEADLINE_SECONDS, 'second')}"
-    return one_line(words, 200).rstrip(".")
 
 
 def _proxy(url: str, settings: Settings) -> str:

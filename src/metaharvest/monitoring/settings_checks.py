@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from datetime import datetime
 from html import escape
 from pathlib import Path
@@ -158,11 +159,8 @@ def _log_folder(settings: Settings) -> Check:
 def _mail(settings: Settings) -> Check:
     from metaharvest.reports.outbox import backend_for
 
-    backend = backend_for(settings)
-    try:
+    with closing(backend_for(settings)) as backend:
         wrong = backend.probe()
-    finally:
-        backend.close()
     if wrong:
         return problem("mail", wrong)
     if settings.mail.backend == "maildir":
@@ -197,8 +195,7 @@ def send_test_mail(settings: Settings, now: datetime) -> Iterator[Check]:
     body = RenderedText(f"[{settings.harvester.name}] test message", text, f"<!DOCTYPE html>\n<p>{escape(text)}</p>\n")
     identifier = message_id("test", (now.isoformat(),), settings)
     report = build("test", "test", identifier, administrators, body, None, settings, now)
-    backend = backend_for(settings)
-    try:
+    with closing(backend_for(settings)) as backend:
         for parcel in backend.parcels(administrators):
             [attempt] = backend.send([Letter(identifier, report.content, now, parcel)])
             name = ", ".join(parcel)
@@ -206,5 +203,3 @@ def send_test_mail(settings: Settings, now: datetime) -> Iterator[Check]:
                 yield ok("test mail", f"Handed over for {name}.")
             else:
                 yield problem("test mail", f"Not handed over for {name}: {attempt.error}")
-    finally:
-        backend.close()

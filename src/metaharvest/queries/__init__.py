@@ -5,7 +5,7 @@
     outbox.py      reports and their deliveries; mail that does not leave
     sites.py       the schedule, as people are shown it
     documents.py   what the embedded target holds
-    records.py     how a row becomes a record
+    records.py     rows as mappings of their columns
 
 Every function takes a session, changes nothing, and raises MetaharvestError with a sentence for what is not there.
 """

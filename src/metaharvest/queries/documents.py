@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterable
+from typing import Any
 
-from sqlalchemy import Select, select
-from sqlalchemy.orm import Session, aliased, defer
+from sqlalchemy import Row, select
+from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import DocumentRevision
 from metaharvest.errors import MetaharvestError
-from metaharvest.queries.records import record_of
+from metaharvest.queries.records import columns
+
+_REVISIONS = select(
+    *columns(DocumentRevision, "document_id revision document_type size sha256 inserted_at source_url"),
+    DocumentRevision.site_schedule_id.label("site_id"),
+)
+"""Revisions without their bytes. `size` is in bytes; `site_id` is the site that the revision came from."""
 
 _ROWS_AT_ONCE = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class HeldRevision:
-    """One revision of a document, without its bytes. `size` is in bytes; `site_id` is the site that it came from."""
-
-    document_id: str
-    revision: int
-    document_type: str
-    size: int
-    sha256: str
-    inserted_at: datetime
-    source_url: str
-    site_id: int | None
-
-
-def held_documents(session: Session) -> Iterator[HeldRevision]:
+def held_documents(session: Session) -> Iterable[Row[Any]]:
     """Every document's highest revision, in the order of their ids."""
     later = aliased(DocumentRevision)
     has_later = (
@@ -38,21 +29,19 @@ def held_documents(session: Session) -> Iterator[HeldRevision]:
         .where(later.document_id == DocumentRevision.document_id, later.revision > DocumentRevision.revision)
         .exists()
     )
-    statement = _revisions().where(~has_later).order_by(DocumentRevision.document_id)
-    return map(_held, session.scalars(statement.execution_options(yield_per=_ROWS_AT_ONCE)))
+    statement = _REVISIONS.where(~has_later).order_by(DocumentRevision.document_id)
+    return session.execute(statement.execution_options(yield_per=_ROWS_AT_ONCE))
 
 
-def held_revisions(session: Session, document_id: str) -> list[HeldRevision]:
+def held_revisions(session: Session, document_id: str) -> list[Row[Any]]:
     """All revisions of one document, the highest first."""
-    statement = _revisions().where(DocumentRevision.document_id == document_id)
-    return [_held(row) for row in session.scalars(statement.order_by(DocumentRevision.revision.desc()))]
+    statement = _REVISIONS.where(DocumentRevision.document_id == document_id)
+    return list(session.execute(statement.order_by(DocumentRevision.revision.desc())))
 
 
 def held_content(session: Session, document_id: str, revision: int) -> bytes | None:
     """The exact bytes of one revision; None if it is not there."""
-    statement = select(DocumentRevision.content).where(
-        DocumentRevision.document_id == document_id, DocumentRevision.revision == revision
-    )
+    statement = select(DocumentRevision.content).filter_by(document_id=document_id, revision=revision)
     return session.scalar(statement)
 
 
@@ -73,11 +62,3 @@ def find_document(session: Session, name: str) -> tuple[str, int | None]:
         known = ", ".join(map(str, held))
         raise MetaharvestError(f"The target has no revision {tail} of {head}. It has: {known}.")
     raise MetaharvestError(f"The target has no document '{name}'. `metaharvest target list` lists those it has.")
-
-
-def _revisions() -> Select[DocumentRevision]:
-    return select(DocumentRevision).options(defer(DocumentRevision.content))
-
-
-def _held(row: DocumentRevision) -> HeldRevision:
-    return record_of(HeldRevision, row, site_id=row.site_schedule_id)

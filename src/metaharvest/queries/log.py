@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestOperation, HarvestSiteRun
 from metaharvest.model import LOG_LEVELS
 from metaharvest.queries import runs
-from metaharvest.queries.records import record_of
+from metaharvest.queries.records import LARGEST_ID, Record, columns, records_under
 
-_ROWS_AT_ONCE = 500
-"""Log rows whose findings one statement asks for."""
-
-_LARGEST_REVISION = 2**63 - 1
+_FINDING = "document_id level rule error_message remedy line_number column_number xpath excerpt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,52 +30,13 @@ class LogFilter:
     limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LogFinding:
-    """One finding of a log row: the columns of its detail row, under their names."""
-
-    document_id: str | None
-    level: str
-    rule: str
-    error_message: str
-    remedy: str | None
-    line_number: int | None
-    column_number: int | None
-    xpath: str | None
-    excerpt: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class LogEntry:
-    """One row of the log: its columns, the level of its operation (empty if unknown), its site, its findings."""
-
-    harvest_log_id: int
-    logged_at: datetime
-    harvest_date: date
-    level: str
-    status: int
-    operation: str
-    message: str
-    run_id: int | None
-    site_run_id: int | None
-    site: str | None
-    document_id: str | None
-    revision: int | None
-    document_url: str | None
-    outcome: str | None
-    target_revision: int | None
-    seconds: float | None
-    size: int | None
-    findings: tuple[LogFinding, ...]
-
-
 def log_scope(session: Session, wanted: LogFilter) -> tuple[int | None, int | None]:
     """The run, or the site run, that the filter names, if it does. Raises MetaharvestError for unknown ones."""
     if wanted.site_run_id is not None:
         runs.require_site_run(session, wanted.site_run_id)
         return None, wanted.site_run_id
     if wanted.run_id is not None:
-        runs.require_run(session, wanted.run_id)
+        runs.run_record(session, wanted.run_id)
     if wanted.site is None:
         return wanted.run_id, None
     if wanted.run_id is None:
@@ -88,32 +44,34 @@ def log_scope(session: Session, wanted: LogFilter) -> tuple[int | None, int | No
     return None, runs.site_run_id_of(session, wanted.run_id, wanted.site)
 
 
-def log_entries(session: Session, wanted: LogFilter) -> list[LogEntry]:
-    """The rows in the order in which they were written; with a limit, the last ones. Raises MetaharvestError."""
+def log_entries(session: Session, wanted: LogFilter) -> list[Record]:
+    """The rows in the order in which they were written; with a limit, the last ones. Raises MetaharvestError.
+
+    Each has the level of its operation (empty if unknown), the name of its site and its `findings`, which are rows too.
+    """
     conditions = _conditions(session, wanted)
     if conditions is None:
         return []
     statement = (
-        select(HarvestLog, HarvestOperation.level, HarvestSiteRun.site_name)
+        select(
+            *columns(HarvestLog, "harvest_log_id logged_at harvest_date"),
+            func.coalesce(HarvestOperation.level, "").label("level"),
+            HarvestLog.status,
+            HarvestLog.harvest_operation_code.label("operation"),
+            *columns(HarvestLog, "message run_id site_run_id"),
+            HarvestSiteRun.site_name.label("site"),
+            *columns(HarvestLog, "document_id revision document_url outcome target_revision seconds size"),
+        )
         .outerjoin(HarvestOperation, HarvestOperation.harvest_operation_code == HarvestLog.harvest_operation_code)
         .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == HarvestLog.site_run_id)
         .where(*conditions)
         .order_by(HarvestLog.harvest_log_id.desc())
         .limit(wanted.limit)
     )
-    rows = session.execute(statement).all()[::-1]
-    findings = _findings(session, [row[0].harvest_log_id for row in rows])
-    return [
-        record_of(
-            LogEntry,
-            row,
-            operation=row.harvest_operation_code,
-            level=level or "",
-            site=site,
-            findings=tuple(findings.get(row.harvest_log_id, ())),
-        )
-        for row, level, site in rows
-    ]
+    rows = session.execute(statement).mappings().all()[::-1]
+    log_ids = [row["harvest_log_id"] for row in rows]
+    findings = records_under(session, HarvestDetailLog.harvest_log_id, log_ids, _FINDING)
+    return [{**row, "findings": findings[row["harvest_log_id"]]} for row in rows]
 
 
 def _conditions(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]] | None:
@@ -139,24 +97,10 @@ def _is_about(name: str) -> ColumnElement[bool]:
     """Whether a row, or one of its findings, is about this document: a document id, or a docid."""
     head, _, tail = name.rpartition(".")
     about = or_(HarvestLog.document_id == name, _has_finding(HarvestDetailLog.document_id == name))
-    if not head or not tail.isdecimal() or not tail.isascii() or int(tail) > _LARGEST_REVISION:
+    if not head or not tail.isdecimal() or not tail.isascii() or int(tail) > LARGEST_ID:
         return about
     return or_(about, and_(HarvestLog.document_id == head, HarvestLog.revision == int(tail)))
 
 
 def _has_finding(condition: ColumnElement[bool]) -> ColumnElement[bool]:
     return HarvestLog.harvest_log_id.in_(select(HarvestDetailLog.harvest_log_id).where(condition))
-
-
-def _findings(session: Session, log_ids: Sequence[int]) -> dict[int, list[LogFinding]]:
-    """The findings of these rows, by the row's number."""
-    found: dict[int, list[LogFinding]] = {}
-    for start in range(0, len(log_ids), _ROWS_AT_ONCE):
-        statement = (
-            select(HarvestDetailLog)
-            .where(HarvestDetailLog.harvest_log_id.in_(log_ids[start : start + _ROWS_AT_ONCE]))
-            .order_by(HarvestDetailLog.detail_log_id)
-        )
-        for detail in session.scalars(statement):
-            found.setdefault(detail.harvest_log_id, []).append(record_of(LogFinding, detail))
-    return found

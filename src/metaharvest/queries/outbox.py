@@ -2,103 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
+from typing import Any
 
-from sqlalchemy import ColumnElement, func, select
-from sqlalchemy.orm import Session, defer
+from sqlalchemy import Row, Select, func, select
+from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
-from metaharvest.queries.records import record_of
+from metaharvest.queries.records import LARGEST_ID, Record, columns, records_under
 
 PATIENCE = timedelta(days=2)
 """Mail may wait for so long: a mail server was away over a night or two."""
 
 _OF_LATE = timedelta(days=7)
-_REPORTS_AT_ONCE = 500
-"""Reports whose deliveries one statement asks for."""
-
-_LARGEST_ID = 2**63 - 1
 _NEWEST_ATTEMPTS = 1000
 _MOST_REASONS = 10
+_REPORT = "report_id created_at kind run_id site_run_id subject message_id"
+_DELIVERY = "recipient status attempts last_error last_attempt_at"
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryRecord:
-    """One recipient of a report: `status` is queued, sent or refused."""
+def newest_reports(session: Session, limit: int, *, undelivered: bool = False) -> list[Record]:
+    """So many reports without their content, the newest first, each with its `deliveries`: the recipients.
 
-    recipient: str
-    status: str
-    attempts: int
-    last_error: str | None
-    last_attempt_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReportRecord:
-    """A report in the outbox, without its content. `kind` is site or admin."""
-
-    report_id: int
-    created_at: datetime
-    kind: str
-    run_id: int
-    site_run_id: int | None
-    subject: str
-    message_id: str
-    deliveries: tuple[DeliveryRecord, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RenderedReport:
-    """A report as it was sent: the day of its run, its site (None: the administrator's), the whole message."""
-
-    harvest_date: date
-    site_name: str | None
-    content: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxState:
-    """How many deliveries wait: `failed` were tried in vain, `fresh` have not been tried.
-
-    `failed_since` is when the oldest report was written of which a delivery waits.
-
-    `refused` is how many recipients refused a report in the last seven days.
+    With `undelivered` only those that somebody has not got.
     """
-
-    failed: int
-    failed_since: datetime | None
-    fresh: int
-    refused: int
-
-
-@dataclass(frozen=True, slots=True)
-class StuckMail:
-    """How many deliveries wait too long, and since when the first of them does."""
-
-    deliveries: int
-    since: datetime
-
-
-def newest_reports(session: Session, limit: int, *, undelivered: bool = False) -> list[ReportRecord]:
-    """So many reports, the newest first; with `undelivered` only those that somebody has not got."""
-    statement = select(ReportOutbox).options(defer(ReportOutbox.content))
+    statement = select(*columns(ReportOutbox, _REPORT))
     if undelivered:
         missing = select(ReportDelivery.report_id).where(ReportDelivery.status != "sent")
         statement = statement.where(ReportOutbox.report_id.in_(missing))
-    statement = statement.order_by(ReportOutbox.report_id.desc()).limit(limit)
-    return _with_deliveries(session, session.scalars(statement).all())
+    return _with_deliveries(session, statement.order_by(ReportOutbox.report_id.desc()).limit(limit))
 
 
-def report_record(session: Session, report_id: int) -> ReportRecord:
-    """The report of this number. Raises MetaharvestError if there is none."""
-    statement = select(ReportOutbox).options(defer(ReportOutbox.content)).where(ReportOutbox.report_id == report_id)
-    report = session.scalar(statement) if report_id <= _LARGEST_ID else None
-    if report is None:
+def report_record(session: Session, report_id: int) -> Record:
+    """The report of this number, as one of `newest_reports`. Raises MetaharvestError if there is none."""
+    statement = select(*columns(ReportOutbox, _REPORT)).where(ReportOutbox.report_id == report_id)
+    found = _with_deliveries(session, statement) if report_id <= LARGEST_ID else []
+    if not found:
         raise MetaharvestError(f"There is no report {report_id}. `metaharvest reports` lists those there are.")
-    return _with_deliveries(session, [report])[0]
+    return found[0]
 
 
 def report_content(session: Session, report_id: int) -> bytes:
@@ -106,15 +49,18 @@ def report_content(session: Session, report_id: int) -> bytes:
     return session.execute(select(ReportOutbox.content).where(ReportOutbox.report_id == report_id)).scalar_one()
 
 
-def rendered_reports(session: Session) -> Iterator[RenderedReport]:
-    """All reports as they were sent, in the order in which they were written."""
+def rendered_reports(session: Session) -> Iterable[Row[date, str | None, bytes]]:
+    """All reports as they were sent, in the order in which they were written.
+
+    Each with the day of its run, the name of its site (None: the administrator's) and the whole message.
+    """
     statement = (
         select(HarvestRun.harvest_date, HarvestSiteRun.site_name, ReportOutbox.content)
         .join(HarvestRun, HarvestRun.run_id == ReportOutbox.run_id)
         .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == ReportOutbox.site_run_id)
         .order_by(ReportOutbox.report_id)
     )
-    return (RenderedReport(day, site, content) for day, site, content in session.execute(statement))
+    return session.execute(statement)
 
 
 def reasons_not_delivered(session: Session) -> list[str]:
@@ -128,43 +74,38 @@ def reasons_not_delivered(session: Session) -> list[str]:
     return list(dict.fromkeys(str(reason) for reason in session.scalars(statement)))[:_MOST_REASONS]
 
 
-def outbox_state(session: Session, now: datetime) -> OutboxState:
-    """What waits in the outbox, and what was refused of late."""
+def outbox_state(session: Session, now: datetime) -> Row[Any, Any, Any, Any]:
+    """What waits: `failed` deliveries were tried in vain, `fresh` ones have not been tried.
 
-    def number(*conditions: ColumnElement[bool]) -> int:
-        return session.scalar(select(func.count(ReportDelivery.delivery_id)).where(*conditions)) or 0
-
+    `failed_since` is when the oldest report was written of which a delivery waits; `refused` is how many recipients
+    refused a report in the last seven days.
+    """
     queued = ReportDelivery.status == "queued"
-    since = session.scalar(select(func.min(ReportOutbox.created_at)).join(ReportDelivery).where(queued))
-    of_late = ReportDelivery.last_attempt_at >= now - _OF_LATE
-    return OutboxState(
-        failed=number(queued, ReportDelivery.attempts > 0),
-        failed_since=since,
-        fresh=number(queued, ReportDelivery.attempts == 0),
-        refused=number(ReportDelivery.status == "refused", of_late),
+    refused = (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= now - _OF_LATE)
+    number, since = select(func.count(ReportDelivery.delivery_id)), select(func.min(ReportOutbox.created_at))
+    statement = select(
+        number.where(queued, ReportDelivery.attempts > 0).label("failed"),
+        since.join(ReportDelivery).where(queued).label("failed_since"),
+        number.where(queued, ReportDelivery.attempts == 0).label("fresh"),
+        number.where(refused).label("refused"),
     )
+    return session.execute(statement).one()
 
 
-def stuck_mail(session: Session, now: datetime) -> StuckMail | None:
-    """What has waited in the outbox for longer than PATIENCE, if anything."""
-    query = (
-        select(func.count(ReportDelivery.delivery_id), func.min(ReportOutbox.created_at))
+def stuck_mail(session: Session, now: datetime) -> Row[int, datetime] | None:
+    """How many `deliveries` have waited for longer than PATIENCE, and `since` when the first; None if none has."""
+    number, since = func.count(ReportDelivery.delivery_id), func.min(ReportOutbox.created_at)
+    waiting = (
+        select(number.label("deliveries"), since.label("since"))
         .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
         .where(ReportDelivery.status == "queued", ReportOutbox.created_at < now - PATIENCE)
     )
-    number, since = session.execute(query).one()
-    return StuckMail(number, since) if number else None
+    found = session.execute(waiting).one()
+    return found if found.deliveries else None
 
 
-def _with_deliveries(session: Session, reports: Sequence[ReportOutbox]) -> list[ReportRecord]:
-    deliveries: dict[int, list[DeliveryRecord]] = {report.report_id: [] for report in reports}
-    report_ids = list(deliveries)
-    for start in range(0, len(report_ids), _REPORTS_AT_ONCE):
-        statement = (
-            select(ReportDelivery)
-            .where(ReportDelivery.report_id.in_(report_ids[start : start + _REPORTS_AT_ONCE]))
-            .order_by(ReportDelivery.delivery_id)
-        )
-        for row in session.scalars(statement):
-            deliveries[row.report_id].append(record_of(DeliveryRecord, row))
-    return [record_of(ReportRecord, row, deliveries=tuple(deliveries[row.report_id])) for row in reports]
+def _with_deliveries(session: Session, statement: Select[Any]) -> list[Record]:
+    reports = session.execute(statement).mappings().all()
+    report_ids = [report["report_id"] for report in reports]
+    deliveries = records_under(session, ReportDelivery.report_id, report_ids, _DELIVERY)
+    return [{**report, "deliveries": deliveries[report["report_id"]]} for report in reports]

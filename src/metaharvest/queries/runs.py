@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
+from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunStatus
+from metaharvest.queries.records import LARGEST_ID, Record, records_under
 
 _FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
-_LARGEST_ID = 2**63 - 1
+_RUNS = HarvestRun.__table__
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
     """A run and its site runs in the order in which they were begun: the columns of each by name."""
 
-    run: Mapping[str, Any]
-    sites: tuple[Mapping[str, Any], ...]
+    run: Record
+    sites: tuple[Record, ...]
 
     @property
     def as_mapping(self) -> dict[str, Any]:
@@ -71,39 +71,31 @@ def newest_run_id(session: Session) -> int | None:
 
 def run_record(session: Session, run_id: int) -> RunRecord:
     """The run of this number. Raises MetaharvestError if there is none."""
-    return _with_sites(session, [require_run(session, run_id)])[0]
+    statement = select(_RUNS).where(HarvestRun.run_id == run_id)
+    found = _with_sites(session, statement) if 0 <= run_id <= LARGEST_ID else []
+    if not found:
+        raise MetaharvestError(f"There is no run {run_id}. `metaharvest runs` lists those there are.")
+    return found[0]
 
 
 def newest_runs(session: Session, limit: int) -> list[RunRecord]:
     """So many runs, the newest first."""
-    newest = select(HarvestRun).order_by(HarvestRun.run_id.desc()).limit(limit)
-    return _with_sites(session, session.scalars(newest).all())
+    return _with_sites(session, select(_RUNS).order_by(HarvestRun.run_id.desc()).limit(limit))
 
 
-def require_run(session: Session, run_id: int) -> HarvestRun:
-    """The row of this run. Raises MetaharvestError if there is none."""
-    run = session.get(HarvestRun, run_id) if 0 <= run_id <= _LARGEST_ID else None
-    if run is None:
-        raise MetaharvestError(f"There is no run {run_id}. `metaharvest runs` lists those there are.")
-    return run
-
-
-def require_site_run(session: Session, site_run_id: int) -> HarvestSiteRun:
-    """The row of this site run. Raises MetaharvestError if there is none."""
-    site_run = session.get(HarvestSiteRun, site_run_id) if 0 <= site_run_id <= _LARGEST_ID else None
-    if site_run is None:
+def require_site_run(session: Session, site_run_id: int) -> None:
+    """Raises MetaharvestError if there is no such site run."""
+    if not 0 <= site_run_id <= LARGEST_ID or session.get(HarvestSiteRun, site_run_id) is None:
         raise MetaharvestError(
             f"There is no site run {site_run_id}. `metaharvest runs show RUN_ID` lists those of a run."
         )
-    return site_run
 
 
 def newest_site_run_id(session: Session, site_name: str) -> int:
     """The newest site run of a site, whether it is still registered or not. Raises MetaharvestError."""
-    newest = select(func.max(HarvestSiteRun.site_run_id)).where(HarvestSiteRun.site_name == site_name)
-    site_run_id = session.scalar(newest)
-    if site_run_id is not None:
-        return site_run_id
+    newest = session.scalar(select(func.max(HarvestSiteRun.site_run_id)).filter_by(site_name=site_name))
+    if newest is not None:
+        return newest
     known = sorted(set(session.scalars(select(HarvestSiteRun.site_name).distinct())))
     raise MetaharvestError(
         f"No run has harvested a site named '{site_name}'. Harvested were: {', '.join(known) or 'none yet'}."
@@ -121,27 +113,11 @@ def site_run_id_of(session: Session, run_id: int, site_name: str) -> int:
 
 def findings_of(session: Session, run_id: int) -> list[dict[str, Any]]:
     """Every finding of a run, every column of its detail row by its name, in the order of the log."""
-    statement = (
-        select(HarvestDetailLog)
-        .join(HarvestLog)
-        .where(HarvestLog.run_id == run_id)
-        .order_by(HarvestDetailLog.detail_log_id)
-    )
-    return [_columns(row) for row in session.scalars(statement)]
+    findings = select(HarvestDetailLog.__table__).join(HarvestLog).where(HarvestLog.run_id == run_id)
+    return [dict(row) for row in session.execute(findings.order_by(HarvestDetailLog.detail_log_id)).mappings()]
 
 
-def _with_sites(session: Session, runs: Sequence[HarvestRun]) -> list[RunRecord]:
-    """These runs, of which no other lies between."""
-    sites: dict[int, list[dict[str, Any]]] = {run.run_id: [] for run in runs}
-    statement = (
-        select(HarvestSiteRun)
-        .where(HarvestSiteRun.run_id.between(min(sites, default=0), max(sites, default=0)))
-        .order_by(HarvestSiteRun.site_run_id)
-    )
-    for site_run in session.scalars(statement):
-        sites.setdefault(site_run.run_id, []).append(_columns(site_run))
-    return [RunRecord(_columns(run), tuple(sites[run.run_id])) for run in runs]
-
-
-def _columns(row: Base) -> dict[str, Any]:
-    return {column.name: getattr(row, column.name) for column in row.__table__.columns}
+def _with_sites(session: Session, statement: Select[Any]) -> list[RunRecord]:
+    runs = session.execute(statement).mappings().all()
+    sites = records_under(session, HarvestSiteRun.run_id, [run["run_id"] for run in runs])
+    return [RunRecord(dict(run), tuple(sites[run["run_id"]])) for run in runs]

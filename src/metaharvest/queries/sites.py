@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.model import Site
+from metaharvest.queries.records import Record
 from metaharvest.sites.due import is_due
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import find_site, read_sites
@@ -21,47 +20,23 @@ from metaharvest.text import shown_url
 _AS_STORED = text("SELECT * FROM harvest_site_schedule WHERE site_schedule_id = :id")
 
 
-@dataclass(frozen=True, slots=True)
-class RegisteredSite:
-    """One row of the schedule. Values of a broken row are as they stand in the table, whatever they are.
-
-    `state` is off, due, waiting, overdue since a day, or broken; `package_id_mismatch` is None if the site has nothing
-    of its own; `options` is what a broken row has there, and None for others; `problems` say what is wrong with it.
-    """
-
-    name: str
-    state: str
-    list_url: str
-    contacts: tuple[str, ...]
-    every: Any
-    unit: Any
-    next_harvest: Any
-    last_harvest: Any
-    notify: Any
-    enabled: bool
-    package_id_mismatch: str | None
-    allow_networks: tuple[str, ...]
-    ca_file: str | None
-    ldapdn: Any
-    ldappwd: Any
-    is_broken: bool = False
-    options: Any = None
-    problems: tuple[str, ...] = ()
-
-
 def site_names(session: Session) -> dict[int, str]:
     """The registered sites' names by number."""
     return {site.site_id: site.name for site in read_sites(session)}
 
 
-def registered_sites(session: Session, today: date) -> list[RegisteredSite]:
-    """All rows of the schedule, in the order of the names."""
+def registered_sites(session: Session, today: date) -> list[Record]:
+    """All rows of the schedule, in the order of the names; those of a broken row as they stand in the table.
+
+    `state` is off, due, waiting, overdue since a day, or broken; `package_id_mismatch` is None if the site has nothing
+    of its own; only a broken row has its `options`; `problems` say what is wrong with it.
+    """
     overdue = _overdue_since(session, today)
     return [_registered(session, site, overdue, today) for site in read_sites(session)]
 
 
-def registered_site(session: Session, name: str, today: date) -> RegisteredSite:
-    """The site of this name. Raises ScheduleError if there is none."""
+def registered_site(session: Session, name: str, today: date) -> Record:
+    """The site of this name, as one of `registered_sites`. Raises ScheduleError if there is none."""
     return _registered(session, find_site(session, name), _overdue_since(session, today), today)
 
 
@@ -70,26 +45,28 @@ def _overdue_since(session: Session, today: date) -> dict[str, date]:
     return {site.name: site.since for site in overdue_sites(session, today)}
 
 
-def _registered(session: Session, site: Site | BrokenSite, overdue: Mapping[str, date], today: date) -> RegisteredSite:
+def _registered(session: Session, site: Site | BrokenSite, overdue: Mapping[str, date], today: date) -> Record:
     if isinstance(site, BrokenSite):
         return _broken(session, site)
-    return RegisteredSite(
-        name=site.name,
-        state=_state(site, overdue, today),
-        list_url=shown_url(site.list_url),
-        contacts=site.contacts,
-        every=site.frequency,
-        unit=site.unit.value,
-        next_harvest=site.next_harvest,
-        last_harvest=site.last_harvest,
-        notify=site.notify.value,
-        enabled=site.enabled,
-        package_id_mismatch=site.options.package_id_mismatch,
-        allow_networks=tuple(str(network) for network in site.options.allow_networks),
-        ca_file=str(site.options.ca_file) if site.options.ca_file else None,
-        ldapdn=site.ldap_name,
-        ldappwd=site.ldap_password,
-    )
+    return {
+        "name": site.name,
+        "state": _state(site, overdue, today),
+        "list_url": shown_url(site.list_url),
+        "contacts": site.contacts,
+        "frequency": f"{site.frequency} {site.unit}",
+        "every": site.frequency,
+        "unit": site.unit.value,
+        "next_harvest": site.next_harvest,
+        "last_harvest": site.last_harvest,
+        "notify": site.notify.value,
+        "enabled": site.enabled,
+        "package_id_mismatch": site.options.package_id_mismatch,
+        "allow_networks": tuple(map(str, site.options.allow_networks)),
+        "ca_file": str(site.options.ca_file) if site.options.ca_file else None,
+        "ldapdn": site.ldap_name,
+        "ldappwd": site.ldap_password,
+        "problems": (),
+    }
 
 
 def _state(site: Site, overdue: Mapping[str, date], today: date) -> str:
@@ -100,26 +77,26 @@ def _state(site: Site, overdue: Mapping[str, date], today: date) -> str:
     return "due" if is_due(site, today) else "waiting"
 
 
-def _broken(session: Session, site: BrokenSite) -> RegisteredSite:
+def _broken(session: Session, site: BrokenSite) -> Record:
     """A row that cannot be used, as it is in the table."""
     row = session.execute(_AS_STORED, {"id": site.site_id}).mappings().one()
-    return RegisteredSite(
-        name=site.name,
-        state="broken" if site.enabled else "broken, off",
-        list_url=shown_url(site.list_url),
-        contacts=(row["contact_email"],) if row["contact_email"] else (),
-        every=row["updatefrequency"],
-        unit=row["unit"],
-        next_harvest=row["datenextharvest"],
-        last_harvest=row["datelastharvest"],
-        notify=row["notify"],
-        enabled=site.enabled,
-        package_id_mismatch=None,
-        allow_networks=(),
-        ca_file=None,
-        ldapdn=row["ldapdn"],
-        ldappwd=row["ldappwd"] if is_reference(row["ldappwd"]) else NOT_SHOWN,
-        is_broken=True,
-        options=row["options"],
-        problems=tuple(finding.message for finding in site.findings),
-    )
+    return {
+        "name": site.name,
+        "state": "broken" if site.enabled else "broken, off",
+        "list_url": shown_url(site.list_url),
+        "contacts": (row["contact_email"],) if row["contact_email"] else (),
+        "frequency": f"{row['updatefrequency']} {row['unit']}",
+        "every": row["updatefrequency"],
+        "unit": row["unit"],
+        "next_harvest": row["datenextharvest"],
+        "last_harvest": row["datelastharvest"],
+        "notify": row["notify"],
+        "enabled": site.enabled,
+        "package_id_mismatch": None,
+        "allow_networks": (),
+        "ca_file": None,
+        "ldapdn": row["ldapdn"],
+        "ldappwd": row["ldappwd"] if is_reference(row["ldappwd"]) else NOT_SHOWN,
+        "options": row["options"],
+        "problems": tuple(finding.message for finding in site.findings),
+    }

@@ -3,7 +3,7 @@
     compose.py                    puts the steps together
     wanted.py                     whether a site run deserves a report
     site_view.py, admin_view.py   what a report says, read from the journal (findings.py: by rule; named_documents.py;
-                                  totals.py; tables.py: the CSV; words.py: the wording)
+                                  tables.py: the CSV; words.py: the totals and the wording)
     render.py                     templates/email/... -> subject, text, HTML; a plain report if a template fails
     message.py                    the whole message: headers, alternatives, attachment
     outbox.py                     queued, delivered per recipient: mail.py, smtp.py, maildir.py

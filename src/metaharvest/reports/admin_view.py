@@ -35,7 +35,7 @@ from metaharvest.reports.findings import (
     title_of,
 )
 from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
-from metaharvest.reports.totals import Total, counts_of, totals_of
+from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.text import one_line
 
@@ -254,36 +254,21 @@ def _failed_sites(
         if SiteRunStatus(row.status) not in _FAILED:
             continue
         groups = attention(session, row.site_run_id, run.harvest_date, min(limit, 5))
-        reason = row.failure_reason or _site_message(session, row) or words.STATUSES[SiteRunStatus(row.status)]
-        reason = one_line(reason, 1000)
+        known = row.failure_reason or _site_message(session, row) or words.STATUSES[SiteRunStatus(row.status)]
+        reason = one_line(known, 1000)
         yield FailedSite(one_line(row.site_name), reason, is_told(reason, groups), groups)
 
 
 def _site_message(session: Session, site_run: HarvestSiteRun) -> str | None:
     """The first error that the log has of the site itself, not of one of its documents."""
-    query = (
-        select(_LOG.message)
-        .where(_LOG.site_run_id == site_run.site_run_id, _LOG.status == 1, _LOG.document_id.is_(None))
-        .order_by(_LOG.harvest_log_id)
-        .limit(1)
-    )
-    return session.scalar(query)
+    its_own = (_LOG.site_run_id == site_run.site_run_id) & (_LOG.status == 1) & _LOG.document_id.is_(None)
+    return session.scalar(select(_LOG.message).where(its_own).order_by(_LOG.harvest_log_id).limit(1))
 
 
 def _troubles(session: Session, run_id: int) -> tuple[str, ...]:
     """Trouble of the run itself: dead runs found at the start, why it ended early, what else failed outside a site."""
-    query = (
-        select(_LOG.message)
-        .where(
-            _LOG.run_id == run_id,
-            or_(
-                _LOG.harvest_operation_code == "RunInterrupted",
-                (_LOG.status == 1) & _LOG.site_run_id.is_(None),
-            ),
-        )
-        .order_by(_LOG.harvest_log_id)
-        .limit(100)
-    )
+    trouble = or_(_LOG.harvest_operation_code == "RunInterrupted", (_LOG.status == 1) & _LOG.site_run_id.is_(None))
+    query = select(_LOG.message).where(_LOG.run_id == run_id, trouble).order_by(_LOG.harvest_log_id).limit(100)
     return tuple(one_line(message, 1000) for message in session.scalars(query))
 
 
@@ -303,9 +288,7 @@ def _problems(
         .where(_LOG.site_run_id.in_(which), is_attention())
         .group_by(_LOG.site_run_id, _DETAIL.rule)
     )
-    found = [
-        (names.get(site_run or 0, ""), rule, number, first) for site_run, rule, number, first in session.execute(query)
-    ]
+    found = ((names.get(row[0] or 0, ""), *row[1:]) for row in session.execute(query))
     rows = sorted(found, key=lambda row: (row[0].casefold(), -row[2], row[1]))
     shown = []
     for site, rule, number, first in rows[:limit]:

@@ -19,9 +19,8 @@ from metaharvest.reports import words
 from metaharvest.reports.admin_view import AdminView, admin_view
 from metaharvest.reports.message import Attachment, Report, build, message_id, safe_file_name
 from metaharvest.reports.render import render
-from metaharvest.reports.site_view import ReportContext, TableNote, site_view
+from metaharvest.reports.site_view import NO_TABLE, ReportContext, SiteView, TableNote, site_view
 from metaharvest.reports.tables import attachment_of, documents_csv, log_csv
-from metaharvest.reports.totals import is_quiet
 from metaharvest.reports.wanted import is_wanted
 from metaharvest.sites.registry import read_site
 from metaharvest.sites.rows import BrokenSite
@@ -48,36 +47,28 @@ def site_reports(
     context = ReportContext(settings, target, now)
     query = select(HarvestSiteRun).where(HarvestSiteRun.site_run_id.in_(site_run_ids))
     site_runs = {row.site_run_id: row for row in session.scalars(query.execution_options(populate_existing=True))}
-    runs = {run_id: session.get_one(HarvestRun, run_id) for run_id in {row.run_id for row in site_runs.values()}}
     reports: dict[int, Report] = {}
     for site_run_id in site_run_ids:
         site_run = site_runs[site_run_id]
         site = registered.get(site_run.site_schedule_id)
         if is_wanted(session, site_run, site):
-            reports[site_run_id] = _site_report(session, site_run, runs[site_run.run_id], site, context)
+            run = session.get_one(HarvestRun, site_run.run_id)
+            reports[site_run_id] = _site_report(session, site_run, run, site, context)
     return reports
 
 
 def _site_report(
-    session: Session,
-    site_run: HarvestSiteRun,
-    run: HarvestRun,
-    site: Site | BrokenSite | None,
-    context: ReportContext,
+    session: Session, site_run: HarvestSiteRun, run: HarvestRun, site: Site | BrokenSite | None, context: ReportContext
 ) -> Report:
-    view = site_view(session, site_run, run, site, context)
-    settings, attachment = context.settings, None
-    if not is_quiet(site_run):
-        file_name = f"{safe_file_name(view.site)}-{view.date}.csv"
-        attachment, rows = attachment_of(documents_csv(session, site_run.site_run_id), file_name, settings.reports)
-        command = f"metaharvest log --csv --site-run {site_run.site_run_id}"
-        note = _table_note(attachment, rows, "every document that is not merely unchanged", command, settings)
+    number, view = site_run.site_run_id, site_view(session, site_run, run, site, context)
+    attachment: Attachment | None = None
+    if not words.is_quiet(site_run):
+        name = f"{safe_file_name(view.site)}-{view.date}.csv"
+        command = f"metaharvest log --csv --site-run {number}"
+        content = "every document that is not merely unchanged"
+        attachment, note = _table(documents_csv(session, number), name, content, command, context.settings)
         view = replace(view, table=note)
-        attachment = attachment if rows else None
-    key = f"site:{site_run.site_run_id}"
-    identifier = message_id(key, _seed(run, site_run.started_at), settings)
-    rendered = render("site_report", view, settings)
-    return build("site", key, identifier, view.recipients, rendered, attachment, settings, context.now)
+    return _report("site", number, (*_seed(run), site_run.started_at), view, attachment, context)
 
 
 def admin_report(session: Session, run_id: int, settings: Settings, target: str, now: datetime) -> Report:
@@ -86,42 +77,53 @@ def admin_report(session: Session, run_id: int, settings: Settings, target: str,
     With reports.admin = "log-file" the whole report and its table are written into files, and the mail has only the
     essentials and the place. If a file cannot be written, the mail says so and has the whole report.
     """
-    run = session.get_one(HarvestRun, run_id)
-    view = admin_view(session, run, ReportContext(settings, target, now))
+    run, context = session.get_one(HarvestRun, run_id), ReportContext(settings, target, now)
+    view = admin_view(session, run, context)
     name = f"run-{run_id:06}-{view.date}"
     attachment: Attachment | None = None
     if settings.reports.admin == "log-file":
         view = _to_log_file(session, view, settings, name)
     if not view.log_file:
-        attachment, rows = attachment_of(log_csv(session, run_id), f"{name}.csv", settings.reports)
         command = f"metaharvest log --csv --run {run_id}"
-        view = replace(view, table=_table_note(attachment, rows, "the whole log of this run", command, settings))
-        attachment = attachment if rows else None
-    key = f"admin:{run_id}"
-    identifier = message_id(key, _seed(run), settings)
-    rendered = render("admin_report", view, settings)
-    return build("admin", key, identifier, view.recipients, rendered, attachment, settings, now)
+        chunks = log_csv(session, run_id)
+        attachment, note = _table(chunks, f"{name}.csv", "the whole log of this run", command, settings)
+        view = replace(view, table=note)
+    return _report("admin", run_id, _seed(run), view, attachment, context)
 
 
-def _seed(run: HarvestRun, *more: object) -> tuple[object, ...]:
+def _report(
+    kind: str,
+    number: int,
+    seed: Iterable[object],
+    view: SiteView | AdminView,
+    attachment: Attachment | None,
+    context: ReportContext,
+) -> Report:
+    key, settings = f"{kind}:{number}", context.settings
+    rendered = render(f"{kind}_report", view, settings)
+    identifier = message_id(key, seed, settings)
+    return build(kind, key, identifier, view.recipients, rendered, attachment, settings, context.now)
+
+
+def _seed(run: HarvestRun) -> tuple[object, ...]:
     """What tells this run from a run of the same number in another database; for the Message-ID."""
-    return (run.run_id, run.started_at.isoformat(), run.host, run.pid, *more)
+    return (run.run_id, run.started_at.isoformat(), run.host, run.pid)
 
 
-def _table_note(attachment: Attachment | None, rows: int, content: str, command: str, settings: Settings) -> TableNote:
+def _table(
+    chunks: Iterable[str], file_name: str, content: str, command: str, settings: Settings
+) -> tuple[Attachment | None, TableNote]:
+    """The table as an attachment, if it has rows and is not too long, and what the report says about it."""
+    attachment, rows = attachment_of(chunks, file_name, settings.reports)
     if attachment is None:
         limit = words.size(settings.reports.drop_csv_over)
-        return TableNote(
-            f"The table of {content} is longer than {limit} and was left out; "
-            f"the administrators get it with `{command}`.",
-            f"in the table that `{command}` writes",
-        )
+        left_out = f"The table of {content} is longer than {limit} and was left out"
+        sentence = f"{left_out}; the administrators get it with `{command}`."
+        return None, TableNote(sentence, f"in the table that `{command}` writes")
     if not rows:
-        return TableNote()
-    return TableNote(
-        f"The attached table {attachment.file_name} has {content}, with all findings, for a spreadsheet.",
-        "in the attached table",
-    )
+        return None, NO_TABLE
+    sentence = f"The attached table {attachment.file_name} has {content}, with all findings, for a spreadsheet."
+    return attachment, TableNote(sentence, "in the attached table")
 
 
 def _to_log_file(session: Session, view: AdminView, settings: Settings, name: str) -> AdminView:
@@ -136,10 +138,8 @@ def _to_log_file(session: Session, view: AdminView, settings: Settings, name: st
         _write(folder / f"{name}.html", (rendered.html,))
     except OSError as error:
         reason = one_line(error.strerror or str(error))
-        problem = (
-            f"The report could not be written into the folder {folder}: {reason}. Here is the whole of it instead."
-        )
-        return replace(view, log_file_error=problem)
+        problem = f"The report could not be written into the folder {folder}: {reason}."
+        return replace(view, log_file_error=f"{problem} Here is the whole of it instead.")
     return replace(view, log_file=str(folder / f"{name}.txt"))
 
 

@@ -108,7 +108,8 @@ def _groups(
     rows = [(rule, int(count), int(grave), int(listed)) for rule, count, grave, listed in session.execute(query)]
     for rule, count, grave, _ in sorted(rows, key=lambda row: (row[2] == 0, row[3] == 0, -row[1], row[0])):
         lines = tuple(_lines(session, site_run_id, and_(which, _DETAIL.rule == rule), today, limit))
-        yield _with_shared_remedy(FindingGroup(rule, title_of(rule), grave > 0, count, lines))
+        group = FindingGroup(rule, title_of(rule), grave > 0, count, lines)
+        yield _with_shared("remedy", group) if len(lines) > 1 else group
 
 
 def _lines(
@@ -163,13 +164,13 @@ def _since(since: date | None, attempts: int | None, today: date) -> str:
     return f"failing since {since.isoformat()}{tried}"
 
 
-def _with_shared_remedy(group: FindingGroup) -> FindingGroup:
-    """The remedy once for the group instead of in each line, if all its lines have the same."""
-    remedies = {line.remedy for line in group.lines}
-    if len(group.lines) < 2 or len(remedies) != 1:
+def _with_shared(name: str, group: FindingGroup) -> FindingGroup:
+    """The text of this name once for the group instead of in each line, if all its lines have the same."""
+    texts = {getattr(line, name) for line in group.lines}
+    if len(texts) != 1:
         return group
-    lines = tuple(replace(line, remedy="") for line in group.lines)
-    return replace(group, lines=lines, remedy=remedies.pop())
+    lines = tuple(replace(line, **{name: ""}) for line in group.lines)
+    return replace(group, lines=lines, **{name: texts.pop()})
 
 
 def _unexplained(session: Session, site_run_id: int, limit: int) -> Iterator[FindingGroup]:
@@ -181,18 +182,9 @@ def _unexplained(session: Session, site_run_id: int, limit: int) -> Iterator[Fin
         rows = session.scalars(
             select(_LOG).where(here, _LOG.outcome == value).order_by(_LOG.document_id, _LOG.revision).limit(limit)
         )
-        lines = tuple(_plain_line(row) for row in rows)
-        kind = OutcomeKind(str(value))
-        yield _with_shared_message(FindingGroup(kind.value, OUTCOME_TITLES[kind], kind.is_error, count, lines))
-
-
-def _with_shared_message(group: FindingGroup) -> FindingGroup:
-    """The message once for the group instead of in each line, if all its lines have the same."""
-    messages = {line.message for line in group.lines}
-    if len(messages) != 1:
-        return group
-    lines = tuple(replace(line, message="") for line in group.lines)
-    return replace(group, lines=lines, message=messages.pop())
+        kind, lines = OutcomeKind(str(value)), tuple(map(_plain_line, rows))
+        group = FindingGroup(kind.value, OUTCOME_TITLES[kind], kind.is_error, count, lines)
+        yield _with_shared("message", group)
 
 
 def _plain_line(row: HarvestLog) -> FindingLine:

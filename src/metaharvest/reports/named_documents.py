@@ -21,9 +21,7 @@ _UNCHANGED = (
     select(_LEDGER.c.document_id, _LEDGER.c.revision, _LEDGER.c.document_url, _LEDGER.c.target_revision)
     .where(_LEDGER.c.site_schedule_id == bindparam("site"), _LEDGER.c.outcome == OutcomeKind.UNCHANGED.value)
     .order_by(
-        case((_LEDGER.c.target_revision > _LEDGER.c.revision, 0), else_=1),
-        _LEDGER.c.document_id,
-        _LEDGER.c.revision,
+        case((_LEDGER.c.target_revision > _LEDGER.c.revision, 0), else_=1), _LEDGER.c.document_id, _LEDGER.c.revision
     )
     .limit(bindparam("limit"))
 )

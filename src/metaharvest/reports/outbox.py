@@ -35,6 +35,8 @@ _GIVEN_UP_AFTER = timedelta(days=4)
 up: RFC 5321, section 4.5.4.1. A server that does not answer gives no reason for that."""
 
 _Item = TypeVar("_Item")
+_Parcel = tuple[int, Letter]
+"""The number of a report, and its message to some of its recipients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,8 @@ def queue(session: Session, report: Report, run_id: int, site_run_id: int | None
         if session.scalar(select(ReportOutbox.report_id).where(ReportOutbox.idempotency_key == report.key)) is None:
             raise
         return None
-    session.add_all(
-        ReportDelivery(report_id=row.report_id, recipient=each) for each in dict.fromkeys(report.recipients)
-    )
+    recipients = dict.fromkeys(report.recipients)
+    session.add_all(ReportDelivery(report_id=row.report_id, recipient=each) for each in recipients)
     session.flush()
     return row.report_id
 
@@ -150,10 +151,10 @@ def deliver(
         for report_ids in _groups(_waiting_reports(session_factory, due), backend.at_once):
             for parcels in _groups(_parcels(session_factory, report_ids, due, backend), backend.at_once):
                 # No transaction is open while a mail server takes its time.
-                attempts = backend.send([parcel.letter for parcel in parcels])
+                attempts = backend.send([letter for _, letter in parcels])
                 refused += _note(session_factory, parcels, attempts, now, due)
-                for parcel, attempt in zip(parcels, attempts, strict=False):
-                    number = len(parcel.letter.recipients)
+                for (_, letter), attempt in zip(parcels, attempts, strict=False):
+                    number = len(letter.recipients)
                     sent += number if attempt.status == "sent" else 0
                     refused += number if attempt.status == "refused" else 0
                     there += number if attempt.there else 0
@@ -177,28 +178,15 @@ def _due(now: datetime, run: DeliveringRun) -> ColumnElement[bool]:
     return or_(attempts == 0, last.is_(None), last > now, and_(last < run.began, or_(is_first_of_day, *rested)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Parcel:
-    """A report on its way to some of its recipients, in one message."""
-
-    report_id: int
-    letter: Letter
-
-
 def _groups(items: Sequence[_Item], number: int) -> Iterator[Sequence[_Item]]:
     for start in range(0, len(items), number):
         yield items[start : start + number]
 
 
 def _waiting_reports(session_factory: Callable[[], Session], due: ColumnElement[bool]) -> list[int]:
-    query = (
-        select(ReportDelivery.report_id)
-        .where(ReportDelivery.status == "queued", due)
-        .distinct()
-        .order_by(ReportDelivery.report_id)
-    )
+    query = select(ReportDelivery.report_id).where(ReportDelivery.status == "queued", due).distinct()
     with session_factory() as session:
-        return list(session.scalars(query))
+        return list(session.scalars(query.order_by(ReportDelivery.report_id)))
 
 
 def _number_waiting(session_factory: Callable[[], Session]) -> int:
@@ -217,7 +205,7 @@ def _parcels(
             recipients.setdefault(report_id, []).append(recipient)
         for report_id, message_id, content, created_at in session.execute(_LETTERS, {"reports": report_ids}):
             for group in backend.parcels(recipients.get(report_id, [])):
-                parcels.append(_Parcel(report_id, Letter(message_id, content, created_at, group)))
+                parcels.append((report_id, Letter(message_id, content, created_at, group)))
     return parcels
 
 
@@ -235,12 +223,8 @@ _LETTERS = (
 _ATTEMPTED = (
     update(_DELIVERIES)
     .where(_DELIVERIES.c.status == "queued")
-    .values(
-        status=bindparam("state"),
-        last_error=bindparam("error"),
-        last_attempt_at=bindparam("now"),
-        attempts=_DELIVERIES.c.attempts + 1,
-    )
+    .values(status=bindparam("state"), last_error=bindparam("error"), last_attempt_at=bindparam("now"))
+    .values(attempts=_DELIVERIES.c.attempts + 1)
 )
 _ATTEMPTED_ONE = _ATTEMPTED.where(
     _DELIVERIES.c.report_id == bindparam("report"), _DELIVERIES.c.recipient == bindparam("to")
@@ -263,14 +247,14 @@ def _note(
     rows: list[dict[str, object]] = []
     overdue: list[dict[str, object]] = []
     for_all: dict[str, object] = {}
-    for parcel, attempt in zip(parcels, attempts, strict=False):
+    for (report_id, letter), attempt in zip(parcels, attempts, strict=False):
         values: dict[str, object] = {"state": attempt.status, "error": attempt.error, "now": now}
         if attempt.stop:
             for_all = values
         else:
-            its_rows = [{**values, "report": parcel.report_id, "to": each} for each in parcel.letter.recipients]
+            its_rows = [{**values, "report": report_id, "to": each} for each in letter.recipients]
             rows += its_rows
-            if attempt.put_off and now - parcel.letter.created_at >= _GIVEN_UP_AFTER:
+            if attempt.put_off and now - letter.created_at >= _GIVEN_UP_AFTER:
                 overdue += [{**row, "state": "refused"} for row in its_rows]
     with session_factory() as session:
         for row in overdue:

@@ -67,8 +67,8 @@ def _environment_of(own: Path | None) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(wrapped=wrapped, underlined=underlined, comma=_comma, marked=marked)
-    environment.tests["web"] = _is_web_address
+    environment.filters.update(wrapped=wrapped, underlined=underlined, comma="{:,}".format, marked=marked)
+    environment.tests["web"] = lambda url: url.lower().startswith(("http://", "https://"))
     return environment
 
 
@@ -92,12 +92,7 @@ def wrapped(text: str, indent: int = 0, first: str = "") -> str:
     if text and room > 0 and text.isprintable() and text == text.strip() and "  " not in text:
         return begin + f"\n{further}".join(_lines_of(text, room))
     return textwrap.fill(
-        text,
-        WIDTH,
-        initial_indent=begin,
-        subsequent_indent=further,
-        break_long_words=False,
-        break_on_hyphens=False,
+        text, WIDTH, initial_indent=begin, subsequent_indent=further, break_long_words=False, break_on_hyphens=False
     )
 
 
@@ -125,14 +120,6 @@ def marked(text: str) -> Markup:
     """`text` escaped for HTML; text between backticks becomes code."""
     style = "font-family:Consolas,Menlo,'DejaVu Sans Mono',monospace;font-size:93%"
     return Markup(re.sub("`([^`]+)`", rf'<code style="{style}">\1</code>', escape(text)))
-
-
-def _comma(number: int) -> str:
-    return f"{number:,}"
-
-
-def _is_web_address(url: str) -> bool:
-    return url.lower().startswith(("http://", "https://"))
 
 
 def _reason(error: Exception) -> str:

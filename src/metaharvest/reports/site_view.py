@@ -17,7 +17,7 @@ from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, Site, SiteRunKind, Si
 from metaharvest.reports import words
 from metaharvest.reports.findings import FindingGroup, attention, is_told, warnings
 from metaharvest.reports.named_documents import NamedDocuments, ended_as, mended, unchanged
-from metaharvest.reports.totals import Total, counts_of, totals_of
+from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line, shown_url
 

@@ -48,20 +48,17 @@ class SmtpServer:
     def send(self, letters: Sequence[Letter]) -> list[Attempt]:
         """One mail transaction, for one recipient."""
         [letter] = letters
-        return [self._sent(letter)]
-
-    def _sent(self, letter: Letter) -> Attempt:
         try:
             attempt = self._transaction(letter, letter.recipients[0])
         except SettingsError as error:
-            return Attempt("queued", one_line(str(error), 1000), stop=True)
+            return [Attempt("queued", one_line(str(error), 1000), stop=True)]
         except (smtplib.SMTPException, OSError, ValueError) as error:
             was_open = self._session is not None
             self._drop()
             self._failures += 1
-            return Attempt("queued", self._sentence(error), stop=not was_open or self._failures > 1)
+            return [Attempt("queued", self._sentence(error), stop=not was_open or self._failures > 1)]
         self._failures = 0
-        return attempt
+        return [attempt]
 
     def probe(self) -> str | None:
         """Whether the server answers, speaks TLS as asked and takes the login."""
@@ -88,11 +85,8 @@ class SmtpServer:
     def _transaction(self, letter: Letter, recipient: str) -> Attempt:
         address = ascii_address(recipient)
         if not address.isascii() and not self._takes_utf8():
-            return Attempt(
-                "refused",
-                f"{recipient} has letters beyond ASCII, and the mail server ({self._where}) does not take such "
-                "addresses (SMTPUTF8): use another address of this person.",
-            )
+            why = f"{recipient} has letters beyond ASCII, and the mail server ({self._where}) does not take such addresses"
+            return Attempt("refused", f"{why} (SMTPUTF8): use another address of this person.")
         session, code, text = self._begin(letter, address)
         if code != 250:
             # 552: the message is too long for this server. Everything else is about us, not about the recipient.
@@ -130,11 +124,11 @@ class SmtpServer:
     def _failed(self, status: str, code: int, text: bytes) -> Attempt:
         if code == _CLOSING:
             raise smtplib.SMTPResponseException(code, text)
-        if self._session is not None:
-            try:
+        try:
+            if self._session is not None:
                 self._session.rset()
-            except (smtplib.SMTPException, OSError):
-                self._drop()
+        except (smtplib.SMTPException, OSError):
+            self._drop()
         return Attempt(status, self._answer(code, text))
 
     def _open(self) -> smtplib.SMTP:
@@ -174,34 +168,29 @@ class SmtpServer:
 
     def _sentence(self, error: Exception) -> str:
         """What went wrong with the connection, for the person who looks after the settings."""
-        server = f"The mail server ({self._where})"
         match error:
             case smtplib.SMTPAuthenticationError():
-                sentence = (
-                    f"{server} does not accept the user name and password of the section [mail] ({error.smtp_code})."
-                )
+                fault = f"does not accept the user name and password of the section [mail] ({error.smtp_code})."
             case smtplib.SMTPResponseException():
                 return self._answer(error.smtp_code, _as_bytes(error.smtp_error))
             case smtplib.SMTPNotSupportedError():
-                sentence = f"{server} cannot do what mail.security or mail.username ask for: {error}"
+                fault = f"cannot do what mail.security or mail.username ask for: {error}"
             case smtplib.SMTPServerDisconnected():
-                sentence = f"{server} closed the connection."
+                fault = "closed the connection."
             case ssl.SSLCertVerificationError():
-                sentence = (
-                    f"{server} has a certificate that cannot be trusted: {error.verify_message}. "
-                    "If it is one of your own, name its authority's file in mail.ca_file."
-                )
+                fault = f"has a certificate that cannot be trusted: {error.verify_message}. "
+                fault += "If it is one of your own, name its authority's file in mail.ca_file."
             case ssl.SSLError():
-                sentence = f"{server} does not speak TLS as mail.security asks for: {error.reason or error}."
+                fault = f"does not speak TLS as mail.security asks for: {error.reason or error}."
             case TimeoutError():
-                sentence = f"{server} did not answer within {self._settings.timeout:g} seconds."
+                fault = f"did not answer within {self._settings.timeout:g} seconds."
             case socket.gaierror():
-                sentence = f"{server} is not known by that name: look at mail.host."
+                fault = "is not known by that name: look at mail.host."
             case OSError():
-                sentence = f"{server} cannot be reached: {error.strerror or error}."
+                fault = f"cannot be reached: {error.strerror or error}."
             case _:
-                sentence = f"{server} could not be spoken to: {error}."
-        return self._masked(one_line(sentence, 1000))
+                fault = f"could not be spoken to: {error}."
+        return self._masked(one_line(f"The mail server ({self._where}) {fault}", 1000))
 
     def _masked(self, sentence: str) -> str:
         if not self._secret:

@@ -13,19 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from sqlalchemy import DateTime, and_, or_, select, type_coerce
+from sqlalchemy import DateTime, Row, and_, or_, select, type_coerce
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import ReportsSettings
-from metaharvest.database.models import (
-    HarvestDetailLog,
-    HarvestDocument,
-    HarvestLog,
-    HarvestOperation,
-    HarvestSiteRun,
-)
+from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog, HarvestOperation, HarvestSiteRun
 from metaharvest.model import OutcomeKind
 from metaharvest.reports.message import Attachment
 from metaharvest.reports.words import docid_of
@@ -41,34 +35,15 @@ LOG_COLUMNS = (
     "xpath", "message", "excerpt", "remedy",
 )  # fmt: skip
 
-_LOG = (
-    HarvestLog.harvest_log_id,
-    HarvestLog.document_id,
-    HarvestLog.revision,
-    HarvestLog.document_url,
-    HarvestLog.outcome,
-    HarvestLog.target_revision,
-    HarvestLog.size,
-    HarvestLog.seconds,
-)
-_DETAIL = (
-    HarvestDetailLog.detail_log_id,
-    HarvestDetailLog.document_id,
-    HarvestDetailLog.revision,
-    HarvestDetailLog.document_url,
-)
-_FINDING = (
-    HarvestDetailLog.level,
-    HarvestDetailLog.rule,
-    HarvestDetailLog.line_number,
-    HarvestDetailLog.column_number,
-    HarvestDetailLog.xpath,
-    HarvestDetailLog.error_message,
-    HarvestDetailLog.excerpt,
-    HarvestDetailLog.remedy,
-)
+_log, _detail = HarvestLog, HarvestDetailLog
+_LOG = (_log.harvest_log_id, _log.document_id, _log.revision, _log.document_url,
+        _log.outcome, _log.target_revision, _log.size, _log.seconds)  # fmt: skip
+_DETAIL = (_detail.detail_log_id, _detail.document_id, _detail.revision, _detail.document_url)
+_FINDING = (_detail.level, _detail.rule, _detail.line_number, _detail.column_number,
+            _detail.xpath, _detail.error_message, _detail.excerpt, _detail.remedy)  # fmt: skip
 """Columns, in this order, not model objects: to make an object for each row would take most of the time."""
 
+_Row = Row[*tuple[Any, ...]]
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")
 _NOT_PLAIN = ("  ", "| ", " |", "|=", "|+", "|-", "|@")
 """None of these is in texts joined by `|` if all of them can be cells as they are: white space is folded, and no text
@@ -160,12 +135,9 @@ def _are_plain(column: Sequence[str | None]) -> bool:
     """Whether these texts can be cells as they are; false if in doubt."""
     texts = set(filter(None, column))
     together = f"|{'|'.join(texts)}|"
-    return (
-        together.isascii()
-        and together.isprintable()
-        and not any(sign in together for sign in _NOT_PLAIN)
-        and max(map(len, texts), default=0) <= _MAX_CELL
-    )
+    if not together.isascii() or not together.isprintable() or any(sign in together for sign in _NOT_PLAIN):
+        return False
+    return max(map(len, texts), default=0) <= _MAX_CELL
 
 
 def _cell(value: object) -> object:
@@ -178,7 +150,7 @@ def _cell(value: object) -> object:
 
 
 def _document_rows(session: Session, site_run_id: int) -> Iterator[Sequence[object]]:
-    log, detail, ledger = HarvestLog, HarvestDetailLog, HarvestDocument
+    log, detail, ledger = _log, _detail, HarvestDocument
     same_document = and_(
         ledger.site_schedule_id == log.site_schedule_id,
         ledger.document_id == log.document_id,
@@ -198,49 +170,24 @@ def _document_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obje
     for _, rows in groupby(session.connection().execute(query), key=itemgetter(1, 2)):
         first, *more = rows
         if more:
-            yield from _rows_of_document([_JoinedRow.of(row) for row in (first, *more)])
+            yield from _rows_of_document([first, *more])
         else:
-            failing = first[20:] if first[20] else (None, None)
-            yield (*_document_cells(first[:8], first[8:12]), *failing, *first[12:20])
+            yield _document_row(first, first)
 
 
-class _JoinedRow(NamedTuple):
-    """A log row with one of its findings, or none: the columns of _LOG, _DETAIL, _FINDING, and two of the ledger."""
-
-    log: Sequence[Any]
-    detail: Sequence[Any]
-    finding: Sequence[Any]
-    failing: Sequence[Any]
-
-    @classmethod
-    def of(cls, row: Sequence[Any]) -> _JoinedRow:
-        return cls(row[:8], row[8:12], row[12:20], row[20:])
-
-    @property
-    def log_id(self) -> int:
-        return int(self.log[0])
-
-    @property
-    def outcome(self) -> str | None:
-        return cast("str | None", self.log[4])
-
-    @property
-    def is_bare(self) -> bool:
-        """Whether the log row has no finding."""
-        return self.detail[0] is None
-
-
-def _rows_of_document(rows: Sequence[_JoinedRow]) -> Iterator[Sequence[object]]:
+def _rows_of_document(rows: Sequence[_Row]) -> Iterator[Sequence[object]]:
     """A warning on a log row without an outcome is shown with the outcome that another row of its document has."""
     ended = next((row for row in rows if row.outcome and row.outcome != OutcomeKind.DUPLICATE.value), None)
-    with_details = {row.log_id for row in rows if not row.is_bare}
-    borrowed = any(not row.is_bare and not row.outcome for row in rows)
+    borrowed = any(row.detail_log_id is not None and not row.outcome for row in rows)
     for row in rows:
-        owner = row if row.outcome else ended or row
-        if row.is_bare and borrowed and ended and row.log_id == ended.log_id and owner.log_id not in with_details:
-            continue
-        failing = row.failing if row.failing[0] else (None, None)
-        yield (*_document_cells(owner.log, row.detail), *failing, *row.finding)
+        if not (borrowed and row is ended and row.detail_log_id is None):
+            yield _document_row(row if row.outcome else ended or row, row)
+
+
+def _document_row(owner: _Row, row: _Row) -> tuple[object, ...]:
+    """The columns of _LOG (those of `owner`), _DETAIL and _FINDING, and two of the ledger, as the table has them."""
+    failing = row[20:] if row[20] else (None, None)
+    return (*_document_cells(owner[:8], row[8:12]), *failing, *row[12:20])
 
 
 def _document_cells(log: Sequence[Any], detail: Sequence[Any]) -> tuple[object, ...]:
@@ -261,33 +208,16 @@ def _unchanged_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obj
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
     for row in session.scalars(query):
-        yield (
-            docid_of(row.document_id, row.revision),
-            row.document_id,
-            row.revision,
-            row.outcome,
-            row.target_revision,
-            shown_url(row.document_url),
-            *(None,) * 12,
-        )
+        known = (row.document_id, row.revision, row.outcome, row.target_revision, shown_url(row.document_url))
+        yield (docid_of(row.document_id, row.revision), *known, *(None,) * 12)
 
 
 def _log_parts(session: Session, run_id: int) -> Iterator[Sequence[Sequence[object]]]:
-    log, detail = HarvestLog, HarvestDetailLog
+    log, detail = _log, _detail
     query = (
-        select(
-            *_LOG,
-            *_DETAIL,
-            *_FINDING,
-            type_coerce(log.logged_at, DateTime()),
-            log.harvest_date,
-            HarvestSiteRun.site_name,
-            log.site_run_id,
-            log.harvest_operation_code,
-            HarvestOperation.level,
-            log.status,
-            log.message,
-        )
+        select(*_LOG, *_DETAIL, *_FINDING, type_coerce(log.logged_at, DateTime()), log.harvest_date)
+        .add_columns(HarvestSiteRun.site_name, log.site_run_id, log.harvest_operation_code)
+        .add_columns(HarvestOperation.level, log.status, log.message)
         .select_from(log)
         .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
         .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == log.site_run_id)
@@ -303,5 +233,4 @@ def _log_parts(session: Session, run_id: int) -> Iterator[Sequence[Sequence[obje
         logs, details = zip(*columns[:8], strict=True), zip(*columns[8:12], strict=True)
         docids, _, _, *documents = zip(*map(_document_cells, logs, details), strict=True)
         written = [at.isoformat(sep=" ", timespec="seconds") for at in times]
-        dates = [*map(str, days)]
-        yield (numbers, written, dates, *site_and_operation, docids, *documents, messages, *columns[12:20])
+        yield (numbers, written, [*map(str, days)], *site_and_operation, docids, *documents, messages, *columns[12:20])

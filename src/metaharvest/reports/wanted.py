@@ -8,8 +8,7 @@ from sqlalchemy.orm import Session, aliased
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSiteRun, ReportOutbox
 from metaharvest.model import ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
 from metaharvest.reports.named_documents import earlier_site_runs
-from metaharvest.reports.totals import counts_of, is_quiet
-from metaharvest.reports.words import ATTENTION, total
+from metaharvest.reports.words import ATTENTION, counts_of, is_quiet, total
 from metaharvest.sites.rows import BrokenSite
 
 _NOT_FINE = [kind.value for kind in (*ERROR_OUTCOMES, *ATTENTION)]
@@ -45,9 +44,7 @@ def _changed(session: Session, site_run: HarvestSiteRun) -> bool:
     before = _last_reported(session, site_run)
     if before is None:
         return site_run.status != SiteRunStatus.SUCCEEDED.value or bool(_troubles(session, site_run))
-    if before.status != site_run.status:
-        return True
-    return _troubles(session, before) != _troubles(session, site_run)
+    return before.status != site_run.status or _troubles(session, before) != _troubles(session, site_run)
 
 
 def _last_reported(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | None:

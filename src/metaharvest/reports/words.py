@@ -1,4 +1,4 @@
-"""The words of the reports: counts, durations, what a subject line says, the sentence that a body begins with.
+"""The words and numbers of the reports: totals, durations, subject lines, the sentence that a body begins with.
 
 Pure functions of numbers and statuses; site_view.py and admin_view.py read these from the journal.
 """
@@ -6,8 +6,14 @@ Pure functions of numbers and statuses; site_view.py and admin_view.py read thes
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
+
+if TYPE_CHECKING:
+    from metaharvest.database.models import HarvestSiteRun
 
 FINE = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
 ATTENTION = (OutcomeKind.STALE, OutcomeKind.DUPLICATE, OutcomeKind.DEFERRED)
@@ -37,27 +43,21 @@ OUTCOME_TITLES: dict[OutcomeKind, str] = {
 """Headings for documents that no finding explains."""
 
 STATUSES: dict[SiteRunStatus, str] = {
+    SiteRunStatus.FAILED: "failed",
+    SiteRunStatus.LIST_FAILED: "list not read",
+    SiteRunStatus.INTERRUPTED: "interrupted",
+    SiteRunStatus.INCOMPLETE: "incomplete",
+    SiteRunStatus.WITH_ERRORS: "with errors",
     SiteRunStatus.RUNNING: "running",
     SiteRunStatus.SUCCEEDED: "well",
-    SiteRunStatus.WITH_ERRORS: "with errors",
-    SiteRunStatus.LIST_FAILED: "list not read",
-    SiteRunStatus.INCOMPLETE: "incomplete",
-    SiteRunStatus.INTERRUPTED: "interrupted",
-    SiteRunStatus.FAILED: "failed",
 }
+"""Each status of a site run in words, the gravest first."""
 
-GRAVITY = (
-    SiteRunStatus.FAILED,
-    SiteRunStatus.LIST_FAILED,
-    SiteRunStatus.INTERRUPTED,
-    SiteRunStatus.INCOMPLETE,
-    SiteRunStatus.WITH_ERRORS,
-    SiteRunStatus.RUNNING,
-    SiteRunStatus.SUCCEEDED,
-)
-"""The statuses of a site run, the gravest first."""
+GRAVITY = tuple(STATUSES)
 
 Counts = Mapping[OutcomeKind, int]
+
+_numbers = attrgetter(*(kind.column for kind in OutcomeKind))
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:
@@ -128,16 +128,11 @@ def run_story(statuses: Sequence[SiteRunStatus], counts: Counts) -> str:
     """What the administrator's subject says: `26 sites: 24 well, 1 with errors, 1 failed; 31 new, 12 updated`."""
     if not statuses:
         return "no site was due"
-    failed = (SiteRunStatus.FAILED, SiteRunStatus.LIST_FAILED)
-    numbers = {
-        "well": statuses.count(SiteRunStatus.SUCCEEDED),
-        "with errors": statuses.count(SiteRunStatus.WITH_ERRORS),
-        "incomplete": statuses.count(SiteRunStatus.INCOMPLETE),
-        "interrupted": statuses.count(SiteRunStatus.INTERRUPTED),
-        "running": statuses.count(SiteRunStatus.RUNNING),
-        "failed": sum(status in failed for status in statuses),
-    }
-    parts = ", ".join(f"{number:,} {label}" for label, number in numbers.items() if number)
+    kind = SiteRunStatus
+    shown = (kind.SUCCEEDED, kind.WITH_ERRORS, kind.INCOMPLETE, kind.INTERRUPTED, kind.RUNNING, kind.FAILED)
+    numbers = {status: statuses.count(status) for status in shown}
+    numbers[kind.FAILED] += statuses.count(kind.LIST_FAILED)
+    parts = ", ".join(f"{number:,} {STATUSES[status]}" for status, number in numbers.items() if number)
     return f"{counted(len(statuses), 'site')}: {parts}; {', '.join(_news(counts))}"
 
 
@@ -172,11 +167,7 @@ def _parts(counts: Counts) -> list[str]:
         OutcomeKind.INVALID: ("is not valid", "are not valid"),
         OutcomeKind.UPLOAD_ERROR: ("was refused by the repository", "were refused by the repository"),
     }
-    return [
-        f"{counts[kind]:,} {one if counts[kind] == 1 else many}"
-        for kind, (one, many) in verbs.items()
-        if counts.get(kind)
-    ]
+    return [counted(counts[kind], one, many) for kind, (one, many) in verbs.items() if counts.get(kind)]
 
 
 def frequency(number: int | None, unit: str | None) -> str:
@@ -191,3 +182,51 @@ def site_tone(status: SiteRunStatus, counts: Counts) -> str:
     if status not in (SiteRunStatus.SUCCEEDED, SiteRunStatus.WITH_ERRORS) or total(counts, ERROR_OUTCOMES):
         return "bad"
     return "doubtful" if total(counts, ATTENTION) or status is SiteRunStatus.WITH_ERRORS else "good"
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """One number among the totals; `tone` is good, doubtful, bad or plain."""
+
+    label: str
+    number: int
+    tone: str
+
+
+def counts_of(site_run: HarvestSiteRun) -> dict[OutcomeKind, int]:
+    """The totals of a site run by outcome."""
+    return {kind: number or 0 for kind, number in zip(OutcomeKind, _numbers(site_run), strict=True)}
+
+
+def is_quiet(site_run: HarvestSiteRun) -> bool:
+    """Whether the totals say that there is nothing to tell: every document was there already, and nothing is doubtful.
+
+    Then the log has no outcome and no finding of this site run, and does not have to be read.
+    """
+    return (
+        site_run.status == SiteRunStatus.SUCCEEDED.value
+        and not site_run.warnings
+        and site_run.listed == (site_run.unchanged or 0)
+    )
+
+
+def totals_of(listed: int, counts: Counts, warned: int) -> tuple[Total, ...]:
+    """The totals as shown: listed and the fine outcomes always, the others only if there are any."""
+    if not listed:
+        return ()
+    shown = [Total("listed", listed, "plain")]
+    for kind in OutcomeKind:
+        number = counts.get(kind, 0)
+        if kind in FINE or number:
+            shown.append(Total(LABELS[kind], number, _total_tone(kind, number)))
+    if warned:
+        shown.append(Total("warning" if warned == 1 else "warnings", warned, "doubtful"))
+    return tuple(shown)
+
+
+def _total_tone(kind: OutcomeKind, number: int) -> str:
+    if kind in ERROR_OUTCOMES:
+        return "bad"
+    if kind in ATTENTION:
+        return "doubtful"
+    return "good" if number and kind is not OutcomeKind.UNCHANGED else "plain"

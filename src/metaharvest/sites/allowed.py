@@ -14,13 +14,12 @@ from metaharvest.model import Site
 def require_allowed(settings: Settings, site: Site, changed: Collection[str]) -> None:
     """Raises ScheduleError if the columns that were changed have values not allowed, or not usable on this machine."""
     site = settings.applied_to(site)
-    if is_file_url(site.list_url) and {"documentlisturl", "name"} & set(changed):
-        refused = refusal(site.list_url, site.file_folder)
-        if refused:
-            raise ScheduleError(f"{refused.message} {refused.remedy}")
+    judged = is_file_url(site.list_url) and {"documentlisturl", "name"} & set(changed)
+    if judged and (refused := refusal(site.list_url, site.file_folder)):
+        raise ScheduleError(f"{refused.message} {refused.remedy}")
     if site.options.ca_file and "options" in changed:
+        path = site.options.ca_file
         try:
-            read_authorities(site.options.ca_file)
+            read_authorities(path)
         except BadAuthorities as error:
-            path = site.options.ca_file
             raise ScheduleError(f"The certificate authorities in {path} cannot be used: {error}.") from error

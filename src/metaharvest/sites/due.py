@@ -13,18 +13,16 @@ from metaharvest.model import Site, Unit
 
 
 def is_due(site: Site, today: date) -> bool:
-    """Whether `site` is to be harvested today.
-
-    Without a next date it is due one frequency after its last harvest; if it was never harvested, it is due now.
-    """
-    if site.next_harvest is None and site.last_harvest is None:
-        return True
+    """Whether `site` is to be harvested today; one without any date was never harvested, and is due now."""
     since = due_since(site)
-    return since is not None and since <= today
+    return since <= today if since else site.last_harvest is None
 
 
 def due_since(site: Site) -> date | None:
-    """The day on which `site` became or becomes due; None if it was never harvested, or is due after year 9999."""
+    """The day on which `site` became or becomes due: its next date, or one frequency after its last harvest.
+
+    None if it was never harvested, or is due after year 9999.
+    """
     if site.next_harvest is not None:
         return site.next_harvest
     try:

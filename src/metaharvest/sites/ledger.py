@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from operator import attrgetter
 
 from sqlalchemy import ColumnElement, bindparam, exists, func, select
 from sqlalchemy.orm import Session, aliased
@@ -44,20 +45,12 @@ class LedgerEntry:
 
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
+_VALUES = ("document_url", "document_type", "target_revision", "outcome", "failing_since", "attempts", "next_attempt")
+"""The columns that every outcome gives a value, in the order of `LedgerEntry` and `entry_values`."""
+
+_ENTRY = _LEDGER.c["harvest_document_id", "document_id", "revision", *_VALUES, "pending_sha256"]
 _OF_SITE = (
-    select(
-        _LEDGER.c.harvest_document_id,
-        _LEDGER.c.document_id,
-        _LEDGER.c.revision,
-        _LEDGER.c.document_url,
-        _LEDGER.c.document_type,
-        _LEDGER.c.target_revision,
-        _LEDGER.c.outcome,
-        _LEDGER.c.failing_since,
-        _LEDGER.c.attempts,
-        _LEDGER.c.next_attempt,
-        _LEDGER.c.pending_sha256,
-    )
+    select(*_ENTRY)
     .where(_LEDGER.c.site_schedule_id == bindparam("site"))
     .order_by(_LEDGER.c.document_id, _LEDGER.c.revision)
 )
@@ -72,6 +65,7 @@ _BETWEEN = {
 _FIRST = {bounded: _BETWEEN[bounded, False].limit(bindparam("number")) for bounded in (False, True)}
 _THESE = _OF_SITE.where(_LEDGER.c.document_id.in_(bindparam("documents", expanding=True)))
 
+_values_of = attrgetter("url", *_VALUES[1:])
 _NUMBERS = (
     select(HarvestDocument.site_schedule_id, func.count())
     .where(HarvestDocument.site_schedule_id.in_(bindparam("sites", expanding=True)))
@@ -87,10 +81,8 @@ def entries_between(session: Session, site_id: int, after: str | None, upto: str
     statement = _BETWEEN[after is not None, upto is not None]
     values = {"site": site_id, "after": after, "upto": upto}
     given = {name: value for name, value in values.items() if value is not None}
-    result = session.connection().execute(statement, given, execution_options={"yield_per": 1000})
-    for rows in result.partitions():
-        for row in rows:
-            yield LedgerEntry(*row)
+    for row in session.connection().execute(statement, given, execution_options={"yield_per": 1000}):
+        yield LedgerEntry(*row)
 
 
 def entries_of(session: Session, site_id: int, document_ids: Sequence[str]) -> Iterator[LedgerEntry]:
@@ -114,12 +106,7 @@ def numbers_of_entries(session: Session, site_ids: Collection[int]) -> dict[int,
 def to_retry(session: Session, site_id: int, today: date) -> Iterator[ListedDocument]:
     """The site's documents that are to be tried again today, sorted by document id and revision."""
     statement = (
-        select(
-            HarvestDocument.document_id,
-            HarvestDocument.revision,
-            HarvestDocument.document_type,
-            HarvestDocument.document_url,
-        )
+        select(*_LEDGER.c["document_id", "revision", "document_type", "document_url"])
         .where(HarvestDocument.site_schedule_id == site_id, *_waiting(today))
         .order_by(HarvestDocument.document_id, HarvestDocument.revision)
     )
@@ -159,7 +146,7 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
     }
     if outcome.kind.is_error or outcome.kind is OutcomeKind.DEFERRED:
         values.update(_failing(entry, outcome, today))
-    if entry is not None and outcome.sha256 is None and entry.pending_sha256 is None and _is_unchanged(entry, values):
+    if entry and outcome.sha256 is None and entry.pending_sha256 is None and _values_of(entry) == (*values.values(),):
         return None
     if outcome.sha256 is not None:
         values["sha256"] = outcome.sha256
@@ -170,16 +157,13 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
 
 def _failing(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values:
     since = (entry.failing_since if entry else None) or today
-    deferred = outcome.kind is OutcomeKind.DEFERRED
-    if deferred:
+    attempts = entry.attempts if entry else 0
+    if outcome.kind is OutcomeKind.DEFERRED:
         again = _put_off_since(entry, today) if outcome.transient else today
     else:
+        attempts += 1
         again = today if outcome.transient and (today - since).days < RETRY_NIGHTS else None
-    return {
-        "failing_since": since,
-        "attempts": (entry.attempts if entry else 0) + (0 if deferred else 1),
-        "next_attempt": again,
-    }
+    return {"failing_since": since, "attempts": attempts, "next_attempt": again}
 
 
 def _put_off_since(entry: LedgerEntry | None, today: date) -> date | None:
@@ -197,15 +181,3 @@ def _target_revision(outcome: Outcome) -> int | None:
     if outcome.kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED):
         return outcome.document.revision
     return outcome.target_revision
-
-
-def _is_unchanged(entry: LedgerEntry, values: Values) -> bool:
-    return (
-        entry.url == values["document_url"]
-        and entry.document_type == values["document_type"]
-        and entry.target_revision == values["target_revision"]
-        and entry.outcome == values["outcome"]
-        and entry.failing_since == values["failing_since"]
-        and entry.attempts == values["attempts"]
-        and entry.next_attempt == values["next_attempt"]
-    )

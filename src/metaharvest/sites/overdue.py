@@ -6,11 +6,12 @@ by the monitor that `metaharvest.monitoring.ping` calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import TypeVar
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
@@ -24,6 +25,7 @@ GRACE = timedelta(days=1)
 _BATCH = 1000
 """Sites for one statement: databases limit the number of parameters."""
 
+_Value = TypeVar("_Value")
 _HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 _NOT_HARVESTED = (SiteRunStatus.LIST_FAILED.value, SiteRunStatus.FAILED.value, SiteRunStatus.INCOMPLETE.value)
 
@@ -70,7 +72,7 @@ def _first_tried(session: Session, site_ids: Sequence[int]) -> dict[int, date]:
         .where(HarvestSiteRun.site_schedule_id.in_(bindparam("sites", expanding=True)))
         .group_by(HarvestSiteRun.site_schedule_id)
     )
-    return {row[0]: row[1] for batch in _batches(site_ids) for row in session.execute(query, {"sites": batch})}
+    return _by_site(session, query, site_ids)
 
 
 def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
@@ -95,9 +97,10 @@ def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
         )
         .group_by(HarvestSiteRun.site_schedule_id)
     )
-    return {row[0]: row[1] for batch in _batches(site_ids) for row in session.execute(query, {"sites": batch})}
+    return _by_site(session, query, site_ids)
 
 
-def _batches(site_ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(site_ids), _BATCH):
-        yield site_ids[start : start + _BATCH]
+def _by_site(session: Session, query: Select[int, _Value], site_ids: Sequence[int]) -> dict[int, _Value]:
+    """The second column of `query` for these sites, by its first."""
+    batches = (site_ids[start : start + _BATCH] for start in range(0, len(site_ids), _BATCH))
+    return {row[0]: row[1] for batch in batches for row in session.execute(query, {"sites": batch})}

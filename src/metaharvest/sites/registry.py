@@ -16,12 +16,13 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, HarvestSiteSchedule
 from metaharvest.errors import ScheduleError
-from metaharvest.model import ListVersion, Notify, Site, Unit
+from metaharvest.model import ListVersion, Site, Unit
 from metaharvest.sites import due
-from metaharvest.sites.rows import COLUMNS, BrokenSite, checked_row, row_values
+from metaharvest.sites.rows import BrokenSite, checked_row, row_values
 from metaharvest.text import one_line
 
 _SCHEDULE = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
+_DEFAULTS = {column.name: getattr(column.default, "arg", None) for column in _SCHEDULE.columns}
 _UPDATE = update(_SCHEDULE).where(_SCHEDULE.c.site_schedule_id == bindparam("site_id"))
 
 
@@ -61,8 +62,7 @@ def add_site(session: Session, values: Mapping[str, object]) -> Site:
     """Register a site from column values. Raises ScheduleError with a sentence for each value that is wrong."""
     site = _require(checked_row({**_DEFAULTS, **values, "site_schedule_id": 0}))
     _require_free(session, site)
-    row = HarvestSiteSchedule(**row_values(site))
-    session.add(row)
+    session.add(HarvestSiteSchedule(**row_values(site)))
     session.flush()
     return _require(find_site(session, site.name))
 
@@ -77,8 +77,8 @@ def edit_site(session: Session, name: str, changes: Mapping[str, object]) -> Sit
     if "datenextharvest" in changes or "unit" in changes:
         values["day_of_month"] = None
     if "documentlisturl" in changes or "options" in changes:
-        values.update(list_etag=None, list_last_modified=None, list_sha256=None)
-    session.execute(update(HarvestSiteSchedule).where(HarvestSiteSchedule.site_schedule_id == site_id).values(**values))
+        values |= _version_columns(None)
+    session.execute(_UPDATE.values(values), {"site_id": site_id})
     return _require(find_site(session, site.name))
 
 
@@ -105,7 +105,7 @@ def set_dates(
         if not isinstance(site, Site):
             continue
         next_dates[site.site_id] = site.next_harvest
-        row = _harvested_columns(site.site_id, harvest.version, today)
+        row = {"site_id": site.site_id, "datelastharvest": today, **_version_columns(harvest.version)}
         if site.next_harvest != harvest.site.next_harvest:
             kept.append(row)
             continue
@@ -119,28 +119,19 @@ def set_dates(
     return next_dates
 
 
-def _harvested_columns(site_id: int, version: ListVersion | None, today: date) -> dict[str, object]:
-    return {
-        "site_id": site_id,
-        "datelastharvest": today,
-        "list_etag": version.etag if version else None,
-        "list_last_modified": version.last_modified if version else None,
-        "list_sha256": version.sha256 if version else None,
-    }
+def _version_columns(version: ListVersion | None) -> dict[str, str | None]:
+    """The columns that say which version of its list a site served; all None without one."""
+    return {f"list_{name}": getattr(version, name, None) for name in ("etag", "last_modified", "sha256")}
 
 
 def forget_lists(session: Session, site_ids: Collection[int]) -> None:
     """Delete the stored versions of these sites' lists, so that the next harvest reads the lists in any case."""
-    forgotten = {"list_etag": None, "list_last_modified": None, "list_sha256": None}
-    session.connection().execute(_UPDATE.values(forgotten), [{"site_id": site_id} for site_id in site_ids])
+    session.connection().execute(_UPDATE.values(_version_columns(None)), [{"site_id": number} for number in site_ids])
 
 
 def switch_site(session: Session, name: str, enabled: bool) -> None:
     """Enable or disable a site, broken or not."""
-    site_id = find_site(session, name).site_id
-    session.execute(
-        update(HarvestSiteSchedule).where(HarvestSiteSchedule.site_schedule_id == site_id).values(enabled=enabled)
-    )
+    session.execute(_UPDATE.values(enabled=enabled), {"site_id": find_site(session, name).site_id})
 
 
 def remove_site(session: Session, name: str) -> None:
@@ -149,44 +140,25 @@ def remove_site(session: Session, name: str) -> None:
     session.execute(delete(HarvestSiteSchedule).where(HarvestSiteSchedule.site_schedule_id == site_id))
 
 
-_DEFAULTS: dict[str, object] = {
-    "updatefrequency": 1,
-    "unit": Unit.DAYS.value,
-    "datenextharvest": None,
-    "datelastharvest": None,
-    "day_of_month": None,
-    "source_kind": "harvest-list",
-    "notify": Notify.ALWAYS.value,
-    "enabled": True,
-    "options": None,
-    "list_etag": None,
-    "list_last_modified": None,
-    "list_sha256": None,
-    "ldapdn": None,
-    "ldappwd": None,
-}
-
-
 def _require_free(session: Session, site: Site) -> None:
     """Raises ScheduleError if another site has this name already."""
     others = select(HarvestSiteSchedule.site_schedule_id).where(
         HarvestSiteSchedule.name == site.name, HarvestSiteSchedule.site_schedule_id != site.site_id
     )
     if session.scalar(others) is not None:
-        raise ScheduleError(
-            f"There is a site named '{one_line(site.name)}' already; `metaharvest sites edit` changes it."
-        )
+        message = f"There is a site named '{one_line(site.name)}' already; `metaharvest sites edit` changes it."
+        raise ScheduleError(message)
 
 
 def raw_rows(session: Session, where: str = "", values: Mapping[str, object] | None = None) -> list[dict[str, object]]:
     """Rows of the schedule, unchecked, by column. On SQLite text is read as bytes, since it may be in any encoding."""
     rows = session.execute(_raw_select(session.get_bind().dialect.name == "sqlite", where), values or {})
-    return [{name: _decoded(value) for name, value in zip(COLUMNS, row, strict=True)} for row in rows]
+    return [{name: _decoded(value) for name, value in row.items()} for row in rows.mappings()]
 
 
 @lru_cache(maxsize=16)
 def _raw_select(is_sqlite: bool, where: str) -> TextClause:
-    columns = ", ".join(f"CAST({name} AS BLOB) AS {name}" if is_sqlite else name for name in COLUMNS)
+    columns = ", ".join(f"CAST({name} AS BLOB) AS {name}" if is_sqlite else name for name in _DEFAULTS)
     statement = text(f"SELECT {columns} FROM harvest_site_schedule {where}")
     if ":ids" in where:
         return statement.bindparams(bindparam("ids", expanding=True))

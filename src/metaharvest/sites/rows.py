@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
-from metaharvest.config.field_types import check_email, check_network
+from metaharvest.config.field_types import check_email, check_network, url_parts
 from metaharvest.config.kinds import SOURCES
 from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import check_reference
@@ -26,28 +26,6 @@ from metaharvest.model import Finding, Level, ListVersion, Notify, Site, SiteOpt
 from metaharvest.text import one_line
 
 _MAX_FREQUENCY = 99
-
-COLUMNS = (
-    "site_schedule_id",
-    "name",
-    "documentlisturl",
-    "contact_email",
-    "updatefrequency",
-    "unit",
-    "datenextharvest",
-    "datelastharvest",
-    "day_of_month",
-    "source_kind",
-    "notify",
-    "enabled",
-    "options",
-    "list_etag",
-    "list_last_modified",
-    "list_sha256",
-    "ldapdn",
-    "ldappwd",
-)
-
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -67,7 +45,7 @@ class BrokenSite:
 
 
 def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
-    """The row with these values, one for each of `COLUMNS`, as a Site; if anything is wrong, as a BrokenSite."""
+    """The row with these values, one for each column, as a Site; if anything is wrong, as a BrokenSite."""
     row = _RowCheck(values)
     row.encoding("name", "documentlisturl", "contact_email")
     site = Site(
@@ -118,14 +96,8 @@ def row_values(site: Site) -> dict[str, Any]:
 
 def options_text(options: SiteOptions) -> str | None:
     """Per-site options as they are stored: JSON, or None if there are none."""
-    stored: dict[str, object] = {}
-    if options.package_id_mismatch is not None:
-        stored["package_id_mismatch"] = options.package_id_mismatch.value
-    if options.allow_networks:
-        stored["allow_networks"] = [str(network) for network in options.allow_networks]
-    if options.ca_file is not None:
-        stored["ca_file"] = str(options.ca_file)
-    return json.dumps(stored) if stored else None
+    stored = {name: value for name, value in asdict(options).items() if value}
+    return json.dumps(stored, default=str) if stored else None
 
 
 def check_list_url(url: str) -> str:
@@ -136,18 +108,12 @@ def check_list_url(url: str) -> str:
     trimmed = url.strip()
     if is_file_url(trimmed) and one_line(trimmed, len(trimmed)) == trimmed:
         return trimmed
-    try:
-        parts = urlsplit(trimmed)
-        usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        usable = False
-        parts = urlsplit("")
-    if not usable or parts.scheme.lower() not in ("http", "https") or any(c.isspace() or ord(c) < 32 for c in trimmed):
+    parts = url_parts(trimmed)
+    if not parts or parts.scheme not in ("http", "https") or any(c.isspace() or ord(c) < 32 for c in trimmed):
         from metaharvest.fetch.url import shown
 
-        raise ValueError(
-            f"the list URL '{shown(trimmed)}' is not a web address; write it like https://example.org/list.xml"
-        )
+        right = "write it like https://example.org/list.xml"
+        raise ValueError(f"the list URL '{shown(trimmed)}' is not a web address; {right}")
     return trimmed
 
 
@@ -214,18 +180,13 @@ class _RowCheck:
         try:
             return choices(str(value).strip().lower())
         except ValueError:
-            allowed = ", ".join(choices)
-            self._note(column, f"{column} is {_quoted(value)}; it must be one of {allowed}")
+            self._note(column, f"{column} is {_quoted(value)}; it must be one of {', '.join(choices)}")
             return default
 
     def day(self, column: str) -> date | None:
         value = self.values[column]
         if value is None or value == "":
             return None
-        if isinstance(value, datetime):
-            return value.date()
-        if isinstance(value, date):
-            return value
         try:
             return datetime.fromisoformat(str(value).strip()).date()
         except ValueError:
@@ -276,18 +237,14 @@ class _RowCheck:
 
 def _options(stored: Any) -> SiteOptions:
     """The options in a JSON value. Raises ValueError, TypeError or AttributeError if it does not hold options."""
-    unknown = set(stored) - {"package_id_mismatch", "allow_networks", "ca_file"}
-    if unknown:
+    if unknown := set(stored) - {"package_id_mismatch", "allow_networks", "ca_file"}:
         raise ValueError(f"there is no option {', '.join(sorted(map(str, unknown)))}")
     mismatch = stored.get("package_id_mismatch")
     ca_file = Path(stored["ca_file"]) if stored.get("ca_file") else None
     if ca_file is not None:
         _check_ca_file(ca_file)
-    return SiteOptions(
-        Level(mismatch) if mismatch is not None else None,
-        tuple(check_network(network) for network in stored.get("allow_networks", [])),
-        ca_file,
-    )
+    networks = tuple(map(check_network, stored.get("allow_networks", [])))
+    return SiteOptions(Level(mismatch) if mismatch is not None else None, networks, ca_file)
 
 
 def _check_ca_file(path: Path) -> None:
@@ -310,18 +267,14 @@ def _usable_contacts(text: object) -> tuple[str, ...]:
     """The addresses in a text that are email addresses; the others are left out."""
     found: dict[str, None] = {}
     for address in _addresses(text):
-        try:
+        with suppress(ValueError):
             found[check_email(address)] = None
-        except ValueError:
-            continue
     return tuple(found)
 
 
 def _list_version(values: Mapping[str, object]) -> ListVersion | None:
-    etag, last_modified, sha256 = (
-        str(value) if value is not None else None
-        for value in (values["list_etag"], values["list_last_modified"], values["list_sha256"])
-    )
+    served = (values["list_etag"], values["list_last_modified"], values["list_sha256"])
+    etag, last_modified, sha256 = (None if value is None else str(value) for value in served)
     return ListVersion(etag, last_modified, sha256) if sha256 else None
 
 

@@ -15,7 +15,7 @@ class Listing:
     """What a source lists: its documents, one after the other, in bounded memory; None: the same as in `known`.
 
     Nothing that was yielded may be harvested before the iterator has ended: it raises ListError, with every problem,
-    where the list is not valid, also when that shows at its end. `version` tells this listing from others.
+    if the list is not valid, also when that shows at its end. `version` tells this listing from others.
     """
 
     documents: Iterator[ListedDocument] | None

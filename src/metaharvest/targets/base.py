@@ -33,29 +33,24 @@ class Target(Protocol):
 
     def describe(self) -> str:
         """The target in a few words, for reports; no secrets."""
-        ...
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """The highest revision of each of these documents (at most a thousand) that the target holds.
 
         Raises TargetError where it does not answer.
         """
-        ...
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether the target holds exactly these bytes under this docid. Raises TargetError."""
-        ...
 
     def kept(self, site_id: int) -> int:
         """How many documents of the site's ledger the target holds just as the ledger says, told in one question.
 
         Asked only where `writes_in_journal` is true, as the ledger is beside it then; 0: ask about each document.
         """
-        ...
 
     def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
         """Insert these documents or update them; which of the two it was for each.
 
         Raises TargetError where one is refused: then none of them is there. Without a session there is only one.
         """
-        ...

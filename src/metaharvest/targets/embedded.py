@@ -42,11 +42,12 @@ class EmbeddedTarget:
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether exactly these bytes are there under this docid."""
-        statement = select(DocumentRevision.sha256).where(
+        statement = select(DocumentRevision.document_id, DocumentRevision.sha256).where(
             DocumentRevision.document_id == document_id, DocumentRevision.revision == revision
         )
         with self._sessions() as session:
-            return session.scalar(statement) == sha256
+            # Compared here too: MariaDB takes no notice of spaces at the end.
+            return session.execute(statement).first() == (document_id, sha256)
 
     def kept(self, site_id: int) -> int:
         """How many entries of the site's ledger say what is here: that document, of that site, and no higher one."""
@@ -79,46 +80,29 @@ class EmbeddedTarget:
         held = next(_highest(session, [document_id]), None)
         if held is None:
             return False
-        session.execute(
-            update(DocumentRevision)
-            .where(DocumentRevision.document_id == document_id, DocumentRevision.revision == held.revision)
-            .values(site_schedule_id=site_id)
-        )
+        document = (DocumentRevision.document_id == document_id, DocumentRevision.revision == held.revision)
+        session.execute(update(DocumentRevision).where(*document).values(site_schedule_id=site_id))
         return True
 
 
 def _refuse(upload: Upload, held: Holding | None) -> None:
     document = upload.fetched.document
     if held is not None and held.site_id not in (None, upload.site_id):
-        raise TargetError(
-            Finding(
-                "target.other-site",
-                f"{document.document_id} belongs to another site, which published it first.",
-                "Give your document an identifier of its own, or ask the administrator to transfer it to your site.",
-            )
-        )
+        message = f"{document.document_id} belongs to another site, which published it first."
+        remedy = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
+        raise TargetError(Finding("target.other-site", message, remedy))
     if held is not None and held.revision >= document.revision:
-        raise TargetError(
-            Finding(
-                "target.exists",
-                f"The repository has revision {held.revision} of {document.document_id} by now.",
-                f"If this document is newer, list it as revision {held.revision + 1}.",
-            )
-        )
+        message = f"The repository has revision {held.revision} of {document.document_id} by now."
+        remedy = f"If this document is newer, list it as revision {held.revision + 1}."
+        raise TargetError(Finding("target.exists", message, remedy))
 
 
 def _refuse_too_large(upload: Upload, packet: int | None) -> None:
     size = len(upload.fetched.content)
-    if packet is None or size <= document_size_for(packet):
-        return
-    raise TargetError(
-        Finding(
-            "target.not-stored",
-            f"The document has {size:,} bytes, and the repository's database takes {document_size_for(packet):,} at "
-            f"most: its max_allowed_packet is {packet:,}.",
-            "The administrator should raise max_allowed_packet; `metaharvest doctor` says to what.",
-        )
-    )
+    if packet is not None and size > (largest := document_size_for(packet)):
+        takes = f"the repository's database takes {largest:,} at most: its max_allowed_packet is {packet:,}"
+        remedy = "The administrator should raise max_allowed_packet; `metaharvest doctor` says to what."
+        raise TargetError(Finding("target.not-stored", f"The document has {size:,} bytes, and {takes}.", remedy))
 
 
 def _row(upload: Upload) -> dict[str, object]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from queue import SimpleQueue
 
 from lxml import etree
@@ -69,15 +70,14 @@ class Validator:
             if document.document_type.strip() in self._other_types:
                 return Verdict()
             return _verdict_of([identity.not_eml_finding(root, document.document_type)], content, root)
-        warnings = identity.listed_type_findings(root, version, document.document_type)
         schema = tools.schema(version)
         with parse_lock.parsing():
             found = against_schema.schema_findings(root, content, schema, version, self._explaining)
         if version.is_ambiguous:
             found += eml.additional_metadata_findings(root)
         if not any(finding.level is Level.ERROR for finding in found):
-            found += eml.eml_rule_findings(root) + identity.package_id_findings(root, document, package_id_mismatch)
-        return _verdict_of(warnings + found, content, root)
+            found += eml.EmlRules(root).found + identity.package_id_findings(root, document, package_id_mismatch)
+        return _verdict_of(identity.listed_type_findings(root, version, document.document_type) + found, content, root)
 
 
 def _verdict_of(found: list[places.ElementFinding], content: bytes, root: etree._Element) -> Verdict:
@@ -86,12 +86,12 @@ def _verdict_of(found: list[places.ElementFinding], content: bytes, root: etree.
     return Verdict(limited(places.with_places(places.in_document_order(found, root), content, root)))
 
 
+@dataclass(frozen=True, slots=True)
 class _ParserAndSchemas:
     """A parser and compiled schemas, for one thread at a time: the error log of a shared schema would mix threads."""
 
-    def __init__(self, parser: etree.XMLParser, schemas: dict[str, etree.XMLSchema]) -> None:
-        self.parser = parser
-        self.schemas = schemas
+    parser: etree.XMLParser
+    schemas: dict[str, etree.XMLSchema]
 
     def schema(self, version: EmlVersion) -> etree.XMLSchema:
         """The schema of `version`, compiled the first time it is needed."""

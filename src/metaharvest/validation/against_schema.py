@@ -18,10 +18,10 @@ from typing import Any, cast
 from lxml import etree
 
 from metaharvest.model import Level
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import shown_url
 from metaharvest.validation import explain, lenient
 from metaharvest.validation.catalogue import EmlVersion, ExplainingSchemas
-from metaharvest.validation.places import ElementFinding
+from metaharvest.validation.places import ElementFinding, shown_name
 
 _STREAMED_BYTES = 250_000
 """A document larger than this is validated from its source first; a smaller one has no room for very many errors."""
@@ -48,7 +48,6 @@ def schema_findings(
     root: etree._Element, content: bytes, schema: etree.XMLSchema, version: EmlVersion, explaining: ExplainingSchemas
 ) -> list[ElementFinding]:
     """The schema's errors of the document, and warnings about doubtful URLs; empty if there is nothing to say."""
-    tree = root.getroottree()
     if len(content) > _STREAMED_BYTES:
         crowded = _crowded_element(root) if len(content) > explain.MAX_EXPLAINED_BYTES else None
         if crowded is not None:
@@ -58,6 +57,7 @@ def schema_findings(
             return []
         if reading.was_stopped or (len(reading.errors) * len(content) > _MAX_PATH_STEPS and _is_very_wide(root)):
             return _findings_without_places(reading)
+    tree = root.getroottree()
     if schema.validate(tree):
         return []
     log = cast(list[Any], schema.error_log)
@@ -105,11 +105,7 @@ class _StreamedValidation:
     def is_valid(self, schema: etree.XMLSchema) -> bool:
         """True if all of the source was read without an error."""
         self._parser = etree.XMLParser(
-            target=cast(Any, _NoTree()),
-            schema=schema,
-            resolve_entities=False,
-            no_network=True,
-            load_dtd=False,
+            target=cast(Any, _NoTree()), schema=schema, resolve_entities=False, no_network=True, load_dtd=False
         )
         try:
             etree.parse(self, self._parser)  # type: ignore[arg-type]
@@ -152,7 +148,7 @@ def _accepted_urls(log: Iterable[Any]) -> Iterator[tuple[Any, str]]:
 
 
 def _url_warning(url: str, element: etree._Element | None) -> ElementFinding:
-    where = "" if element is None else f" in {one_line(str(etree.QName(element).localname), 100)}"
+    where = "" if element is None else f" in {shown_name(element)}"
     what = f"The URL '{shown_url(url)}'{where}"
     message, remedy = f"{what} is unusual, and some programs cannot follow it.", _UNUSUAL_URL
     if _NO_PORT.match(url):
@@ -164,9 +160,6 @@ def _url_warning(url: str, element: etree._Element | None) -> ElementFinding:
 
 
 def _too_many_attributes(element: etree._Element) -> ElementFinding:
-    return ElementFinding(
-        "schema.unexpected-attribute",
-        f"{one_line(str(etree.QName(element).localname), 100)} has more than {_MAX_ATTRIBUTES:,} attributes.",
-        "Remove them; no element of EML has more than a few.",
-        element,
-    )
+    message = f"{shown_name(element)} has more than {_MAX_ATTRIBUTES:,} attributes."
+    remedy = "Remove them; no element of EML has more than a few."
+    return ElementFinding("schema.unexpected-attribute", message, remedy, element)

@@ -14,7 +14,7 @@ from lxml import etree
 
 from metaharvest.model import MAX_FINDINGS, Level
 from metaharvest.text import one_line
-from metaharvest.validation.places import ElementFinding, xpath
+from metaharvest.validation.places import ElementFinding, shown_name, xpath
 
 _NAMED = ("references", "annotation", "describes", "customUnit", "{*}unit")
 _MAX_NAMES_COMPARED = 2000
@@ -28,11 +28,6 @@ _ids = etree.XPath("//@id")
 _text_of = etree.XPath("string()")
 
 
-def eml_rule_findings(root: etree._Element) -> list[ElementFinding]:
-    """The findings of all rules about a schema-valid EML document."""
-    return _EmlRules(root).found
-
-
 def additional_metadata_findings(root: etree._Element) -> list[ElementFinding]:
     """Checks what the corrected schemas of EML 2.0.0 and 2.0.1 do not: `describes` first, then exactly one element."""
     found: list[ElementFinding] = []
@@ -42,29 +37,23 @@ def additional_metadata_findings(root: etree._Element) -> list[ElementFinding]:
             if child is last or len(found) >= _MAX_FOUND:
                 break
             if child.tag != "describes":
-                found.append(
-                    ElementFinding(
-                        "schema.unexpected-element",
-                        f"additionalMetadata has an element after {one_line(str(etree.QName(child).localname), 100)}; "
-                        "it takes any number of describes and then exactly one other element.",
-                        "Put each further element into an additionalMetadata of its own, and describes first.",
-                        child,
-                    )
+                message = (
+                    f"additionalMetadata has an element after {shown_name(child)}; "
+                    "it takes any number of describes and then exactly one other element."
                 )
+                remedy = "Put each further element into an additionalMetadata of its own, and describes first."
+                found.append(ElementFinding("schema.unexpected-element", message, remedy, child))
             elif next(child.iterchildren("*"), None) is not None:
-                found.append(
-                    ElementFinding(
-                        "schema.unexpected-element",
-                        "describes may hold nothing but text.",
-                        "Write just the id of what is described.",
-                        child,
-                    )
-                )
+                message, remedy = "describes may hold nothing but text.", "Write just the id of what is described."
+                found.append(ElementFinding("schema.unexpected-element", message, remedy, child))
     return found
 
 
-class _EmlRules:
-    """Applies the rules to one document. Suggestions are looked up only for findings that will be shown."""
+class EmlRules:
+    """The rules applied to one schema-valid document; `found` has the findings.
+
+    Suggestions are looked up only for findings that will be shown.
+    """
 
     def __init__(self, root: etree._Element) -> None:
         self.found: list[ElementFinding] = []
@@ -99,20 +88,14 @@ class _EmlRules:
             self._targets.setdefault(value.strip(), element)
             first = seen.setdefault(value, element)
             if first is self._root:
-                self._add(
-                    "eml.id-duplicate",
-                    f"The id '{_shown(value)}' is also the packageId of the document.",
-                    "Give this element another id, and change the references to it.",
-                    element,
-                )
+                message = f"The id '{_shown(value)}' is also the packageId of the document."
+                remedy = "Give this element another id, and change the references to it."
+                self._add("eml.id-duplicate", message, remedy, element)
             elif first is not element:
                 where = f"; first at {xpath(first)}" if self._is_shown else ""
-                self._add(
-                    "eml.id-duplicate",
-                    f"The id '{_shown(value)}' occurs more than once{where}.",
-                    "Give each element an id of its own, and check which of them the references mean.",
-                    element,
-                )
+                message = f"The id '{_shown(value)}' occurs more than once{where}."
+                remedy = "Give each element an id of its own, and check which of them the references mean."
+                self._add("eml.id-duplicate", message, remedy, element)
 
     def _references(self, element: etree._Element) -> None:
         """Rules 3, 4 and 7, for a `references` element."""
@@ -123,14 +106,12 @@ class _EmlRules:
         self._names_an_id(element, named, "references names")
         parent = element.getparent()
         if parent is not None and parent.get("id") is not None:
-            self._add(
-                "eml.id-with-references",
-                f"{_local(parent)} has both an id ('{_shown(parent.get('id'))}') and references; "
-                "what is defined elsewhere has no id of its own.",
-                "Remove the id, or replace references by the content itself.",
-                parent,
-                _level(element),
+            message = (
+                f"{shown_name(parent)} has both an id ('{_shown(parent.get('id'))}') and references; "
+                "what is defined elsewhere has no id of its own."
             )
+            remedy = "Remove the id, or replace references by the content itself."
+            self._add("eml.id-with-references", message, remedy, parent, _level(element))
 
     def _annotation(self, element: etree._Element) -> None:
         """Rules 3, 5 and 7, for an `annotation`."""
@@ -140,15 +121,11 @@ class _EmlRules:
         if element.get("references") is not None:
             self._names_an_id(element, element.get("references"), "annotation references")
         elif parent.get("id") is None and not _is_described(parent):
-            self._add(
-                "eml.annotation-without-id",
-                f"{_local(parent)} has an annotation and no id, so nothing says what is annotated.",
-                "Name the id of what is annotated in a describes of the additionalMetadata."
-                if _is_of_additional_metadata(element) or _is_of_additional_metadata(parent)
-                else 'Give it an id, such as id="annotated-1".',
-                parent,
-                _level(parent),
-            )
+            message = f"{shown_name(parent)} has an annotation and no id, so nothing says what is annotated."
+            remedy = 'Give it an id, such as id="annotated-1".'
+            if _is_of_additional_metadata(element) or _is_of_additional_metadata(parent):
+                remedy = "Name the id of what is annotated in a describes of the additionalMetadata."
+            self._add("eml.annotation-without-id", message, remedy, parent, _level(parent))
 
     def _describes(self, element: etree._Element) -> None:
         """Rule 3, for the `describes` of an additionalMetadata."""
@@ -161,23 +138,15 @@ class _EmlRules:
         if target is None:
             self._unresolved(element, named, what)
         elif element.get("system") != target.get("system"):
-            self._add(
-                "eml.system-differs",
-                f"{_local(element)} has {_stated(element.get('system'))}, and what it names has "
-                f"{_stated(target.get('system'))}.",
-                "Write the same system in both, or in neither.",
-                element,
-                Level.WARNING,
-            )
+            systems = f"{_stated(element.get('system'))}, and what it names has {_stated(target.get('system'))}"
+            remedy = "Write the same system in both, or in neither."
+            self._add("eml.system-differs", f"{shown_name(element)} has {systems}.", remedy, element, Level.WARNING)
 
     def _unresolved(self, element: etree._Element, named: str | None, what: str) -> None:
-        self._add(
-            "eml.reference-unresolved",
-            f"{what} the id '{_shown(named)}', and nothing in the document has that id.",
-            self._similar("id", named, self._targets) or "Correct the id, or give it to the element that is meant.",
-            element,
-            _level(element),
-        )
+        message = f"{what} the id '{_shown(named)}', and nothing in the document has that id."
+        similar = self._similar("id", named, self._targets)
+        remedy = similar or "Correct the id, or give it to the element that is meant."
+        self._add("eml.reference-unresolved", message, remedy, element, _level(element))
 
     def _custom_units(self, custom_units: list[etree._Element], units: list[etree._Element]) -> None:
         """Rule 6: each customUnit is defined as a `unit` with that id in a `unitList`, in any namespace."""
@@ -191,15 +160,11 @@ class _EmlRules:
             value = _text(element).strip()
             if value in defined:
                 continue
-            self._add(
-                "eml.custom-unit-undefined",
-                f"The custom unit '{_shown(value)}' is not defined in the document.",
-                self._similar("unit", value, defined)
-                or f'Define it in additionalMetadata, as <unit id="{_shown(value)}" …> in a unitList, '
-                "or use a standardUnit.",
-                element,
-                _level(element),
-            )
+            message = f"The custom unit '{_shown(value)}' is not defined in the document."
+            definition = f'<unit id="{_shown(value)}" …> in a unitList'
+            remedy = f"Define it in additionalMetadata, as {definition}, or use a standardUnit."
+            remedy = self._similar("unit", value, defined) or remedy
+            self._add("eml.custom-unit-undefined", message, remedy, element, _level(element))
 
     def _similar(self, what: str, named: str | None, known: dict[str, etree._Element]) -> str:
         value = (named or "").strip()
@@ -234,10 +199,6 @@ def _text(element: etree._Element) -> str:
 
 def _level(element: etree._Element) -> Level:
     return Level.WARNING if _is_in_free_content(element) else Level.ERROR
-
-
-def _local(element: etree._Element) -> str:
-    return one_line(str(etree.QName(element).localname), 100)
 
 
 def _stated(system: str | None) -> str:

@@ -22,7 +22,7 @@ from metaharvest.rules import RULES
 from metaharvest.text import one_line
 from metaharvest.validation import lenient, schema_errors
 from metaharvest.validation.catalogue import EmlVersion, ExplainingSchemas
-from metaharvest.validation.places import ElementFinding
+from metaharvest.validation.places import ElementFinding, shown_name
 
 logger = logging.getLogger(__name__)
 
@@ -152,12 +152,9 @@ def _finding_of(error: Any) -> ElementFinding | None:
     if "character data" in fault.reason:
         return _text_not_allowed(fault.element)
     if "can't have child elements" in fault.reason:
-        return ElementFinding(
-            "schema.unexpected-element",
-            f"{_name(fault.element)} may hold nothing but text, and has elements in it.",
-            "Remove the tags within it, and keep the text.",
-            fault.element,
-        )
+        message = f"{_name(fault.element)} may hold nothing but text, and has elements in it."
+        remedy = "Remove the tags within it, and keep the text."
+        return ElementFinding("schema.unexpected-element", message, remedy, fault.element)
     return _value(fault)
 
 
@@ -211,20 +208,13 @@ def _meant(name: str, order: list[str]) -> str:
 
 
 def _incomplete(parent: etree._Element, expected: list[str]) -> ElementFinding:
-    if not expected:
-        return ElementFinding(
-            "schema.missing-element",
-            f"{_name(parent)} is not complete: an element is missing in it.",
-            "Add what is missing, or remove the whole element if it says nothing.",
-            parent,
-        )
-    otherwise = "" if parent.getparent() is None else f", or remove {_name(parent)} if it is not needed"
-    return ElementFinding(
-        "schema.missing-element",
-        f"{_name(parent)} is not complete: {_any_of(expected)} is missing.",
-        f"Add {_any_of(expected)} at its end{otherwise}.",
-        parent,
-    )
+    message = f"{_name(parent)} is not complete: an element is missing in it."
+    remedy = "Add what is missing, or remove the whole element if it says nothing."
+    if expected:
+        otherwise = "" if parent.getparent() is None else f", or remove {_name(parent)} if it is not needed"
+        message = f"{_name(parent)} is not complete: {_any_of(expected)} is missing."
+        remedy = f"Add {_any_of(expected)} at its end{otherwise}."
+    return ElementFinding("schema.missing-element", message, remedy, parent)
 
 
 def _first_later_sibling(child: etree._Element, order: list[str]) -> str | None:
@@ -236,47 +226,31 @@ def _first_later_sibling(child: etree._Element, order: list[str]) -> str | None:
 
 
 def _allowed(order: list[str], parent: etree._Element) -> str:
-    return (
-        f"{_name(parent)} takes, in this order: {_listed(order)}." if order else f"{_name(parent)} takes no elements."
-    )
+    return f"{_name(parent)} takes" + (f", in this order: {_listed(order)}." if order else " no elements.")
 
 
 def _attributes(fault: _Fault) -> ElementFinding:
     named = _NAMED.search(fault.reason)
     attribute = _local(named[1]) if named else "an attribute"
     if fault.reason.startswith("missing"):
-        return ElementFinding(
-            "schema.missing-attribute",
-            f"{_name(fault.element)} lacks the attribute {attribute}.",
-            f'Add {attribute}="…" to it.',
-            fault.element,
-        )
-    return ElementFinding(
-        "schema.unexpected-attribute",
-        f"{_name(fault.element)} may not have the attribute {attribute}.",
-        "Remove it, or check its spelling.",
-        fault.element,
-    )
+        message = f"{_name(fault.element)} lacks the attribute {attribute}."
+        return ElementFinding("schema.missing-attribute", message, f'Add {attribute}="…" to it.', fault.element)
+    message = f"{_name(fault.element)} may not have the attribute {attribute}."
+    return ElementFinding("schema.unexpected-attribute", message, "Remove it, or check its spelling.", fault.element)
 
 
 def _enumeration(fault: _Fault) -> ElementFinding:
-    return ElementFinding(
-        "schema.not-in-list",
-        f"{fault.what} is '{fault.shown}', which is not one of the allowed values.",
-        f"Allowed are: {_listed([str(value) for value in fault.validator.enumeration or ()])}.",
-        fault.element,
-    )
+    message = f"{fault.what} is '{fault.shown}', which is not one of the allowed values."
+    remedy = f"Allowed are: {_listed([str(value) for value in fault.validator.enumeration or ()])}."
+    return ElementFinding("schema.not-in-list", message, remedy, fault.element)
 
 
 def _text_not_allowed(element: etree._Element) -> ElementFinding:
     texts = [element.text, *(child.tail for child in element)]
     stray = next((one_line(text, 80) for text in texts if text and text.strip()), "")
-    return ElementFinding(
-        "schema.unexpected-text",
-        f"{_name(element)} may hold only elements, and has the text '{stray}' between them.",
-        "Remove the text, or put it into the element where it belongs.",
-        element,
-    )
+    message = f"{_name(element)} may hold only elements, and has the text '{stray}' between them."
+    remedy = "Remove the text, or put it into the element where it belongs."
+    return ElementFinding("schema.unexpected-text", message, remedy, element)
 
 
 def _value(fault: _Fault) -> ElementFinding | None:
@@ -309,11 +283,9 @@ def _of_kind(fault: _Fault) -> tuple[str, str, str]:
     if "boolean" in kinds:
         return "schema.bad-value", f"is '{shown}', which is neither true nor false.", "Write true or false."
     if "anyURI" in kinds:
-        remedy = RULES["schema.bad-url"].remedy
-        return "schema.bad-url", f"is '{shown}', which is not a URL.", remedy
+        return "schema.bad-url", f"is '{shown}', which is not a URL.", RULES["schema.bad-url"].remedy
     rule = "schema.bad-value" if reason.startswith(("value ", "invalid value")) else "schema.other"
-    message = f"does not agree with the schema: {one_line(reason)}."
-    return rule, message, "Compare this place with the EML specification."
+    return rule, f"does not agree with the schema: {one_line(reason)}.", RULES["schema.other"].remedy
 
 
 def _builtins(validator: Any) -> set[str]:
@@ -356,7 +328,7 @@ def _by_name(match: re.Match[str]) -> str:
 
 
 def _name(element: etree._Element | None) -> str:
-    return "the document" if element is None else one_line(str(etree.QName(element).localname), 100)
+    return "the document" if element is None else shown_name(element)
 
 
 def _local(name: str) -> str:

@@ -65,15 +65,9 @@ def listed_type_findings(root: etree._Element, version: EmlVersion, document_typ
         return []
     known = VERSIONS.get(listed)
     shown = f"EML {known.number}" if known else f"'{one_line(listed, 200)}'" if listed else "nothing"
-    return [
-        ElementFinding(
-            "eml.document-type",
-            f"The harvest list gives the document's type as {shown}; it is EML {version.number}.",
-            f"Write {version.namespace} as documentType in the harvest list.",
-            root,
-            Level.WARNING,
-        )
-    ]
+    message = f"The harvest list gives the document's type as {shown}; it is EML {version.number}."
+    remedy = f"Write {version.namespace} as documentType in the harvest list."
+    return [ElementFinding("eml.document-type", message, remedy, root, Level.WARNING)]
 
 
 def package_id_findings(root: etree._Element, document: ListedDocument, level: Level) -> list[ElementFinding]:
@@ -91,8 +85,6 @@ def package_id_findings(root: etree._Element, document: ListedDocument, level: L
         remedy = f'Where the other identifier is meant to stay, this may be left; otherwise write packageId="{docid}".'
     elif f"{scoped[1]}.{scoped[2]}" == document.document_id:
         message += " Only the revision differs."
-        remedy = (
-            f'Whenever the document changes, raise the revision in both: packageId="{docid}" here, or revision '
-            f"{scoped[3]} in the harvest list."
-        )
+        either = f'packageId="{docid}" here, or revision {scoped[3]} in the harvest list'
+        remedy = f"Whenever the document changes, raise the revision in both: {either}."
     return [ElementFinding("eml.package-id-mismatch", message, remedy, root, level)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 from xml.parsers import expat
@@ -39,13 +40,8 @@ class ElementFinding:
     level: Level = Level.ERROR
 
 
-@dataclass(frozen=True, slots=True)
-class _SourcePlace:
-    """Line and column count from 1; `column` is None if only libxml2's line is known."""
-
-    line: int
-    column: int | None
-    excerpt: str
+_SourcePlace = tuple[int, int | None, str]
+"""Line, column and excerpt; the column is None if only libxml2's line is known."""
 
 
 def with_places(found: Sequence[ElementFinding], content: bytes, root: etree._Element) -> Iterable[Finding]:
@@ -58,18 +54,10 @@ def with_places(found: Sequence[ElementFinding], content: bytes, root: etree._El
     for number, each in enumerate(found):
         if each.element is None or number >= MAX_FINDINGS:
             yield Finding(each.rule, each.message, each.remedy, each.level)
-            continue
-        place = places[each.element]
-        yield Finding(
-            each.rule,
-            each.message,
-            each.remedy,
-            each.level,
-            line=place.line,
-            column=place.column,
-            xpath=xpath(each.element),
-            excerpt=place.excerpt,
-        )
+        else:
+            line, column, excerpt = places[each.element]
+            path = xpath(each.element)
+            yield Finding(each.rule, each.message, each.remedy, each.level, line, column, path, excerpt)
 
 
 def in_document_order(found: Sequence[ElementFinding], root: etree._Element) -> list[ElementFinding]:
@@ -78,14 +66,11 @@ def in_document_order(found: Sequence[ElementFinding], root: etree._Element) -> 
     If there are more than can be shown, errors come before warnings.
     """
     wanted = {each.element for each in found if each.element is not None}
-    order: dict[etree._Element | None, int] = {}
-    for element in root.iter("*"):
-        if element in wanted:
-            order[element] = len(order)
+    ordered = (element for element in root.iter("*") if element in wanted)
+    order: dict[etree._Element | None, int] = {element: place for place, element in enumerate(ordered)}
     errors_first = len(found) > MAX_FINDINGS
     return sorted(
-        found,
-        key=lambda each: (errors_first and each.level is Level.WARNING, order.get(each.element, len(order))),
+        found, key=lambda each: (errors_first and each.level is Level.WARNING, order.get(each.element, len(order)))
     )
 
 
@@ -95,12 +80,17 @@ def xpath(element: etree._Element) -> str:
     node: etree._Element | None = element
     for index in range(len(steps) - 1, -1, -1):
         if node is not None and steps[index].startswith("*"):
-            steps[index] = prefixed_name(node) + _position(node)
+            steps[index] = _prefixed_name(node) + _position(node)
         node = node.getparent() if node is not None else None
     return "/" + "/".join(steps)
 
 
-def prefixed_name(element: etree._Element) -> str:
+def shown_name(element: etree._Element) -> str:
+    """The element's name without its prefix, short enough to show."""
+    return one_line(str(etree.QName(element).localname), 100)
+
+
+def _prefixed_name(element: etree._Element) -> str:
     """The element's name as the document writes it, with its prefix."""
     local = etree.QName(element).localname
     return f"{element.prefix}:{local}" if element.prefix else local
@@ -120,15 +110,15 @@ def _places(wanted: set[etree._Element], content: bytes, root: etree._Element) -
     if not wanted:
         return {}
     ordinals = {number: element for number, element in enumerate(root.iter("*")) if element in wanted}
-    places = {
-        element: _SourcePlace(cast(int | None, element.sourceline) or 1, None, _rebuilt(element)) for element in wanted
+    places: dict[etree._Element, _SourcePlace] = {
+        element: (cast(int | None, element.sourceline) or 1, None, _rebuilt(element)) for element in wanted
     }
     source = _utf8(content, root)
     if source is None:
         return places
     for number, line, column, offset in _start_tags(source, set(ordinals)):
         element = ordinals[number]
-        places[element] = _SourcePlace(line, column, _excerpt(source[offset : offset + 4000], element))
+        places[element] = line, column, _excerpt(source[offset : offset + 4000], element)
     return places
 
 
@@ -148,10 +138,8 @@ def _start_tags(source: bytes, wanted: set[int]) -> list[tuple[int, int, int, in
 
     parser.ordered_attributes = True
     parser.StartElementHandler = start
-    try:
+    with suppress(expat.ExpatError):
         parser.Parse(source, True)
-    except expat.ExpatError:
-        return found
     return found
 
 
@@ -176,4 +164,4 @@ def _excerpt(source: bytes, element: etree._Element) -> str:
 
 def _rebuilt(element: etree._Element) -> str:
     """An excerpt made from the tree, for an element that is not found in the source."""
-    return one_line(f"<{prefixed_name(element)}>{(element.text or '')[:MAX_EXCERPT]}", MAX_EXCERPT)
+    return one_line(f"<{_prefixed_name(element)}>{(element.text or '')[:MAX_EXCERPT]}", MAX_EXCERPT)

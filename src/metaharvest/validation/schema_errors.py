@@ -11,86 +11,41 @@ _WHOSE = re.compile(r"Element '([^']*)'(?:, attribute '([^']*)')?: (.*)", re.DOT
 _MAX_LISTED = 300
 
 _SCHEMA_ERRORS = (
-    (
-        r"This element is not expected\.(?: Expected is (?:one of )?\( (.*) \)\.)?",
-        "schema.unexpected-element",
-        "{0} is not expected at this place.",
-        "Remove it, check its spelling, or put before it what is missing. Expected here: {1}.",
-    ),
-    (
-        r"Missing child element\(s\)\.(?: Expected is (?:one of )?\( (.*) \)\.)?",
-        "schema.missing-element",
-        "{0} is not complete: an element is missing in it.",
-        "Add what is missing. Expected at its end: {1}.",
-    ),
-    (
-        r"\[facet 'enumeration'\] The value '(.*?)' is not an element of the set \{(.*)\}\.",
-        "schema.not-in-list",
-        "{0} is '{1}', which is not one of the allowed values.",
-        "Allowed are: {2}.",
-    ),
-    (
-        r"The attribute '([^']+)' is required but missing\.",
-        "schema.missing-attribute",
-        "{0} lacks the attribute {1}.",
-        'Add {1}="…" to it.',
-    ),
-    (
-        r"The attribute '[^']+' is not allowed\.",
-        "schema.unexpected-attribute",
-        "{0} is not allowed.",
-        "Remove it, or check its spelling.",
-    ),
-    (
-        r"Character content .*",
-        "schema.unexpected-text",
-        "{0} may hold only elements, and has text between them.",
-        "Remove the text, or put it into the element where it belongs.",
-    ),
-    (
-        r"Element content is not allowed.*",
-        "schema.unexpected-element",
-        "{0} may hold nothing but text, and has elements in it.",
-        "Remove the tags within it, and keep the text.",
-    ),
-    (
-        r"\[facet 'm(?:ax|in)(?:In|Ex)clusive'\] The value '(.*)' is (less|greater) than the \w+ value allowed "
-        r"\('(.*)'\)\.",
-        "schema.out-of-range",
-        "{0} is {1}, which is {2} than the limit, {3}.",
-        "",
-    ),
-    (
-        r"(?:\[facet 'minLength'\].*|\[facet 'pattern'\] The value '\s*' .*|'\s*' is not a valid value .*)",
-        "schema.empty-text",
-        "{0} is empty, and must have a value.",
-        "",
-    ),
-    (
-        r"'(.*)' is not a valid value .*type '(?:xs:(?:date|gYear|time|dateTime)|.*yearDate)'\.",
-        "schema.bad-date",
-        "{0} is '{1}', which is not a date or time as EML wants it, or not one that exists.",
-        "",
-    ),
-    (
-        r"'(.*)' is not a valid value .*type 'xs:(?:decimal|float|double|integer|int|long|unsigned\w+)'\.",
-        "schema.bad-number",
-        "{0} is '{1}', which is not a number of the right kind.",
-        "",
-    ),
-    (
-        r"'(.*)' is not a valid value .*type 'xs:anyURI'\.",
-        "schema.bad-url",
-        "{0} is '{1}', which is not a URL as the standard wants it.",
-        "",
-    ),
-    (
-        r"'(.*)' is not a valid value .*",
-        "schema.bad-value",
-        "{0} is '{1}', which is not a value of the right kind.",
-        "",
-    ),
-)
+    (r"This element is not expected\.(?: Expected is (?:one of )?\( (.*) \)\.)?", "schema.unexpected-element",
+     "{0} is not expected at this place.",
+     "Remove it, check its spelling, or put before it what is missing. Expected here: {1}."),
+    (r"Missing child element\(s\)\.(?: Expected is (?:one of )?\( (.*) \)\.)?", "schema.missing-element",
+     "{0} is not complete: an element is missing in it.",
+     "Add what is missing. Expected at its end: {1}."),
+    (r"\[facet 'enumeration'\] The value '(.*?)' is not an element of the set \{(.*)\}\.", "schema.not-in-list",
+     "{0} is '{1}', which is not one of the allowed values.",
+     "Allowed are: {2}."),
+    (r"The attribute '([^']+)' is required but missing\.", "schema.missing-attribute",
+     "{0} lacks the attribute {1}.",
+     'Add {1}="…" to it.'),
+    (r"The attribute '[^']+' is not allowed\.", "schema.unexpected-attribute",
+     "{0} is not allowed.",
+     "Remove it, or check its spelling."),
+    (r"Character content .*", "schema.unexpected-text",
+     "{0} may hold only elements, and has text between them.",
+     "Remove the text, or put it into the element where it belongs."),
+    (r"Element content is not allowed.*", "schema.unexpected-element",
+     "{0} may hold nothing but text, and has elements in it.",
+     "Remove the tags within it, and keep the text."),
+    (r"\[facet 'm(?:ax|in)(?:In|Ex)clusive'\] "
+     r"The value '(.*)' is (less|greater) than the \w+ value allowed \('(.*)'\)\.",
+     "schema.out-of-range", "{0} is {1}, which is {2} than the limit, {3}.", ""),
+    (r"(?:\[facet 'minLength'\].*|\[facet 'pattern'\] The value '\s*' .*|'\s*' is not a valid value .*)",
+     "schema.empty-text", "{0} is empty, and must have a value.", ""),
+    (r"'(.*)' is not a valid value .*type '(?:xs:(?:date|gYear|time|dateTime)|.*yearDate)'\.",
+     "schema.bad-date", "{0} is '{1}', which is not a date or time as EML wants it, or not one that exists.", ""),
+    (r"'(.*)' is not a valid value .*type 'xs:(?:decimal|float|double|integer|int|long|unsigned\w+)'\.",
+     "schema.bad-number", "{0} is '{1}', which is not a number of the right kind.", ""),
+    (r"'(.*)' is not a valid value .*type 'xs:anyURI'\.",
+     "schema.bad-url", "{0} is '{1}', which is not a URL as the standard wants it.", ""),
+    (r"'(.*)' is not a valid value .*",
+     "schema.bad-value", "{0} is '{1}', which is not a value of the right kind.", ""),
+)  # fmt: skip
 """Pattern, rule, sentence, remedy. {0} is the element or attribute; {1} ... are the groups of the pattern.
 An empty remedy stands for that of the rule."""
 
@@ -99,16 +54,12 @@ def schema_error_in_words(message: str) -> tuple[str, str, str]:
     """Rule, sentence and remedy for one message of libxml2's schema validation; an unknown message stays as it is."""
     plain = re.sub(r"\{[^{}\s']*\}(?=[\w*])", "", " ".join(message.split()))
     whose = _WHOSE.fullmatch(plain)
-    if whose is None:
-        return "schema.other", one_line(plain, 500), RULES["schema.other"].remedy
-    what = f"The attribute {whose[2]} of {whose[1]}" if whose[2] else whose[1]
     for pattern, rule, sentence, remedy in _SCHEMA_ERRORS:
-        match = re.fullmatch(pattern, whose[3])
-        if match is None:
-            continue
-        groups = [one_line(what, 200), *(_listed(group or "") for group in match.groups())]
-        told = remedy if "" not in groups else remedy.partition(" Expected")[0]
-        return rule, sentence.format(*groups), told.format(*groups) or RULES[rule].remedy
+        if whose and (match := re.fullmatch(pattern, whose[3])):
+            what = f"The attribute {whose[2]} of {whose[1]}" if whose[2] else whose[1]
+            groups = [one_line(what, 200), *map(_listed, match.groups(""))]
+            told = remedy if "" not in groups else remedy.partition(" Expected")[0]
+            return rule, sentence.format(*groups), told.format(*groups) or RULES[rule].remedy
     return "schema.other", one_line(plain, 500), RULES["schema.other"].remedy
 
 

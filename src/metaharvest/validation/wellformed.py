@@ -19,6 +19,7 @@ from typing import Any, cast
 from lxml import etree
 
 from metaharvest.model import Finding, limited
+from metaharvest.rules import RULES
 from metaharvest.text import one_line
 from metaharvest.validation.parser_errors import parser_error_in_words
 
@@ -50,6 +51,10 @@ _MAX_LINES = 200_000
 """Lines of a document of which excerpts are shown."""
 
 
+_TextPlace = tuple[int, int, str]
+"""Line, column and excerpt."""
+
+
 class NotReadable(Exception):
     """The document is not well-formed, or exceeds a limit; `findings` say why."""
 
@@ -66,24 +71,18 @@ def new_parser() -> etree.XMLParser:
 def parse(content: bytes, parser: etree.XMLParser) -> etree._Element:
     """The root element of `content`. Raises NotReadable, with findings, if it cannot be parsed."""
     if not content.strip(b" \t\r\n\0"):
-        raise NotReadable(
-            Finding("xml.empty", "The document is empty.", "Put the whole document where its URL points to.")
-        )
+        raise NotReadable(Finding("xml.empty", "The document is empty.", RULES["xml.empty"].remedy))
     source = _without_doctype(content) if b"<!DOCTYPE" in content else content
     if len(source) > _COUNTED_BYTES and _has_too_many_nodes(source):
-        raise NotReadable(
-            Finding(
-                "xml.too-many-elements",
-                f"The document has more than {MAX_NODES:,} elements and attributes.",
-                "Divide it into several documents, or put data into a file of its own and name its URL.",
-            )
-        )
+        message = f"The document has more than {MAX_NODES:,} elements and attributes."
+        remedy = "Divide it into several documents, or put data into a file of its own and name its URL."
+        raise NotReadable(Finding("xml.too-many-elements", message, remedy))
     try:
         root = etree.fromstring(source, parser)
     except etree.XMLSyntaxError as error:
         raise NotReadable(*limited(_syntax_findings(error, parser.error_log, content))) from None
     except (LookupError, ValueError) as error:
-        raise NotReadable(_unknown_syntax_finding(str(error), *_clamped(1, 1, _lines(content)))) from None
+        raise NotReadable(_unknown_syntax_finding(str(error), _clamped(1, 1, _lines(content)))) from None
     if root.getroottree().docinfo.internalDTD is not None:
         raise NotReadable(_dtd_finding(1, ""))
     return root
@@ -145,13 +144,9 @@ def _without_doctype(content: bytes) -> bytes:
 
 
 def _dtd_finding(line: int, excerpt: str) -> Finding:
-    return Finding(
-        "xml.dtd",
-        "The document has declarations of its own in a DOCTYPE; for safety they are not read.",
-        "Remove the DOCTYPE, and write the characters themselves where it defines entities.",
-        line=line,
-        excerpt=excerpt,
-    )
+    message = "The document has declarations of its own in a DOCTYPE; for safety they are not read."
+    remedy = "Remove the DOCTYPE, and write the characters themselves where it defines entities."
+    return Finding("xml.dtd", message, remedy, line=line, excerpt=excerpt)
 
 
 def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> Iterable[Finding]:
@@ -159,14 +154,12 @@ def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
     entries = [entry for entry in log if entry.level >= etree.ErrorLevels.ERROR]
     seen: set[tuple[int, int]] = set()
     if not entries:
-        yield _unknown_syntax_finding(
-            error.msg or "It cannot be parsed.", *_clamped(error.lineno or 1, error.offset or 1, lines)
-        )
+        place = _clamped(error.lineno or 1, error.offset or 1, lines)
+        yield _unknown_syntax_finding(error.msg or "It cannot be parsed.", place)
     for entry in entries:
-        place = (entry.line, entry.column)
-        if place in seen:
+        if (entry.line, entry.column) in seen:
             continue
-        seen.add(place)
+        seen.add((entry.line, entry.column))
         if entry.type_name in _ENCODING_ERRORS:
             yield _encoding_finding(content, entry)
             return
@@ -174,56 +167,48 @@ def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
 
 
 def _syntax_finding(entry: Any, lines: list[str]) -> Finding:
-    line, column, excerpt = _clamped(entry.line, entry.column, lines)
+    place = _clamped(entry.line, entry.column, lines)
     message = " ".join(str(entry.message).split())
     known = parser_error_in_words(message)
-    if known is not None:
-        rule, sentence, remedy = known
-        return Finding(rule, sentence, remedy, line=line, column=column, excerpt=excerpt)
-    return _unknown_syntax_finding(message, line, column, excerpt)
+    return _finding_at(place, *known) if known else _unknown_syntax_finding(message, place)
 
 
-def _unknown_syntax_finding(message: str, line: int, column: int, excerpt: str) -> Finding:
-    return Finding(
-        "xml.not-well-formed",
-        f"The document is not well-formed XML: {one_line(message)}.",
-        "Open it in an XML editor, or in a browser, and correct it at this place.",
-        line=line,
-        column=column,
-        excerpt=excerpt,
-    )
+def _unknown_syntax_finding(message: str, place: _TextPlace) -> Finding:
+    told = f"The document is not well-formed XML: {one_line(message)}."
+    remedy = "Open it in an XML editor, or in a browser, and correct it at this place."
+    return _finding_at(place, "xml.not-well-formed", told, remedy)
 
 
-_ENCODING_ERRORS = frozenset(
-    {"ERR_INVALID_ENCODING", "ERR_UNSUPPORTED_ENCODING", "ERR_UNKNOWN_ENCODING", "I18N_CONV_FAILED"}
-)
+def _finding_at(place: _TextPlace, rule: str, message: str, remedy: str) -> Finding:
+    line, column, excerpt = place
+    return Finding(rule, message, remedy, line=line, column=column, excerpt=excerpt)
+
+
+_ENCODING_ERRORS = ("ERR_INVALID_ENCODING", "ERR_UNSUPPORTED_ENCODING", "ERR_UNKNOWN_ENCODING", "I18N_CONV_FAILED")
 """libxml2's names of errors about the encoding."""
 
 
 def _encoding_finding(content: bytes, entry: Any) -> Finding:
     """Why the bytes cannot be read in the encoding that the document declares, and which encoding would fit."""
-    mark = next((encoding for start, encoding in _BYTE_ORDER_MARKS if content.startswith(start)), None)
+    mark = _marked_encoding(content)
     declared = _DECLARED_ENCODING.match(content.removeprefix(codecs.BOM_UTF8))
     stated = declared[1].decode("ascii") if declared else mark or "UTF-8"
     is_known = declared is None or entry.type_name == "ERR_INVALID_ENCODING"
     start = _first_bad_byte(content, stated) if is_known else None
     if start is None:
-        line, column, excerpt = _clamped(entry.line, entry.column, _lines(content))
+        place = _clamped(entry.line, entry.column, _lines(content))
         message = f"The document cannot be read in its encoding, {stated}."
-        return Finding("xml.encoding", message, "Save it as UTF-8.", line=line, column=column, excerpt=excerpt)
+        return _finding_at(place, "xml.encoding", message, "Save it as UTF-8.")
     line_start = content.rfind(b"\n", 0, start) + 1
-    line = content.count(b"\n", 0, start) + 1
     column = len(content[line_start:start].decode("utf-8", "replace")) + 1
-    line, column, excerpt = _clamped(line, column, _lines(content))
+    place = _clamped(content.count(b"\n", 0, start) + 1, column, _lines(content))
     how = "declares" if declared else "begins like" if mark else "declares no encoding, so it is read as"
-    return Finding(
-        "xml.encoding",
-        f"The document {how} {stated}, but here its bytes are not {stated} (0x{content[start]:02X}).",
-        _better_encoding(content, stated),
-        line=line,
-        column=column,
-        excerpt=excerpt,
-    )
+    message = f"The document {how} {stated}, but here its bytes are not {stated} (0x{content[start]:02X})."
+    return _finding_at(place, "xml.encoding", message, _better_encoding(content, stated))
+
+
+def _marked_encoding(content: bytes) -> str | None:
+    return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if content.startswith(mark)), None)
 
 
 def _first_bad_byte(content: bytes, encoding: str) -> int | None:
@@ -246,13 +231,13 @@ def _better_encoding(content: bytes, stated: str) -> str:
 
 def _lines(content: bytes) -> list[str]:
     """The lines as a person would see them, even if the encoding is wrong; all after _MAX_LINES are one line."""
-    encoding = next((name for mark, name in _BYTE_ORDER_MARKS if content.startswith(mark)), None)
+    encoding = _marked_encoding(content)
     if encoding is None:
         encoding = "utf-8" if _first_bad_byte(content, "utf-8") is None else "windows-1252"
     return content.decode(encoding, "replace").removeprefix("\ufeff").split("\n", _MAX_LINES)
 
 
-def _clamped(line: int, column: int, lines: list[str]) -> tuple[int, int, str]:
+def _clamped(line: int, column: int, lines: list[str]) -> _TextPlace:
     """Line and column, kept within the document, and the line or the part of it around the place."""
     if line > _MAX_LINES:
         return line, max(column, 1), ""

@@ -79,8 +79,8 @@ def other_root(local: str) -> Mistake | None:
     what = _OTHER_ROOTS.get(local.lower())
     rule = "list.html-page" if local.lower() == "html" else "list.root"
     message = f"This is {what}, not a harvest list." if what else "This is not a harvest list."
-    shown_name = one_line(local, 60)
-    return Mistake(rule, f"{message} Its root element is `{shown_name}`; it should be `harvestList`.", _ROOT_REMEDY)
+    root = f"Its root element is `{one_line(local, 60)}`; it should be `harvestList`."
+    return Mistake(rule, f"{message} {root}", _ROOT_REMEDY)
 
 
 def root_mistakes(uri: str, local: str) -> Iterator[Mistake]:
@@ -90,11 +90,8 @@ def root_mistakes(uri: str, local: str) -> Iterator[Mistake]:
         yield Mistake("list.root", message, "Upper and lower case matter in XML: write `harvestList`.")
     if uri != LIST_NAMESPACE:
         is_in = f"in the namespace '{one_line(uri, 100)}'" if uri else "in no namespace"
-        yield Mistake(
-            "list.namespace",
-            f"The root element is {is_in}; it must be in '{LIST_NAMESPACE}'.",
-            f'Begin the list with <hrv:harvestList xmlns:hrv="{LIST_NAMESPACE}">.',
-        )
+        message = f"The root element is {is_in}; it must be in '{LIST_NAMESPACE}'."
+        yield Mistake("list.namespace", message, f'Begin the list with <hrv:harvestList xmlns:hrv="{LIST_NAMESPACE}">.')
 
 
 def meant_child(uri: str, local: str, parent: str, root_uri: str | None) -> str | None:
@@ -118,13 +115,9 @@ def unexpected_child(local: str, parent: str) -> Mistake:
         return Mistake("list.element", message, "Take it out.")
     near = [] if name in CHILDREN else difflib.get_close_matches(name, children, 1)
     expected = ", ".join(f"`{child}`" for child in children)
-    return Mistake(
-        "list.element",
-        f"The element `{name}` cannot stand in `{parent}`; what belongs there is {expected}.",
-        f"If `{near[0]}` is meant, write so."
-        if near
-        else "Take it out, or put it at its right place; look whether an end tag is missing before it.",
-    )
+    message = f"The element `{name}` cannot stand in `{parent}`; what belongs there is {expected}."
+    remedy = "Take it out, or put it at its right place; look whether an end tag is missing before it."
+    return Mistake("list.element", message, f"If `{near[0]}` is meant, write so." if near else remedy)
 
 
 def unexpected_attribute(element: str, attribute: str) -> Mistake:

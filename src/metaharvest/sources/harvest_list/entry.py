@@ -6,8 +6,11 @@ parser.py fills it in while it reads; what each value must be is said by values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
+from metaharvest.fetch.url import shown
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.sources.harvest_list.elements import DOCID_PARTS, ENTRY_ELEMENTS
 from metaharvest.sources.harvest_list.syntax import list_excerpt
@@ -19,7 +22,6 @@ from metaharvest.sources.harvest_list.values import (
     check_scope,
     check_type,
     check_url,
-    without_password,
 )
 from metaharvest.text import one_line
 
@@ -73,45 +75,27 @@ class ListEntry:
             remedy = f"Write <{name}>…</{name}> in every `{'docid' if name in DOCID_PARTS else 'document'}`."
             yield Finding("list.missing", f"The entry has no `{name}`.", remedy, line=self.line, excerpt=excerpt)
         if list(self.lines) != [name for name in ENTRY_ELEMENTS if name in self.lines]:
-            yield Finding(
-                "list.order",
-                "The elements of this entry are in the wrong order.",
-                "Write `docid` (with `scope`, `identifier`, `revision`), then `documentType`, then `documentURL`.",
-                line=self.line,
-                excerpt=excerpt,
-            )
+            message = "The elements of this entry are in the wrong order."
+            remedy = "Write `docid` (with `scope`, `identifier`, `revision`), then `documentType`, then `documentURL`."
+            yield Finding("list.order", message, remedy, line=self.line, excerpt=excerpt)
 
     def value_findings(self) -> Iterator[Finding]:
         """The values that are there and cannot be used."""
         yield from self._value_finding("scope", check_scope)
-        yield from self._value_finding("identifier", lambda text: check_number("identifier", text))
-        yield from self._value_finding("revision", lambda text: check_number("revision", text))
+        yield from self._value_finding("identifier", partial(check_number, "identifier"))
+        yield from self._value_finding("revision", partial(check_number, "revision"))
         yield from self._value_finding("documentType", check_type)
-        yield from self._value_finding("documentURL", lambda text: check_url(text, self.files_allowed))
-        yield from self._document_id_finding()
-
-    def _value_finding(self, name: str, check: Callable[[str], object]) -> Iterator[Finding]:
-        if name not in self.texts:
-            return
-        try:
-            check(self.texts[name])
-        except BadValue as bad:
-            yield self._bad_value(name, bad)
-
-    def _document_id_finding(self) -> Iterator[Finding]:
-        try:
+        yield from self._value_finding("documentURL", partial(check_url, files_allowed=self.files_allowed))
+        with suppress(BadValue):
             scope = check_scope(self.texts.get("scope", ""))
             identifier = check_number("identifier", self.texts.get("identifier", ""))
-        except BadValue:
-            return
-        try:
-            check_document_id(scope, identifier)
-        except BadValue as bad:
-            yield self._bad_value("scope", bad)
+            yield from self._value_finding("scope", lambda _: check_document_id(scope, identifier))
 
-    def _bad_value(self, name: str, bad: BadValue) -> Finding:
-        value = self.texts[name].strip(XML_SPACE)
-        if "@" in value:
-            value = without_password(value)
-        excerpt = list_excerpt(f"<{name}>{value}</{name}>")
-        return Finding(bad.rule, bad.message, bad.remedy, line=self.lines[name], excerpt=excerpt)
+    def _value_finding(self, name: str, check: Callable[[str], object]) -> Iterator[Finding]:
+        try:
+            check(self.texts.get(name, ""))
+        except BadValue as bad:
+            if name in self.texts:
+                value = self.texts[name].strip(XML_SPACE)
+                excerpt = list_excerpt(f"<{name}>{shown(value) if '@' in value else value}</{name}>")
+                yield Finding(*bad.mistake, line=self.lines[name], excerpt=excerpt)

@@ -16,6 +16,7 @@ from xml.parsers import expat
 
 from metaharvest.errors import ListError
 from metaharvest.model import MAX_FINDINGS, Finding, ListedDocument
+from metaharvest.rules import RULES
 from metaharvest.sources.harvest_list.elements import (
     CHILDREN,
     HARMLESS_ATTRIBUTES,
@@ -32,10 +33,9 @@ from metaharvest.sources.harvest_list.elements import (
 )
 from metaharvest.sources.harvest_list.entry import ListEntry
 from metaharvest.sources.harvest_list.syntax import (
-    ListPlace,
     SourceText,
     encoding_finding,
-    entity_finding,
+    entity_mistake,
     excerpt_around,
     syntax_finding,
 )
@@ -110,11 +110,9 @@ class ListParser:
             self._parser.Parse(data, last)
             self._trim_text()
             if self._fed - self._parser.CurrentByteIndex > MAX_PIECE and not last:
-                self._stop(
-                    "list.too-large",
-                    f"A tag or a comment begins here that is longer than {MAX_PIECE:,} bytes.",
-                    "Look whether a quotation mark, a `>` or the end of a comment (`-->`) is missing.",
-                )
+                message = f"A tag or a comment begins here that is longer than {MAX_PIECE:,} bytes."
+                remedy = "Look whether a quotation mark, a `>` or the end of a comment (`-->`) is missing."
+                self._stop("list.too-large", message, remedy)
         except _Stop as stop:
             self._end_with(stop.finding)
         except expat.ExpatError as error:
@@ -137,13 +135,9 @@ class ListParser:
     def raise_for_problems(self) -> None:
         """Raise ListError with all findings, if there are any."""
         if self._left_out:
-            self._kept.append(
-                Finding(
-                    "findings.more",
-                    f"{self._left_out:,} more findings of this list are not shown.",
-                    "Mend those shown first; many of the others may go with them.",
-                )
-            )
+            message = f"{self._left_out:,} more findings of this list are not shown."
+            remedy = "Mend those shown first; many of the others may go with them."
+            self._kept.append(Finding("findings.more", message, remedy))
         if self._kept:
             raise ListError(*self._kept)
 
@@ -158,17 +152,10 @@ class ListParser:
         raise _Stop(self._here(rule, message, remedy))
 
     def _here(self, rule: str, message: str, remedy: str) -> Finding:
-        parser = self._parser
         found = len(self._kept) + (len(self._entry.findings) if self._entry else 0)
-        before, after = self._source.line(parser.CurrentByteIndex) if found < MAX_FINDINGS else ("", "")
-        return Finding(
-            rule,
-            message,
-            remedy,
-            line=parser.CurrentLineNumber,
-            column=parser.CurrentColumnNumber + 1,
-            excerpt=excerpt_around(before, after),
-        )
+        before, after = self._source.line(self._parser.CurrentByteIndex) if found < MAX_FINDINGS else ("", "")
+        line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+        return Finding(rule, message, remedy, line=line, column=column, excerpt=excerpt_around(before, after))
 
     def _keep(self, finding: Finding) -> None:
         self._count_oddity()
@@ -182,11 +169,9 @@ class ListParser:
         """Count something that lists do not have. A long name counts more: expat keeps every name until the end."""
         self._oddities += 1 + len(name) // 100
         if self._oddities > MAX_ODDITIES:
-            self._stop(
-                "list.too-many-problems",
-                f"Reading stopped here: more than {MAX_ODDITIES:,} things in this list are wrong or unusual.",
-                "Mend the problems that are shown; many of the others may go with them.",
-            )
+            message = f"Reading stopped here: more than {MAX_ODDITIES:,} things in this list are wrong or unusual."
+            remedy = "Mend the problems that are shown; many of the others may go with them."
+            self._stop("list.too-many-problems", message, remedy)
 
     def _end_with(self, finding: Finding) -> None:
         """Keep the findings so far, and `finding`, the reason why reading ended, which is always shown."""
@@ -203,23 +188,17 @@ class ListParser:
         if name.lower() == "html":
             self._stop(*HTML_DOCTYPE)
         if internal_subset:
-            self._stop(
-                "list.dtd",
-                "The list contains a document type definition (`<!DOCTYPE … [ … ]>`), which is never read.",
-                "Take the DOCTYPE out; a harvest list needs none.",
-            )
+            message = "The list contains a document type definition (`<!DOCTYPE … [ … ]>`), which is never read."
+            self._stop("list.dtd", message, RULES["list.dtd"].remedy)
 
     def _skipped_entity(self, name: str, is_parameter_entity: bool) -> None:
         inside = self._open[-1] if self._open else ""
-        here = self._here("list.entity", "", "")
-        place = ListPlace(here.line or 1, here.column or 1, here.excerpt)
-        self._keep(entity_finding(f"&{one_line(name, 40)};", inside, place))
+        self._report(*entity_mistake(f"&{one_line(name, 40)};", inside))
 
     def _namespace_declaration(self, prefix: str | None, uri: str | None) -> None:
-        declaration = (prefix, uri)
-        if (prefix or uri) and declaration not in self._declared:
+        if (prefix or uri) and (prefix, uri) not in self._declared:
             self._count_oddity(f"{prefix}{uri}")
-            self._declared.add(declaration)
+            self._declared.add((prefix, uri))
 
     def _start_root(self, name: str, attributes: dict[str, str]) -> None:
         self._root_uri, _, local = name.rpartition(" ")
@@ -255,11 +234,8 @@ class ListParser:
     def _known_name(self, name: str, parent: str) -> str:
         """The known name that an unexpected element must mean, or SKIPPED; reports what is wrong with it."""
         if len(self._open) >= MAX_DEPTH:
-            self._stop(
-                "list.too-deep",
-                f"Elements are nested more than {MAX_DEPTH} deep here; a harvest list has four levels.",
-                "Look whether end tags are missing.",
-            )
+            message = f"Elements are nested more than {MAX_DEPTH} deep here; a harvest list has four levels."
+            self._stop("list.too-deep", message, "Look whether end tags are missing.")
         self._count_oddity(name)
         if parent == SKIPPED:
             return SKIPPED
@@ -290,25 +266,19 @@ class ListParser:
     def _end_root(self) -> None:
         self._refuse_stray_text()
         if not self._entries:
-            self._report(
-                "list.empty",
-                "The list names no document; a harvest list names one at least.",
-                "Add a `document` element for every document, or ask the administrator to suspend your site.",
-            )
+            message = "The list names no document; a harvest list names one at least."
+            remedy = "Add a `document` element for every document, or ask the administrator to suspend your site."
+            self._report("list.empty", message, remedy)
 
     # -- text: all of it is collected, since there is little except the values, and checked when an element ends
 
     def _end_value(self, name: str, entry: ListEntry) -> None:
-        texts = self._texts
-        if len(texts) == self._value_from + 1:
-            text = texts.pop()
-        else:
-            text = "".join(texts[self._value_from :])
-            del texts[self._value_from :]
+        text = "".join(self._texts[self._value_from :])
+        del self._texts[self._value_from :]
         entry.texts[name] = text[:MAX_TEXT]
         if len(text) > MAX_TEXT:
             message = f"The text of `{name}` is longer than {MAX_TEXT:,} characters."
-            self._report("list.too-long", message, "Look whether its end tag is at the right place.")
+            self._report("list.too-long", message, RULES["list.too-long"].remedy)
 
     def _refuse_stray_text(self) -> None:
         text = "".join(self._texts).strip(XML_SPACE)
@@ -351,7 +321,6 @@ class ListParser:
         entry, self._entry = self._entry, None
         if entry is None or not entry.findings:
             return
-        docid = entry.docid
-        room = MAX_FINDINGS - len(self._kept)
+        docid, room = entry.docid, MAX_FINDINGS - len(self._kept)
         self._kept.extend(replace(finding, docid=docid) for finding in entry.findings[:room])
         self._left_out += max(0, len(entry.findings) - room)

@@ -76,13 +76,12 @@ class HarvestListSource:
         return FetchedDocument(document, content, response.sha256, response.seconds)
 
 
-class FileListSource:
+class FileListSource(HarvestListSource):
     """The documents named by a harvest list in a local file, for rehearsals; they are fetched like any site's."""
 
     def __init__(self, path: Path, site: Site, fetcher: Fetcher) -> None:
+        super().__init__(site, fetcher)
         self._path = path
-        self._site = site
-        self._documents = HarvestListSource(site, fetcher)
 
     async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
         """The listed documents; see Source. Raises FetchError where the file cannot be read."""
@@ -92,14 +91,6 @@ class FileListSource:
             message = f"The file {one_line(str(self._path))} cannot be read: {error.strerror}."
             raise FetchError(Finding("list.file", message, "Check the file's name and permissions.")) from error
         return Listing(_read(file, self._site))
-
-    def original_columns(self, document_id: str) -> OriginalColumns:
-        """Scope and identifier, of which the document id was made."""
-        return scope_and_identifier(document_id)
-
-    async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
-        """The document's bytes as received. Raises FetchError."""
-        return await self._documents.fetch(document, patience)
 
 
 def scope_and_identifier(document_id: str) -> OriginalColumns:
@@ -127,8 +118,7 @@ def read_list(file: BinaryIO, *, files_allowed: bool = False) -> Iterator[Listed
     the iterator has ended, nothing is known to be right.
     """
     file.seek(0)
-    head = file.read(_HEAD)
-    _refuse_what_is_no_list(head)
+    _refuse_what_is_no_list(file.read(_HEAD))
     file.seek(0)
     parser = ListParser(file, files_allowed)
     reading = True
@@ -147,25 +137,20 @@ def _refuse_what_is_no_list(head: bytes) -> None:
         raise ListError(Finding("list.empty", "The list is empty: it contains no text at all.", remedy))
     title = html_title(head)
     if title is not None:
-        raise ListError(
-            Finding(
-                "list.html-page",
-                f"This is an HTML page{_titled(title)}, not a harvest list.",
-                "Check the list URL that is registered for your site, and open it in a browser where you are not "
-                "logged in: it must give the XML itself.",
-                line=1,
-            )
+        message = f"This is an HTML page{_titled(title)}, not a harvest list."
+        remedy = (
+            "Check the list URL that is registered for your site, and open it in a browser where you are not logged "
+            "in: it must give the XML itself."
         )
+        raise ListError(Finding("list.html-page", message, remedy, line=1))
 
 
 def _html_instead(title: str, url: str) -> Finding:
     came = "The file is" if is_file_url(url) else "The server sent"
-    return Finding(
-        "http.html-page",
-        f"{came} an HTML page{_titled(title)} where the document was expected.",
-        "Open the URL in a browser where you are not logged in: it must give the XML document itself, not a page about "
-        "it, a login page or an error page.",
-    )
+    message = f"{came} an HTML page{_titled(title)} where the document was expected."
+    page = "not a page about it, a login page or an error page"
+    remedy = f"Open the URL in a browser where you are not logged in: it must give the XML document itself, {page}."
+    return Finding("http.html-page", message, remedy)
 
 
 def _titled(title: str) -> str:

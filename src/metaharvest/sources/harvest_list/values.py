@@ -12,6 +12,8 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from metaharvest.fetch.local_files import is_file_url
+from metaharvest.fetch.url import shown
+from metaharvest.sources.harvest_list.elements import Mistake
 from metaharvest.text import one_line, shown_url
 
 XML_SPACE = " \t\r\n"
@@ -34,9 +36,7 @@ class BadValue(Exception):
 
     def __init__(self, rule: str, message: str, remedy: str) -> None:
         super().__init__(message)
-        self.rule = rule
-        self.message = message
-        self.remedy = remedy
+        self.mistake = Mistake(rule, message, remedy)
 
 
 def quoted(text: str) -> str:
@@ -53,11 +53,9 @@ def check_scope(text: str) -> str:
     if not scope:
         raise BadValue("list.scope", "The scope is empty.", "Write the scope of your site, as in <scope>alder</scope>.")
     bad = next(c for c in scope if not _SCOPE.fullmatch(c))
-    raise BadValue(
-        "list.scope",
-        f"The scope {quoted(scope)} contains {_character(bad)}, which no document id may contain.",
-        "Use letters, digits, hyphens, dots and underscores only, as in <scope>knb-lter-gce</scope>.",
-    )
+    message = f"The scope {quoted(scope)} contains {_character(bad)}, which no document id may contain."
+    remedy = "Use letters, digits, hyphens, dots and underscores only, as in <scope>knb-lter-gce</scope>."
+    raise BadValue("list.scope", message, remedy)
 
 
 def check_number(name: str, text: str) -> int:
@@ -74,11 +72,8 @@ def check_number(name: str, text: str) -> int:
     if number.startswith("-") and digits != "0":
         raise BadValue(rule, f"The {name} {quoted(number)} is negative.", remedy)
     if len(digits) > 19 or int(digits) > MAX_LONG:
-        raise BadValue(
-            rule,
-            f"The {name} {quoted(number)} is too large: the largest possible is {MAX_LONG}.",
-            f"Give the document a smaller {name}.",
-        )
+        message = f"The {name} {quoted(number)} is too large: the largest possible is {MAX_LONG}."
+        raise BadValue(rule, message, f"Give the document a smaller {name}.")
     return int(digits)
 
 
@@ -86,11 +81,8 @@ def check_document_id(scope: str, identifier: int) -> str:
     """Scope and identifier as one document id of at most MAX_DOCUMENT_ID characters."""
     document_id = f"{scope}.{identifier}"
     if len(document_id) > MAX_DOCUMENT_ID:
-        raise BadValue(
-            "list.scope",
-            f"Scope and identifier together have {len(document_id):,} characters; {MAX_DOCUMENT_ID} are possible.",
-            "Use a shorter scope.",
-        )
+        message = f"Scope and identifier together have {len(document_id):,} characters; {MAX_DOCUMENT_ID} are possible."
+        raise BadValue("list.scope", message, "Use a shorter scope.")
     return document_id
 
 
@@ -99,12 +91,9 @@ def check_type(text: str) -> str:
     """The document type, trimmed; any text."""
     document_type = text.strip(XML_SPACE)
     if not document_type:
-        raise BadValue(
-            "list.document-type",
-            "The documentType is empty.",
-            "Write the namespace of the document's root element, as in "
-            "<documentType>https://eml.ecoinformatics.org/eml-2.2.0</documentType>.",
-        )
+        example = "<documentType>https://eml.ecoinformatics.org/eml-2.2.0</documentType>"
+        remedy = f"Write the namespace of the document's root element, as in {example}."
+        raise BadValue("list.document-type", "The documentType is empty.", remedy)
     return document_type
 
 
@@ -118,11 +107,8 @@ def check_url(text: str, files_allowed: bool = False) -> str:
         raise BadValue("list.url", "The documentURL is empty.", whole)
     odd = next((c for c in url if c.isspace() or unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")), None)
     if odd is not None:
-        raise BadValue(
-            "list.url",
-            f"The documentURL {_quoted_url(url)} contains {_character(odd)}.",
-            "Write a space in a URL as %20, and keep the URL on one line.",
-        )
+        message = f"The documentURL {_quoted_url(url)} contains {_character(odd)}."
+        raise BadValue("list.url", message, "Write a space in a URL as %20, and keep the URL on one line.")
     if files_allowed and is_file_url(url):
         return url
     return _check_parts(url, whole)
@@ -148,24 +134,17 @@ def _check_parts(url: str, whole: str) -> str:
         kind = f"begins with '{one_line(parts.scheme, 20)}:'" if parts.scheme and "@" not in url else "is not absolute"
         if "@" in url and "://" in url:
             kind = "is of another kind"
-        raise BadValue(
-            "list.url", f"The documentURL {_quoted_url(url)} {kind}; only http and https URLs are harvested.", whole
-        )
+        message = f"The documentURL {_quoted_url(url)} {kind}; only http and https URLs are harvested."
+        raise BadValue("list.url", message, whole)
     if not host or port == 0:
         lack = "names no server" if not host else "names the port 0, which does not exist"
         raise BadValue("list.url", f"The documentURL {_quoted_url(url)} {lack}.", whole)
     return url
 
 
-def without_password(url: str) -> str:
-    """A URL, which may be broken, as it may be shown: in a broken URL anything before an `@` may be a password."""
-    from metaharvest.fetch.url import shown
-
-    return shown(url)
-
-
 def _quoted_url(url: str) -> str:
-    return f"'{one_line(without_password(url), 80)}'" if "@" in url else quoted(url)
+    """As `quoted`, but the URL may be broken, and anything before an `@` in it a password."""
+    return f"'{one_line(shown(url), 80)}'" if "@" in url else quoted(url)
 
 
 def _character(character: str) -> str:
