@@ -11,6 +11,7 @@ import math
 import signal
 import time as clock
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -131,12 +132,10 @@ def _run(invocation: Invocation) -> None:
     """One run, with the settings as they are now; whatever fails in it is told, not passed on."""
     from metaharvest.errors import MetaharvestError
 
-    fresh = Invocation(invocation.config, invocation.limits)
     try:
-        harvest_now(fresh.harvester)
+        with closing(Invocation(invocation.config, invocation.limits)) as fresh:
+            harvest_now(fresh.harvester)
     except MetaharvestError as error:
         click.echo(clean(f"This run failed: {error}"), err=True)
     except Exception:
         log.exception("This run failed, and the daemon goes on")
-    finally:
-        fresh.close()

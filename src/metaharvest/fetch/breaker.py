@@ -39,7 +39,8 @@ class CircuitBreaker:
     @property
     def pause(self) -> float:
         """Seconds for which the server is still to be left alone; 0: none."""
-        return max(_PROBE_SECONDS if self.is_probed else 0.0, self._pause_until - time.monotonic())
+        probing = min(_PROBE_SECONDS, self._http.retry_wait_limit) if self.is_probed else 0.0
+        return max(probing, self._pause_until - time.monotonic(), 0.0)
 
     def failed(self) -> None:
         """Count a failure; once open, it stays so."""

@@ -21,7 +21,7 @@ import io
 import time
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from types import TracebackType
@@ -75,6 +75,7 @@ class _Question:
     patience: float
     conditions: tuple[str, ...] = ()
     is_list: bool = False
+    gives_way: bool = True
 
 
 class Fetcher:
@@ -99,6 +100,7 @@ class Fetcher:
         self._trust = Trust(http.ca_file)
         self._waiting = Waiting()
         self._hosts = HostLimiter(http.connections_per_host, self._waiting)
+        self._again = asyncio.Lock()
         self._under_way = RequestLimiter(at_once, self._waiting)
         self.memory = memory or MemoryBudget()
         self.user_agent = user_agent(name, http.contact_url)
@@ -129,17 +131,18 @@ class Fetcher:
         """
         limits = Limits(self._http.document_deadline, self._http.max_document_bytes)
         networks = (*self._http.allow_networks, *allow_networks)
-        while True:
-            buffer = io.BytesIO()
-            if local_files.is_file_url(url):
-                response = await asyncio.to_thread(_copied, url, file_folder, buffer, limits.size)
-            else:
-                question = _Question(buffer, limits, networks, ca_file, min(patience, self._http.list_deadline))
-                try:
-                    response = await self._follow(url, question)
-                except _GaveWay:
-                    continue
-            return response, buffer.getvalue()
+        buffer = io.BytesIO()
+        if local_files.is_file_url(url):
+            return await asyncio.to_thread(_copied, url, file_folder, buffer, limits.size), buffer.getvalue()
+        question = _Question(buffer, limits, networks, ca_file, min(patience, self._http.list_deadline))
+        try:
+            return await self._follow(url, question), buffer.getvalue()
+        except _GaveWay:
+            # Those that gave way come one after the other, so that no document is asked for a third time.
+            async with self._again:
+                buffer = io.BytesIO()
+                response = await self._follow(url, replace(question, file=buffer, gives_way=False))
+                return response, buffer.getvalue()
 
     async def fetch_to(
         self,
@@ -195,7 +198,13 @@ class Fetcher:
             if left.deadline <= 0:
                 raise FetchError(sentences.out_of_time(here.url, given), transient=True, seconds=spent)
             exchange = Exchange(
-                here, question.file, left, question.networks, question.conditions, in_memory=not question.is_list
+                here,
+                question.file,
+                left,
+                question.networks,
+                question.conditions,
+                in_memory=not question.is_list,
+                gives_way=question.gives_way,
             )
             await self._exchange(exchange, question, given)
             location = exchange.location
@@ -230,27 +239,29 @@ class Fetcher:
     async def _acquire(self, address: WebAddress, host: str, question: _Question, spent: float) -> None:
         """Wait for a connection to the host, and, for a document, for its place among all and for memory.
 
-        Raises NotAsked if they do not come free in time.
+        Raises NotAsked if they do not come free in time. A list is waited for even if the run is to end.
         """
         patience = question.patience
         try:
-            await self._hosts.acquire(host, patience)
-            if question.is_list:
-                return
-            try:
-                await self._under_way.acquire(patience)
-            except BaseException:
-                self._hosts.release(host)
-                raise
+            await self._hosts.acquire(host, patience, to_the_end=question.is_list)
+        except WaitedTooLong as error:
+            raise NotAsked(self._busy(address, patience), host, seconds=spent) from error
+        if question.is_list:
+            return
+        try:
+            await self._under_way.acquire(patience)
             try:
                 if not self.memory.has_room:
                     async with self._waiting.at_most(patience):
                         await self.memory.room()
             except BaseException:
-                self._release(host, question)
+                self._under_way.release()
                 raise
-        except WaitedTooLong as error:
-            raise NotAsked(self._busy(address, patience), host, seconds=spent) from error
+        except BaseException as error:
+            self._hosts.release(host)
+            if isinstance(error, WaitedTooLong):
+                raise NotAsked(_overloaded(address, patience), "", seconds=spent) from error
+            raise
 
     def _release(self, host: str, question: _Question) -> None:
         if not question.is_list:
@@ -304,6 +315,15 @@ class Fetcher:
             f"itself to {address.host} were in use for {waited:g} seconds.",
             "The server answers very slowly. The harvester tries again by itself.",
         )
+
+
+def _overloaded(address: WebAddress, waited: float) -> Finding:
+    return Finding(
+        "http.busy",
+        f"{shown_url(address.url)} was not fetched: the harvester had too many other documents under way for "
+        f"{waited:g} seconds.",
+        "The harvester tries again by itself.",
+    )
 
 
 class _GaveWay(Exception):

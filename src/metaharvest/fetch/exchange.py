@@ -49,7 +49,7 @@ class Exchange:
     `conditions` are request headers that let the server answer 304, "not modified". `code` and `words` are libcurl's
     result (0: none, also if the headers break off: `headed` is False then). `wire` counts the body as sent, `size` as
     decompressed, `sha256` is of that. `began` is of time.monotonic. `in_memory`: what arrives counts in the memory
-    budget.
+    budget; `gives_way`: it may be broken off if others take too much of that.
     """
 
     address: WebAddress
@@ -58,6 +58,7 @@ class Exchange:
     allow: tuple[Network, ...]
     conditions: tuple[str, ...] = ()
     in_memory: bool = True
+    gives_way: bool = True
     began: float = 0.0
     status: int = 0
     reason: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from math import inf
 
 
@@ -24,16 +24,18 @@ class Waiting:
         self._ended = True
         now = asyncio.get_running_loop().time()
         for timeout in self._timeouts:
-            timeout.reschedule(now)
+            with suppress(RuntimeError):  # it has passed in this very moment
+                timeout.reschedule(now)
 
     @asynccontextmanager
-    async def at_most(self, seconds: float) -> AsyncIterator[None]:
-        """For the waiting in its body. Raises WaitedTooLong."""
-        if self._ended or seconds <= 0:
+    async def at_most(self, seconds: float, *, to_the_end: bool = False) -> AsyncIterator[None]:
+        """For the waiting in its body; `to_the_end`: end() does not end it. Raises WaitedTooLong."""
+        if (self._ended and not to_the_end) or seconds <= 0:
             raise WaitedTooLong
         try:
             async with asyncio.timeout(None if seconds == inf else seconds) as timeout:
-                self._timeouts.add(timeout)
+                if not to_the_end:
+                    self._timeouts.add(timeout)
                 try:
                     yield
                 finally:
@@ -51,12 +53,12 @@ class RequestLimiter:
         self.users = 0
         """How many requests are under way, or wait."""
 
-    async def acquire(self, seconds: float) -> None:
-        """Begin a request, within so many seconds. Raises WaitedTooLong."""
+    async def acquire(self, seconds: float, *, to_the_end: bool = False) -> None:
+        """Begin a request, within so many seconds; `to_the_end`: see Waiting. Raises WaitedTooLong."""
         self.users += 1
         try:
             if self._semaphore.locked():
-                async with self._waiting.at_most(seconds):
+                async with self._waiting.at_most(seconds, to_the_end=to_the_end):
                     await self._semaphore.acquire()
             else:
                 await self._semaphore.acquire()
@@ -78,12 +80,12 @@ class HostLimiter:
         self._waiting = waiting
         self._hosts: dict[str, RequestLimiter] = {}
 
-    async def acquire(self, host: str, seconds: float) -> None:
-        """Begin a request to the host, within so many seconds. Raises WaitedTooLong."""
+    async def acquire(self, host: str, seconds: float, *, to_the_end: bool = False) -> None:
+        """Begin a request to the host, within so many seconds; `to_the_end`: see Waiting. Raises WaitedTooLong."""
         limiter = self._hosts.get(host)
         if limiter is None:
             limiter = self._hosts[host] = RequestLimiter(self._per_host, self._waiting)
-        await limiter.acquire(seconds)
+        await limiter.acquire(seconds, to_the_end=to_the_end)
 
     def release(self, host: str) -> None:
         """The request has ended."""

@@ -15,7 +15,7 @@ class MemoryBudget:
     """
 
     def __init__(self, limit: int = BUDGET_BYTES) -> None:
-        self._limit = limit
+        self.limit = limit
         self._most = 4 * limit
         self._taken = 0
         self._has_room = asyncio.Event()
@@ -24,11 +24,12 @@ class MemoryBudget:
     @property
     def has_room(self) -> bool:
         """Whether another document may be asked for."""
-        return self._taken < self._limit
+        return self._taken < self.limit
 
     async def room(self) -> None:
         """Wait until another document may be asked for."""
-        await self._has_room.wait()
+        while not self.has_room:
+            await self._has_room.wait()
 
     def take(self, number: int) -> None:
         """So many bytes arrived."""

@@ -223,7 +223,8 @@ class CurlHandle:
             exchange.stop = self._body.add(data)
             if exchange.in_memory:
                 self._memory.take(exchange.size - before)
-                if exchange.stop is None and self._memory.must_give_way(exchange.size):
+                must_give_way = exchange.gives_way and self._memory.must_give_way(exchange.size)
+                if exchange.stop is None and must_give_way:
                     exchange.stop = StopReason.NO_MEMORY
         return None if exchange.stop is None else -1
 

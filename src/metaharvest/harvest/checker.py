@@ -64,9 +64,11 @@ class Checker:
         number = limits.quick_workers or min(MOST_QUICK_WORKERS, max(1, _cores() - 1))
         self._quick = WorkerPool(number, types, limits.quick_seconds, limits.patience)
         self._thorough = WorkerPool(THOROUGH_WORKERS, types, self._seconds, limits.patience)
+        self._thorough_free = asyncio.Semaphore(THOROUGH_WORKERS)
         self._sites: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._expected = 0
         self._jobs: deque[_Job] = deque()
+        self._single_jobs: deque[_Job] = deque()
         self._calls: set[asyncio.Task[None]] = set()
 
     def expect(self, number: int) -> None:
@@ -88,7 +90,7 @@ class Checker:
             self._call_workers()
             if (verdict := await job.verdict) is not None:
                 return verdict
-        async with self._sites[site_id]:
+        async with self._sites[site_id], self._thorough_free:
             return await self._check_thoroughly(task)
 
     async def __aenter__(self) -> Self:
@@ -98,6 +100,8 @@ class Checker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the workers; what they are doing is not finished."""
+        self._jobs.clear()
+        self._single_jobs.clear()
         for call in self._calls:
             call.cancel()
         await asyncio.gather(*self._calls, return_exceptions=True)
@@ -123,13 +127,21 @@ class Checker:
 
     def _call_workers(self) -> None:
         """Give the quick workers what waits: at once if one is idle, otherwise so much that it is worth a call."""
-        while self._jobs and len(self._calls) < self._quick.number + (len(self._jobs) >= TOGETHER):
+        while self._has_jobs_for(len(self._calls)):
             jobs = list(self._next_jobs())
             call = asyncio.create_task(self._call(jobs))
             self._calls.add(call)
             call.add_done_callback(self._called)
 
+    def _has_jobs_for(self, calls: int) -> bool:
+        """Whether to call once more, while there are so many calls: one beyond the workers if it is a full one."""
+        waiting = len(self._jobs) + len(self._single_jobs)
+        return waiting > 0 and calls < self._quick.number + (len(self._jobs) >= TOGETHER)
+
     def _next_jobs(self) -> Iterator[_Job]:
+        if self._single_jobs:
+            yield self._single_jobs.popleft()
+            return
         size = 0
         for _ in range(min(TOGETHER, len(self._jobs))):
             size += len(self._jobs[0].task[0])
@@ -142,13 +154,16 @@ class Checker:
         self._call_workers()
 
     async def _call(self, jobs: Sequence[_Job]) -> None:
-        """Have a quick worker check these. Whatever goes wrong is found out by checking them one by one."""
+        """Have a quick worker check these. If anything goes wrong, each is checked alone: quickly, then thoroughly."""
         verdicts: Sequence[Verdict | None]
         try:
             verdicts = await self._quick.check_all([job.task for job in jobs])
         except Exception as error:  # noqa: BLE001 - told when the document is checked alone
             log.debug("Documents are checked one by one: %r", error)
-            verdicts = [None] * len(jobs)
+            if len(jobs) > 1:
+                self._single_jobs.extend(jobs)
+                return
+            verdicts = [None]
         for job, verdict in zip(jobs, verdicts, strict=True):
             if not job.verdict.done():
                 job.verdict.set_result(verdict)

@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 Chosen = tuple[Site | BrokenSite, SiteRunKind]
 """A site to be harvested, or to be told about, and why."""
 
+READING_THREADS = 24
+"""Threads that read lists, the ledger and what the target holds; fewer than the connections to the database."""
+
 TARGET_THREADS = 8
 """Calls under way at a time of a target that is reached over a network."""
 
@@ -76,6 +79,7 @@ class Dispatcher:
                 Checker(self.settings.validation, self.limits.check) as checker,
             ):
                 loop = asyncio.get_running_loop()
+                loop.set_default_executor(ThreadPoolExecutor(READING_THREADS, thread_name_prefix="reading"))
 
                 def stored(size: int) -> None:
                     with suppress(RuntimeError):  # the event loop has ended: nobody counts any more

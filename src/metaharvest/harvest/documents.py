@@ -17,11 +17,12 @@ from metaharvest.errors import DatabaseError, FetchError, NotAsked, RunLost, Tar
 from metaharvest.fetch.backoff import Attempts, may_be_waited_for
 from metaharvest.fetch.breaker import CircuitBreaker
 from metaharvest.fetch.health import ServerHealth, server_of
+from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.harvest.checker import CheckerLost
 from metaharvest.harvest.context import RunContext
 from metaharvest.harvest.plan import Batch, Todo, ledger_batches, plans, settled
 from metaharvest.harvest.target_health import TargetHealth
-from metaharvest.harvest.tasks import side_by_side
+from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.journal.unexpected import unexpected_error
 from metaharvest.model import Action, FetchedDocument, Finding, Intent, Level, Outcome, OutcomeKind, SiteRun
 from metaharvest.sources.base import Source
@@ -62,7 +63,7 @@ async def harvest_documents(site_run: SiteRun, batches: Iterator[Batch], source:
     site = SiteDocuments(site_run, source, target_health, ctx)
     planned = plans(batches, site_run, target_health, ctx)
     async with side_by_side() as tasks:
-        while (plan := await asyncio.to_thread(next, planned, None)) is not None:
+        while (plan := await in_thread(partial(next, planned, None))) is not None:
             if plan.unlisted:
                 await ctx.journal.forget(site_run, plan.unlisted)
             await ctx.journal.set_unchanged(site_run, plan.settled)
@@ -89,6 +90,8 @@ class SiteDocuments:
         self._target_health = target_health
         self._ctx = ctx
         self._asking = asyncio.Semaphore(connections)
+        # So that documents of one site which take long to be checked do not take the memory of all.
+        self._unchecked = MemoryBudget(ctx.fetcher.memory.limit // 4)
         self._sending = asyncio.Semaphore(connections)
         self._under_way = asyncio.Semaphore(connections * UNDER_WAY_PER_CONNECTION)
         self._waiting = asyncio.Semaphore(MOST_WAITING)
@@ -141,6 +144,7 @@ class SiteDocuments:
         while True:
             try:
                 async with self._asking:
+                    await self._unchecked.room()
                     if no_fetch := await self._outcome_without_fetch(todo, breaker, failed):
                         return no_fetch
                     fetched = await self._source.fetch(document, self._ctx.deadlines.left())
@@ -237,9 +241,13 @@ class SiteDocuments:
         """The outcome of a document that was fetched. Its bytes count as taken until it is dropped or stored."""
         intent, memory, size = todo.intent, self._ctx.fetcher.memory, len(fetched.content)
         memory.take(size)
+        self._unchecked.take(size)
         is_kept = False
         try:
-            outcome = await self._outcome_of_check(intent, fetched)
+            try:
+                outcome = await self._outcome_of_check(intent, fetched)
+            finally:
+                self._unchecked.give_back(size)
             if outcome.kind is not _wanted(intent):
                 return outcome, None
             if self._ctx.target.writes_in_journal:

@@ -1,7 +1,7 @@
 """What is to be done with a site's documents, a batch at a time: ask the ledger and the target, decide, settle.
 
 What needs no fetching is settled here: most documents of most nights are as the last harvest left them. Everything in
-this module may run in a thread beside the event loop: it reads, and changes nothing.
+this module may run in a thread beside the event loop: it writes nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from metaharvest.sites.ledger import Key, LedgerEntry
 
 Known = Mapping[Key, LedgerEntry]
 
-_FORGOTTEN_AT_ONCE = 500
 _WENT_IN = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
 
 
@@ -133,15 +132,11 @@ def staged_batches(site_run: SiteRun, staged: Staging, ctx: RunContext) -> Itera
         listed = {(document.document_id, document.revision) for document in documents}
         known: dict[Key, LedgerEntry] = {}
         unlisted: list[LedgerEntry] = []
-        with ctx.reading() as session:
-            for entry in ledger.entries_between(session, site_run.site.site_id, last, upto):
-                if _entry_key(entry) in listed:
-                    known[_entry_key(entry)] = entry
-                    continue
-                unlisted.append(entry)
-                if len(unlisted) == _FORGOTTEN_AT_ONCE:
-                    yield Batch(unlisted=unlisted)
-                    unlisted = []
+        for page in _ledger_pages(site_run, last, upto, ctx):
+            if unlisted:
+                yield Batch(unlisted=unlisted)
+            known |= {_entry_key(entry): entry for entry in page if _entry_key(entry) in listed}
+            unlisted = [entry for entry in page if _entry_key(entry) not in listed]
         yield Batch(documents, known, _logged(site_run, last, upto, ctx), unlisted)
         last = upto
 
@@ -160,25 +155,35 @@ def retry_batches(site_run: SiteRun, staged: Staging, ctx: RunContext) -> Iterat
 
 def ledger_batches(site_run: SiteRun, ctx: RunContext) -> Iterator[Batch]:
     """The documents of a list that is the one of the last harvest, as the ledger has them."""
-    last, number = None, ctx.batch
+    last = None
+    for page in _ledger_pages(site_run, None, None, ctx):
+        documents = [ListedDocument(e.document_id, e.revision, e.document_type, e.url) for e in page]
+        upto = page[-1].document_id
+        yield Batch(documents, {_entry_key(entry): entry for entry in page}, _logged(site_run, last, upto, ctx))
+        last = upto
+    yield Batch(logged=_logged(site_run, last, None, ctx))
+
+
+def _ledger_pages(
+    site_run: SiteRun, after: str | None, upto: str | None, ctx: RunContext
+) -> Iterator[list[LedgerEntry]]:
+    """The site's ledger in this range of document ids, so many entries a page, all revisions of a document together.
+
+    Each page has a session of its own, which is closed before the page is used: its user may wait for the writer.
+    """
+    number = ctx.batch
     while True:
         with ctx.reading() as session:
-            entries = ledger.first_entries(session, site_run.site.site_id, last, number)
+            entries = ledger.entries_between(session, site_run.site.site_id, after, upto, number)
         is_last = len(entries) < number
-        if not is_last:
-            # The last document may have more revisions than were read: it is left for the next batch.
-            whole = [entry for entry in entries if entry.document_id != entries[-1].document_id]
-            if not whole:
-                number *= 2
-                continue
-            entries = whole
-        number = ctx.batch
-        documents = [ListedDocument(e.document_id, e.revision, e.document_type, e.url) for e in entries]
-        upto = None if is_last else entries[-1].document_id
-        yield Batch(documents, {_entry_key(entry): entry for entry in entries}, _logged(site_run, last, upto, ctx))
+        # The last document may have more revisions than were read: it is left for the next page.
+        page = entries if is_last else [each for each in entries if each.document_id != entries[-1].document_id]
+        if page:
+            yield page
+            after = page[-1].document_id
         if is_last:
             return
-        last = upto
+        number = ctx.batch if page else number * 2
 
 
 def _holdings(batch: Batch, target_health: TargetHealth, ctx: RunContext) -> Mapping[str, Holding]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from metaharvest.errors import DatabaseError, FetchError, ListError, NotAsked, RunLost
 from metaharvest.fetch.backoff import Attempts, may_be_waited_for
 from metaharvest.harvest.context import RunContext
-from metaharvest.harvest.deadlines import Deadlines
 from metaharvest.harvest.documents import Tally, harvest_documents, harvest_unchanged
 from metaharvest.harvest.plan import retry_batches, staged_batches
 from metaharvest.harvest.staging import Staging
+from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal.unexpected import is_no_room
 from metaharvest.model import ListedDocument, Site, SiteRun, SiteRunKind
 from metaharvest.sites import ledger
@@ -32,7 +32,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source, ctx: RunCo
             try:
                 listing = await _listing(site_run, source, ctx)
                 if listing.documents is not None:
-                    await asyncio.to_thread(staged.fill, _in_time(listing.documents, ctx.deadlines))
+                    await in_thread(partial(staged.fill, _in_time(listing.documents, ctx)))
             except FetchError as error:
                 await ctx.journal.list_failed(site_run, "GetHarvestListError", error.findings)
                 return False
@@ -109,11 +109,13 @@ def _to_retry(site_run: SiteRun, ctx: RunContext) -> Iterator[ListedDocument]:
         yield from ledger.to_retry(session, site_run.site.site_id, ctx.journal.today)
 
 
-def _in_time(documents: Iterable[ListedDocument], deadlines: Deadlines) -> Iterator[ListedDocument]:
-    """The documents of a list as long as there is time to read it. Raises ListError."""
+def _in_time(documents: Iterable[ListedDocument], ctx: RunContext) -> Iterator[ListedDocument]:
+    """The documents of a list as long as there is time to read it. Raises ListError, and RunLost if the run is lost."""
     for number, document in enumerate(documents):
-        if number % 1000 == 0 and (late := deadlines.late()):
-            raise ListError(late)
+        if number % 1000 == 0:
+            ctx.journal.require_writable()
+            if late := ctx.deadlines.late():
+                raise ListError(late)
         yield document
 
 

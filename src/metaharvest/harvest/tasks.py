@@ -1,12 +1,25 @@
-"""Tasks side by side: the first error ends them all, and comes out as itself rather than in a group."""
+"""Tasks side by side, of which the first error ends all and comes out as itself; and calls in threads."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from metaharvest.errors import DatabaseError, RunLost
+
+Answer = TypeVar("Answer")
+
+
+async def in_thread(call: Callable[[], Answer]) -> Answer:
+    """What `call` answers, in a thread. A caller that is cancelled waits for the thread: what it uses may be closed."""
+    running = asyncio.ensure_future(asyncio.to_thread(call))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
 
 
 @asynccontextmanager

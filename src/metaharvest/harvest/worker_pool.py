@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import multiprocessing
+import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -28,6 +29,9 @@ Task = tuple[bytes, ListedDocument, Level]
 
 _LOOK_SECONDS = 0.5
 """How often a pool is looked at while an answer is waited for: one that broke may leave it unanswered."""
+
+_QUIET = "ignore::UserWarning:multiprocessing.resource_tracker"
+_UNDISTURBED_SECONDS = 0.5
 
 _BROKEN_POOLS = 3
 """After so many pools in a row that were of no use, no other is started."""
@@ -95,7 +99,8 @@ class WorkerPool:
     async def _start(self) -> None:
         """Have the workers up: where that fails, the next call finds out."""
         try:
-            self._pool = await asyncio.to_thread(_started, self.number, self._types)
+            longest = 2 * self._seconds + self._patience if self._seconds else 0.0
+            self._pool = await asyncio.to_thread(_started, self.number, (self._types, longest))
             await self._call([])
             self.is_up = True
         except (WorkerLost, TookTooLong) as error:
@@ -107,6 +112,7 @@ class WorkerPool:
         from metaharvest.validation import worker
 
         pool = self._pool
+        began = time.monotonic()
         try:
             if pool is None:
                 raise BrokenProcessPool("no process could be started")
@@ -115,7 +121,8 @@ class WorkerPool:
         except ProcessExpired as error:
             raise WorkerLost(str(error)) from error
         except TimeoutError as error:
-            raise TookTooLong from error
+            # The pool goes by the clock of the machine, which somebody may have set.
+            raise (TookTooLong if time.monotonic() - began >= self._seconds else WorkerLost) from error
         except (BrokenProcessPool, RuntimeError, OSError) as error:
             await self._give_up(pool)
             raise WorkerLost(str(error)) from error
@@ -151,8 +158,8 @@ class WorkerPool:
             await asyncio.to_thread(pool.join)
 
 
-def _started(number: int, other_document_types: tuple[str, ...]) -> ProcessPool | None:
-    """A pool whose processes were started; None if the system allows none."""
+def _started(number: int, given: tuple[tuple[str, ...], float]) -> ProcessPool | None:
+    """A pool whose processes were started and given this; None if the system allows none."""
     from pebble import ProcessPool
 
     from metaharvest.validation import worker
@@ -160,11 +167,20 @@ def _started(number: int, other_document_types: tuple[str, ...]) -> ProcessPool 
     pool = ProcessPool(
         max_workers=number,
         initializer=worker.start,
-        initargs=(other_document_types,),
+        initargs=given,
         context=multiprocessing.get_context("spawn"),
     )
+    # What the standard library's helper process says of semaphores that a killed run has left is of no use to anybody.
+    if _QUIET not in sys.warnoptions:
+        sys.warnoptions.append(_QUIET)
+    # A run that is killed between the start of a process and the first bytes for it leaves a traceback of that process
+    # behind: meanwhile no other thread should come in between.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_UNDISTURBED_SECONDS)
     try:
         return pool if pool.active else None
-    except (BrokenProcessPool, OSError, AssertionError) as error:  # AssertionError: daemonic processes have no children
-        log.debug("No worker process could be started: %s", error)
+    except Exception as error:  # noqa: BLE001 - for whatever reason, the run's own process checks then
+        log.warning("Worker processes could not be started: %s", error)
         return None
+    finally:
+        sys.setswitchinterval(interval)

@@ -139,6 +139,10 @@ class Journal:
         """Raises RunLost if this run is no longer the one that may write."""
         self._now(lambda session: None)
 
+    def require_writable(self) -> None:
+        """Raises DatabaseError or RunLost if it is known already that this run can write nothing more."""
+        self._writer.require_writable()
+
     def abandon(self) -> None:
         """Write nothing more: what is under way is taken up by the next run, not deferred."""
         self._writer.abandon()

@@ -114,7 +114,7 @@ class Writer:
 
         Raises DatabaseError or RunLost if the run cannot write any more.
         """
-        self._require_able()
+        self.require_writable()
         self._queue.append(note)
         self._handed_over += note.size
         if len(self._queue) >= self._limits.notes or self._handed_over - self._taken >= self._limits.size:
@@ -144,7 +144,11 @@ class Writer:
                 self._wake.clear()
                 if len(self._queue) < self._limits.notes:
                     time.sleep(GATHER_SECONDS)
-            self._serve(*self._gather())
+            notes, requests = self._gather()
+            try:
+                self._serve(notes, requests)
+            except Exception as error:  # noqa: BLE001 - a thread that ends would leave everybody waiting
+                self._fail([request for request in requests if not request.answer.done()], error)
 
     def _gather(self) -> tuple[list[Note], list[_Request]]:
         """What goes into the next transaction: what waits, in its order, up to the limits."""
@@ -196,7 +200,7 @@ class Writer:
         """The answers to the requests. Tries again a few times after a deadlock or a lock time-out."""
         tries_left = _FURTHER_TRIES
         while True:
-            self._require_able()
+            self.require_writable()
             try:
                 with self._transaction() as session:
                     return self._write(session, notes, requests)
@@ -207,7 +211,7 @@ class Writer:
                 tries_left -= 1
                 log.warning("The journal writes again what the database gave up: %s", error)
 
-    def _require_able(self) -> None:
+    def require_writable(self) -> None:
         """Raises DatabaseError or RunLost if the run cannot write any more, also if it was abandoned meanwhile."""
         if self._failure is not None:
             raise type(self._failure)(str(self._failure)) from self._failure

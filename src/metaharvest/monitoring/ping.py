@@ -85,6 +85,8 @@ def _get(url: str, settings: Settings) -> tuple[str | None, bool]:
     """One GET: what went wrong, and whether another attempt may help."""
     import pycurl
 
+    from metaharvest.reports.words import counted
+
     curl = pycurl.Curl()
     try:
         _set_options(curl, url, settings)
@@ -92,7 +94,7 @@ def _get(url: str, settings: Settings) -> tuple[str | None, bool]:
         status = curl.getinfo(pycurl.RESPONSE_CODE)
     except pycurl.error as error:
         if error.args[0] == pycurl.E_OPERATION_TIMEDOUT:
-            return f"it did not answer within {DEADLINE_SECONDS} seconds", True
+            return f"it did not answer within {counted(DEADLINE_SECONDS, 'second')}", True
         return one_line(str(error.args[-1]), 200).rstrip("."), True
     finally:
         curl.close()

@@ -1,4 +1,4 @@
-"""Read models: what the tables say, as frozen rows, for the command line, the console, the API and reports.
+"""Read models: what the tables say, as read-only rows, for the command line, the console, the API and reports.
 
     runs.py        runs and site runs: columns, totals, findings
     log.py         the log, row by row, with findings

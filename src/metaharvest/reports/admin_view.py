@@ -311,18 +311,13 @@ def _undelivered(session: Session, run: HarvestRun, limit: int) -> tuple[tuple[U
         .order_by(ReportDelivery.delivery_id)
     )
     rows = session.execute(query).all()
-    shown = tuple(
-        Undelivered(
-            one_line(delivery.recipient),
-            one_line(subject),
-            "refused" if delivery.status == "refused" else "waiting",
-            delivery.attempts,
-            one_line(delivery.last_error or "", 500),
-            f"{created_at:%Y-%m-%d}",
-        )
-        for delivery, subject, created_at in rows[:limit]
-    )
-    return shown, len(rows) - len(shown)
+    shown = []
+    for delivery, subject, created_at in rows[:limit]:
+        state = "refused" if delivery.status == "refused" else "waiting"
+        recipient, error = one_line(delivery.recipient), one_line(delivery.last_error or "", 500)
+        since_day = f"{created_at:%Y-%m-%d}"
+        shown.append(Undelivered(recipient, one_line(subject), state, delivery.attempts, error, since_day))
+    return tuple(shown), len(rows) - len(shown)
 
 
 def _stuck_mail(session: Session, now: datetime) -> Iterator[str]:
@@ -330,7 +325,5 @@ def _stuck_mail(session: Session, now: datetime) -> Iterator[str]:
     stuck = stuck_mail(session, now)
     if stuck is not None:
         waits = words.counted(stuck.deliveries, "delivery has", "deliveries have")
-        yield (
-            f"The outbox does not empty: {waits} waited for more than two days, the first since "
-            f"{stuck.since:%Y-%m-%d}. `metaharvest reports --undelivered` tells why."
-        )
+        waited = f"{waits} waited for more than two days, the first since {stuck.since:%Y-%m-%d}"
+        yield f"The outbox does not empty: {waited}. `metaharvest reports --undelivered` tells why."

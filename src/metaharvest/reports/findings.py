@@ -1,7 +1,6 @@
 """Groups a site run's findings by rule, each group with its number and its first few lines, as the reports show them.
 
-Only the numbers and the lines that are shown are read, so that a site with a million documents costs no more than one
-with a hundred.
+Only these are read, so that a site with a million documents costs no more than one with a hundred.
 """
 
 from __future__ import annotations
@@ -179,10 +178,8 @@ def _unexplained(session: Session, site_run_id: int, limit: int) -> Iterator[Fin
     here = and_(_LOG.site_run_id == site_run_id, _LOG.outcome.in_(_NOT_FINE), no_finding)
     query = select(_LOG.outcome, func.count()).where(here).group_by(_LOG.outcome).order_by(func.count().desc())
     for value, count in session.execute(query).all():
-        rows = session.scalars(
-            select(_LOG).where(here, _LOG.outcome == value).order_by(_LOG.document_id, _LOG.revision).limit(limit)
-        )
-        kind, lines = OutcomeKind(str(value)), tuple(map(_plain_line, rows))
+        rows = select(_LOG).where(here, _LOG.outcome == value).order_by(_LOG.document_id, _LOG.revision).limit(limit)
+        kind, lines = OutcomeKind(str(value)), tuple(map(_plain_line, session.scalars(rows)))
         group = FindingGroup(kind.value, OUTCOME_TITLES[kind], kind.is_error, count, lines)
         yield _with_shared("message", group)
 

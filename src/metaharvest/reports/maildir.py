@@ -1,7 +1,6 @@
 """Hands messages over into a Maildir folder: each is there exactly once, and safe on the disk before it counts as sent.
 
-Maildir as its inventor described it: https://cr.yp.to/proto/maildir.html. What is marked in the database is the
-business of outbox.py.
+As in https://cr.yp.to/proto/maildir.html. What is marked in the database is the business of outbox.py.
 """
 
 from __future__ import annotations

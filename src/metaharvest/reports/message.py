@@ -178,13 +178,8 @@ def _multipart(subtype: str, parts: Sequence[bytes], token: str, policy: EmailPo
     boundary = f"==============={token}=="
     head = _header("Content-Type", f'multipart/{subtype}; boundary="{boundary}"', policy)
     between = f"{_CRLF}--{boundary}"
-    return b"".join(
-        [
-            f"{head}{between}{_CRLF}".encode("ascii"),
-            f"{between}{_CRLF}".encode("ascii").join(parts),
-            f"{between}--{_CRLF}".encode("ascii"),
-        ]
-    )
+    start, end = f"{head}{between}{_CRLF}".encode("ascii"), f"{between}--{_CRLF}".encode("ascii")
+    return start + f"{between}{_CRLF}".encode("ascii").join(parts) + end
 
 
 def _text_part(subtype: str, text: str) -> bytes:
@@ -205,9 +200,6 @@ def _quoted_printable(text: str) -> str:
 
 def _attachment_part(attachment: Attachment, policy: EmailPolicy[EmailMessage]) -> bytes:
     part = EmailMessage(policy=_CONTENT)
-    content, name = attachment.content, attachment.file_name
-    if attachment.gzipped:
-        part.set_content(content, maintype="application", subtype="gzip", filename=name)
-    else:
-        part.set_content(content, maintype="text", subtype="csv", params={"charset": "utf-8"}, filename=name)
+    main, sub, params = ("application", "gzip", None) if attachment.gzipped else ("text", "csv", {"charset": "utf-8"})
+    part.set_content(attachment.content, maintype=main, subtype=sub, params=params, filename=attachment.file_name)
     return part.as_bytes(policy=policy)

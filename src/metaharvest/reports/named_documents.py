@@ -64,14 +64,8 @@ def ended_as(session: Session, site_run: HarvestSiteRun, kind: OutcomeKind, limi
     count = getattr(site_run, kind.column)
     if not count:
         return NamedDocuments(0)
-    log = HarvestLog
-    query = (
-        select(log)
-        .where(log.site_run_id == site_run.site_run_id, log.outcome == kind.value)
-        .order_by(log.document_id, log.revision)
-        .limit(limit)
-    )
-    rows = tuple(_from_log(row) for row in session.scalars(query))
+    here = (HarvestLog.site_run_id == site_run.site_run_id) & (HarvestLog.outcome == kind.value)
+    rows = _logged(session, here, limit)
     return NamedDocuments(max(count, len(rows)), rows)
 
 
@@ -92,8 +86,7 @@ def mended(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocum
     went_in = log.outcome.in_([OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value])
     here: ColumnElement[bool] = (log.site_run_id == site_run.site_run_id) & went_in & failed_before
     count = session.scalar(select(func.count()).select_from(log).where(here)) or 0
-    rows = session.scalars(select(log).where(here).order_by(log.document_id, log.revision).limit(limit))
-    return NamedDocuments(count, tuple(_from_log(row) for row in rows))
+    return NamedDocuments(count, _logged(session, here, limit))
 
 
 def unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocuments:
@@ -105,21 +98,14 @@ def unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDo
         return NamedDocuments(0)
     session.flush()
     which = {"site": site_run.site_schedule_id, "limit": min(limit, site_run.unchanged)}
-    rows = session.connection().execute(_UNCHANGED, which).all()
+    rows = session.connection().execute(_UNCHANGED, which)
     return NamedDocuments(site_run.unchanged, tuple([_from_ledger(*row) for row in rows]))
 
 
 def earlier_site_runs(session: Session, site_run: HarvestSiteRun) -> Iterator[int]:
     """The site's runs before this one, back to the last one that read the whole list."""
-    query = (
-        select(HarvestSiteRun)
-        .where(
-            HarvestSiteRun.site_schedule_id == site_run.site_schedule_id,
-            HarvestSiteRun.site_run_id < site_run.site_run_id,
-        )
-        .order_by(HarvestSiteRun.site_run_id.desc())
-        .limit(30)
-    )
+    of_site, number = HarvestSiteRun.site_schedule_id == site_run.site_schedule_id, HarvestSiteRun.site_run_id
+    query = select(HarvestSiteRun).where(of_site, number < site_run.site_run_id).order_by(number.desc()).limit(30)
     for earlier in session.scalars(query):
         yield earlier.site_run_id
         if earlier.kind != SiteRunKind.RETRY.value and earlier.listed:
@@ -129,6 +115,11 @@ def earlier_site_runs(session: Session, site_run: HarvestSiteRun) -> Iterator[in
 def _from_ledger(document_id: str, revision: int, url: str, held: int | None) -> NamedDocument:
     note = f"the repository has revision {held}" if held is not None and held > revision else ""
     return NamedDocument(one_line(f"{document_id}.{revision}"), shown_url(url), note)
+
+
+def _logged(session: Session, here: ColumnElement[bool], limit: int) -> tuple[NamedDocument, ...]:
+    query = select(HarvestLog).where(here).order_by(HarvestLog.document_id, HarvestLog.revision).limit(limit)
+    return tuple(map(_from_log, session.scalars(query)))
 
 
 def _from_log(row: HarvestLog) -> NamedDocument:

@@ -1,8 +1,7 @@
 """The outbox: reports wait here, a delivery row per recipient, until each has been handed over or refused for good.
 
 Queueing is committed by the caller, in the transaction that makes the report due. Delivering is committed here: after
-each message with SMTP, so that a crash repeats at most one, under the same Message-ID; after several with a Maildir,
-which never has a message twice.
+each message with SMTP, so that a crash repeats at most one; after several with a Maildir, which has none twice.
 """
 
 from __future__ import annotations
@@ -65,14 +64,15 @@ def queue(session: Session, report: Report, run_id: int, site_run_id: int | None
 
     None if a report with the same key is there already. Nothing is committed: that is up to the caller.
     """
-    if session.scalar(select(ReportOutbox.report_id).where(ReportOutbox.idempotency_key == report.key)) is not None:
+    same = select(ReportOutbox.report_id).where(ReportOutbox.idempotency_key == report.key)
+    if session.scalar(same) is not None:
         return None
     row = ReportOutbox(**_outbox_columns(report, run_id, site_run_id, now))
     try:
         with session.begin_nested():
             session.add(row)
     except IntegrityError:
-        if session.scalar(select(ReportOutbox.report_id).where(ReportOutbox.idempotency_key == report.key)) is None:
+        if session.scalar(same) is None:
             raise
         return None
     recipients = dict.fromkeys(report.recipients)
@@ -92,9 +92,9 @@ def queue_all(session: Session, reports: Mapping[int, Report], run_id: int, now:
         report = reports[site_run_id]
         rows.append({"report_id": report_id, **_outbox_columns(report, run_id, site_run_id, now)})
         deliveries += [{"report_id": report_id, "recipient": each} for each in dict.fromkeys(report.recipients)]
-    for statement, values in ((_QUEUE, rows), (_DELIVER, deliveries)):
+    for table, values in ((_OUTBOX, rows), (_DELIVERIES, deliveries)):
         if values:
-            session.connection().execute(statement, values)
+            session.connection().execute(insert(table), values)
     return new
 
 
@@ -113,8 +113,7 @@ def _outbox_columns(report: Report, run_id: int, site_run_id: int | None, now: d
 
 _OUTBOX = Base.metadata.tables[ReportOutbox.__tablename__]
 _KEYS = select(_OUTBOX.c.idempotency_key).where(_OUTBOX.c.idempotency_key.in_(bindparam("keys", expanding=True)))
-_QUEUE = insert(_OUTBOX)
-_DELIVER = insert(Base.metadata.tables[ReportDelivery.__tablename__])
+_DELIVERIES = Base.metadata.tables[ReportDelivery.__tablename__]
 
 
 def resend(session: Session, report_id: int) -> None:
@@ -209,7 +208,6 @@ def _parcels(
     return parcels
 
 
-_DELIVERIES = Base.metadata.tables[ReportDelivery.__tablename__]
 _RECIPIENTS = (
     select(_DELIVERIES.c.report_id, _DELIVERIES.c.recipient)
     .where(_DELIVERIES.c.report_id.in_(bindparam("reports", expanding=True)), _DELIVERIES.c.status == "queued")
@@ -243,7 +241,6 @@ def _note(
 
     Returns how many deliveries were given up.
     """
-    given_up = 0
     rows: list[dict[str, object]] = []
     overdue: list[dict[str, object]] = []
     for_all: dict[str, object] = {}
@@ -257,8 +254,7 @@ def _note(
             if attempt.put_off and now - letter.created_at >= _GIVEN_UP_AFTER:
                 overdue += [{**row, "state": "refused"} for row in its_rows]
     with session_factory() as session:
-        for row in overdue:
-            given_up += session.connection().execute(_GIVEN_UP, row).rowcount
+        given_up = sum(session.connection().execute(_GIVEN_UP, row).rowcount for row in overdue)
         if rows:
             session.connection().execute(_ATTEMPTED_ONE, rows)
         if for_all:

@@ -144,11 +144,9 @@ def _time_spent(session: Session, site_run: HarvestSiteRun, counts: words.Counts
         return f"The harvest took {taken}. Your server was asked for 1 document and took {words.duration(mean)}."
     slowest = session.scalars(select(log).where(here).order_by(log.seconds.desc()).limit(1)).one()
     docid = one_line(words.docid_of(slowest.document_id, slowest.revision))
-    return (
-        f"The harvest took {taken}. Your server was asked for {words.counted(number, 'document')} and took "
-        f"{words.duration(mean)} for each on average; the slowest, {docid}, "
-        f"took {words.duration(slowest.seconds or 0)}."
-    )
+    asked = f"Your server was asked for {words.counted(number, 'document')} and took {words.duration(mean)} for each"
+    longest = f"the slowest, {docid}, took {words.duration(slowest.seconds or 0)}"
+    return f"The harvest took {taken}. {asked} on average; {longest}."
 
 
 def _registered(site_run: HarvestSiteRun, schedule: Site | None) -> tuple[tuple[str, str], ...]:

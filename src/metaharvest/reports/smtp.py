@@ -63,7 +63,7 @@ class SmtpServer:
     def probe(self) -> str | None:
         """Whether the server answers, speaks TLS as asked and takes the login."""
         try:
-            self._session = self._session or self._open()
+            self._connected()
         except SettingsError as error:
             return one_line(str(error), 1000)
         except (smtplib.SMTPException, OSError, ValueError) as error:
@@ -84,9 +84,10 @@ class SmtpServer:
 
     def _transaction(self, letter: Letter, recipient: str) -> Attempt:
         address = ascii_address(recipient)
-        if not address.isascii() and not self._takes_utf8():
-            why = f"{recipient} has letters beyond ASCII, and the mail server ({self._where}) does not take such addresses"
-            return Attempt("refused", f"{why} (SMTPUTF8): use another address of this person.")
+        if not address.isascii() and not self._connected().has_extn("smtputf8"):
+            why = f"and the mail server ({self._where}) does not take such addresses (SMTPUTF8)"
+            said = f"{recipient} has letters beyond ASCII, {why}: use another address of this person."
+            return Attempt("refused", said)
         session, code, text = self._begin(letter, address)
         if code != 250:
             # 552: the message is too long for this server. Everything else is about us, not about the recipient.
@@ -100,10 +101,9 @@ class SmtpServer:
             code, text = error.smtp_code, _as_bytes(error.smtp_error)
         return Attempt("sent") if 200 <= code < 300 else self._failed(_lasting(code), code, text)
 
-    def _takes_utf8(self) -> bool:
-        """Whether the server knows RFC 6531."""
+    def _connected(self) -> smtplib.SMTP:
         self._session = session = self._session or self._open()
-        return session.has_extn("smtputf8")
+        return session
 
     def _begin(self, letter: Letter, address: str) -> tuple[smtplib.SMTP, int, bytes]:
         """Open the transaction, in a new session if the server has closed the one that served the last message."""
@@ -113,7 +113,7 @@ class SmtpServer:
                 if code != _CLOSING:
                     return self._session, code, text
             self._drop()
-        self._session = session = self._open()
+        session = self._connected()
         return session, *self._mail_from(session, letter, address)
 
     def _mail_from(self, session: smtplib.SMTP, letter: Letter, address: str) -> tuple[int, bytes]:

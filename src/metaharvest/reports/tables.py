@@ -60,10 +60,9 @@ _MAX_CELL = 32_000
 
 
 def documents_csv(session: Session, site_run_id: int, *, unchanged: bool = False) -> Iterator[str]:
-    """The documents of a site run as chunks of text, header first.
+    """The documents of a site run that are not merely unchanged, and findings about the list, as chunks of text.
 
-    Every document that is not merely unchanged, and the findings about the list itself; with `unchanged` also those
-    that the ledger knows as unchanged today.
+    The header is first. With `unchanged` also the documents that the ledger knows as unchanged today.
     """
     yield from _chunks(DOCUMENT_COLUMNS, _by_column(_document_rows(session, site_run_id)))
     if unchanged:

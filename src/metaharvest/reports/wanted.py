@@ -49,18 +49,15 @@ def _changed(session: Session, site_run: HarvestSiteRun) -> bool:
 
 def _last_reported(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | None:
     """The site's last run before this one that was reported, retries aside."""
+    row = HarvestSiteRun
+    before = (row.site_schedule_id == site_run.site_schedule_id) & (row.site_run_id < site_run.site_run_id)
     query = (
-        select(HarvestSiteRun)
-        .join(ReportOutbox, ReportOutbox.site_run_id == HarvestSiteRun.site_run_id)
-        .where(
-            HarvestSiteRun.site_schedule_id == site_run.site_schedule_id,
-            HarvestSiteRun.site_run_id < site_run.site_run_id,
-            HarvestSiteRun.kind != SiteRunKind.RETRY.value,
-        )
-        .order_by(HarvestSiteRun.site_run_id.desc())
-        .limit(1)
+        select(row)
+        .join(ReportOutbox, ReportOutbox.site_run_id == row.site_run_id)
+        .where(before, row.kind != SiteRunKind.RETRY.value)
+        .order_by(row.site_run_id.desc())
     )
-    return session.scalar(query)
+    return session.scalar(query.limit(1))
 
 
 def _troubles(session: Session, site_run: HarvestSiteRun) -> set[_Trouble]:

@@ -81,12 +81,10 @@ def duration(seconds: float) -> str:
     """A length of time, in seconds, as people say it: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds < 10:
         return f"{max(seconds, 0):.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def size(number: int) -> str:
@@ -199,15 +197,9 @@ def counts_of(site_run: HarvestSiteRun) -> dict[OutcomeKind, int]:
 
 
 def is_quiet(site_run: HarvestSiteRun) -> bool:
-    """Whether the totals say that there is nothing to tell: every document was there already, and nothing is doubtful.
-
-    Then the log has no outcome and no finding of this site run, and does not have to be read.
-    """
-    return (
-        site_run.status == SiteRunStatus.SUCCEEDED.value
-        and not site_run.warnings
-        and site_run.listed == (site_run.unchanged or 0)
-    )
+    """Whether every document was there already, and nothing is doubtful: then the log need not be read."""
+    is_well = site_run.status == SiteRunStatus.SUCCEEDED.value and not site_run.warnings
+    return is_well and site_run.listed == (site_run.unchanged or 0)
 
 
 def totals_of(listed: int, counts: Counts, warned: int) -> tuple[Total, ...]:

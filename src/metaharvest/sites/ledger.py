@@ -56,13 +56,13 @@ _OF_SITE = (
 )
 _AFTER = _LEDGER.c.document_id > bindparam("after")
 _UPTO = _LEDGER.c.document_id <= bindparam("upto")
+_FIRST = _OF_SITE.limit(bindparam("number"))
 _BETWEEN = {
-    (False, False): _OF_SITE,
-    (True, False): _OF_SITE.where(_AFTER),
-    (False, True): _OF_SITE.where(_UPTO),
-    (True, True): _OF_SITE.where(_AFTER, _UPTO),
+    (False, False): _FIRST,
+    (True, False): _FIRST.where(_AFTER),
+    (False, True): _FIRST.where(_UPTO),
+    (True, True): _FIRST.where(_AFTER, _UPTO),
 }
-_FIRST = {bounded: _BETWEEN[bounded, False].limit(bindparam("number")) for bounded in (False, True)}
 _THESE = _OF_SITE.where(_LEDGER.c.document_id.in_(bindparam("documents", expanding=True)))
 
 _values_of = attrgetter("url", *_VALUES[1:])
@@ -73,29 +73,23 @@ _NUMBERS = (
 )
 
 
-def entries_between(session: Session, site_id: int, after: str | None, upto: str | None) -> Iterator[LedgerEntry]:
-    """The site's entries with document ids above `after` and up to `upto`; None: no limit on that side.
+def entries_between(
+    session: Session, site_id: int, after: str | None, upto: str | None, number: int
+) -> list[LedgerEntry]:
+    """The site's first `number` entries with document ids above `after` and up to `upto`; None: no limit on that side.
 
-    They are sorted by document id and revision, and read from the database as they are used.
+    They are sorted by document id and revision.
     """
     statement = _BETWEEN[after is not None, upto is not None]
-    values = {"site": site_id, "after": after, "upto": upto}
+    values = {"site": site_id, "number": number, "after": after, "upto": upto}
     given = {name: value for name, value in values.items() if value is not None}
-    for row in session.connection().execute(statement, given, execution_options={"yield_per": 1000}):
-        yield LedgerEntry(*row)
+    return [LedgerEntry(*row) for row in session.connection().execute(statement, given)]
 
 
 def entries_of(session: Session, site_id: int, document_ids: Sequence[str]) -> Iterator[LedgerEntry]:
     """The site's entries of these documents, sorted by document id and revision."""
     for row in session.connection().execute(_THESE, {"site": site_id, "documents": document_ids}):
         yield LedgerEntry(*row)
-
-
-def first_entries(session: Session, site_id: int, after: str | None, number: int) -> list[LedgerEntry]:
-    """The first `number` entries of the site with document ids above `after`, sorted by document id and revision."""
-    values = {"site": site_id, "number": number, **({} if after is None else {"after": after})}
-    rows = session.connection().execute(_FIRST[after is not None], values).all()
-    return [LedgerEntry(*row) for row in rows]
 
 
 def numbers_of_entries(session: Session, site_ids: Collection[int]) -> dict[int, int]:

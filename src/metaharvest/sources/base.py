@@ -30,15 +30,12 @@ class Source(Protocol):
 
         The fetching may take so many seconds. Raises FetchError if the list cannot be fetched.
         """
-        ...
 
     def original_columns(self, document_id: str) -> OriginalColumns:
         """Scope and identifier of a document id, for the original's columns in the log; None if the source has none."""
-        ...
 
     async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
         """The document's bytes as received. Waits `patience` seconds for a free connection. Raises FetchError.
 
         Called for several documents at once, each in a task of its own.
         """
-        ...

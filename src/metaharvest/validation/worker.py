@@ -15,14 +15,20 @@ from metaharvest.validation import Validator
 _validator: Validator | None = None
 """The process's one validator. A pool gives its functions nothing but their arguments, so `start` leaves it here."""
 
+_longest = 0.0
 
-def start(other_document_types: tuple[str, ...]) -> None:
+
+def start(other_document_types: tuple[str, ...], longest: float = 0.0) -> None:
     """The pool's initializer. `other_document_types`: as for Validator.
+
+    `longest`: seconds after which the process ends itself if a call is not done; 0: none. The pool ends it earlier,
+    unless the process of the run is gone.
 
     SIGINT and SIGHUP go to all processes of a terminal; only the main process acts on them. The pool ends a worker with
     SIGTERM: with its default action that works at any moment, also in the middle of C code.
     """
-    global _validator
+    global _validator, _longest
+    _longest = longest
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -36,7 +42,11 @@ def check_all(batch: list[tuple[bytes, ListedDocument, Level]]) -> list[Verdict 
     """
     if _validator is None:
         raise RuntimeError("start() was not called in this process.")
-    return [_verdict_or_error(_validator, *each) for each in batch]
+    signal.setitimer(signal.ITIMER_REAL, _longest)
+    try:
+        return [_verdict_or_error(_validator, *each) for each in batch]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _verdict_or_error(

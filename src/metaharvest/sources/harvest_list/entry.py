@@ -30,9 +30,8 @@ from metaharvest.text import one_line
 class ListEntry:
     """An entry as far as it was read.
 
-    `line` and `offset` (in bytes) say where it begins. `lines` has the lines of its elements' start tags, in their
-    order; `texts` has the values as written; `findings` is what was found while reading it. `files_allowed`: its
-    documentURL may be a file: URL.
+    `line` and `offset` (in bytes) say where it begins; `files_allowed`: its documentURL may be a file: URL. `lines` has
+    the lines of its start tags, in their order, `texts` the values as written, `findings` what was found so far.
     """
 
     line: int

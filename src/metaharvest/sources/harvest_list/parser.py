@@ -192,8 +192,7 @@ class ListParser:
             self._stop("list.dtd", message, RULES["list.dtd"].remedy)
 
     def _skipped_entity(self, name: str, is_parameter_entity: bool) -> None:
-        inside = self._open[-1] if self._open else ""
-        self._report(*entity_mistake(f"&{one_line(name, 40)};", inside))
+        self._report(*entity_mistake(f"&{one_line(name, 40)};", self._open[-1] if self._open else ""))
 
     def _namespace_declaration(self, prefix: str | None, uri: str | None) -> None:
         if (prefix or uri) and (prefix, uri) not in self._declared:
@@ -273,8 +272,11 @@ class ListParser:
     # -- text: all of it is collected, since there is little except the values, and checked when an element ends
 
     def _end_value(self, name: str, entry: ListEntry) -> None:
-        text = "".join(self._texts[self._value_from :])
-        del self._texts[self._value_from :]
+        if len(self._texts) == self._value_from + 1:
+            text = self._texts.pop()
+        else:
+            text = "".join(self._texts[self._value_from :])
+            del self._texts[self._value_from :]
         entry.texts[name] = text[:MAX_TEXT]
         if len(text) > MAX_TEXT:
             message = f"The text of `{name}` is longer than {MAX_TEXT:,} characters."

@@ -105,7 +105,6 @@ def _header(value: str | None) -> str | None:
 
 
 def _read(file: BinaryIO, site: Site) -> Iterator[ListedDocument]:
-    """read_list(file), which is closed afterwards."""
     with file:
         yield from read_list(file, files_allowed=site.file_folder is not None)
 
@@ -113,9 +112,8 @@ def _read(file: BinaryIO, site: Site) -> Iterator[ListedDocument]:
 def read_list(file: BinaryIO, *, files_allowed: bool = False) -> Iterator[ListedDocument]:
     """The documents of the harvest list in `file` (open for reading, seekable), in its order, in bounded memory.
 
-    `files_allowed`: it may name documents by file: URLs.
-    Raises ListError with every problem (at most 100, then their number) when all that can be read has been read: until
-    the iterator has ended, nothing is known to be right.
+    `files_allowed`: it may name documents by file: URLs. Raises ListError with every problem (at most 100, then their
+    number) at the end: until the iterator has ended, nothing is known to be right.
     """
     file.seek(0)
     _refuse_what_is_no_list(file.read(_HEAD))
