@@ -28,9 +28,9 @@ from hypothesis import strategies as st
 from metaharvest import __version__
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked, SettingsError
+from metaharvest.fetch.backoff import seconds_to_wait
 from metaharvest.fetch.client import user_agent
 from metaharvest.fetch.exchange import Exchange, Limits
-from metaharvest.fetch.retry_after import seconds_to_wait
 from metaharvest.fetch.sentences import Circumstances, failure
 from metaharvest.fetch.url import parse_url
 from metaharvest.model import Finding

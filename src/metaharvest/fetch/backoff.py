@@ -11,12 +11,17 @@ import logging
 import random
 import time
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
 from metaharvest.model import Finding
 
 log = logging.getLogger(__name__)
+
+LONGEST_RETRY_AFTER = 86_400.0
+"""Seconds: a server that asks for more is left alone for a day."""
 
 _EARLY = 0.05
 """Seconds by which an exchange may be broken off before its deadline, as clocks tick."""
@@ -65,3 +70,23 @@ class Attempts:
         if not may_be_waited_for(error, http):
             message += f" The server wants to be left alone for {error.retry_after:,.0f} seconds (Retry-After)."
         return replace(first, message=message), *others
+
+
+def seconds_to_wait(retry_after: str, now: datetime) -> float | None:
+    """A Retry-After header (RFC 9110, 10.2.3: seconds or a date) in seconds from `now`, a day at most; None: no use.
+
+    `now` is best the server's own, from its Date header: its clock may be wrong.
+    """
+    if retry_after.isascii() and retry_after.isdigit():
+        return min(float(retry_after.lstrip("0")[:9] or 0), LONGEST_RETRY_AFTER)
+    then = http_date(retry_after)
+    return None if then is None else min(max((then - now).total_seconds(), 0.0), LONGEST_RETRY_AFTER)
+
+
+def http_date(text: str) -> datetime | None:
+    """A date in any of the three forms of RFC 9110, 5.6.7; None where it is none."""
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)

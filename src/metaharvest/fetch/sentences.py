@@ -18,10 +18,10 @@ import pycurl
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
 from metaharvest.fetch import protection
+from metaharvest.fetch.backoff import http_date, seconds_to_wait
 from metaharvest.fetch.exchange import Exchange, StopReason
 from metaharvest.fetch.html_page import html_title
 from metaharvest.fetch.local_files import IF_TOO_LARGE
-from metaharvest.fetch.retry_after import http_date, seconds_to_wait
 from metaharvest.fetch.transfer import ERROR_PAGE_BYTES
 from metaharvest.model import Finding
 from metaharvest.text import one_line, shown_url

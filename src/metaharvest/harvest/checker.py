@@ -14,7 +14,6 @@ import os
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from metaharvest.config.settings import ValidationSettings
@@ -96,9 +95,7 @@ class Checker:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End the workers; what they are doing is not finished."""
         self._jobs.clear()
         self._single_jobs.clear()

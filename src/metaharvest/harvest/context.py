@@ -15,11 +15,15 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.harvest.deadlines import Deadlines
 from metaharvest.journal.journal import Clock, Journal
+from metaharvest.model import Finding
 from metaharvest.targets.base import Target
 
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
     from metaharvest.harvest.checker import Checker
+
+
+TARGET_FAILURES_IN_A_ROW = 5
 
 
 class Progress:
@@ -65,3 +69,25 @@ class RunContext:
         """A short session for reading, in whichever thread. Raises DatabaseError."""
         with database_errors(self.engine), readers(self.engine)() as session:
             yield session
+
+
+class TargetHealth:
+    """How often in a row the target did not answer a site run; `given_up`: what it said when that was often enough."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self.given_up: tuple[Finding, ...] = ()
+
+    def failed(self, findings: tuple[Finding, ...]) -> None:
+        """The target did not answer."""
+        self._failures += 1
+        if self._failures >= TARGET_FAILURES_IN_A_ROW:
+            self.give_up(findings)
+
+    def give_up(self, findings: tuple[Finding, ...]) -> None:
+        """The target did not answer a question about very many documents."""
+        self.given_up = findings
+
+    def answered(self) -> None:
+        """The target took a document, refused one, or said whether it has one."""
+        self._failures = 0

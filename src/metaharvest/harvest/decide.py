@@ -14,10 +14,7 @@ from metaharvest.model import Action, Finding, Holding, Intent, Level, ListedDoc
 
 
 def decide(
-    documents: Iterable[ListedDocument],
-    holdings: Mapping[str, Holding],
-    site_id: int,
-    other_sites: Mapping[int, str],
+    documents: Iterable[ListedDocument], holdings: Mapping[str, Holding], site_id: int, other_sites: Mapping[int, str]
 ) -> Iterator[Intent]:
     """One intent per listed document, in the order given.
 

@@ -19,9 +19,8 @@ from metaharvest.fetch.breaker import CircuitBreaker
 from metaharvest.fetch.health import ServerHealth, server_of
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.harvest.checker import CheckerLost
-from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.context import RunContext, TargetHealth
 from metaharvest.harvest.plan import Batch, Todo, ledger_batches, plans, settled
-from metaharvest.harvest.target_health import TargetHealth
 from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.journal.unexpected import unexpected_error
 from metaharvest.model import Action, FetchedDocument, Finding, Intent, Level, Outcome, OutcomeKind, SiteRun

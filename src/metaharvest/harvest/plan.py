@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
 from metaharvest.errors import TargetError
-from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.context import RunContext, TargetHealth
 from metaharvest.harvest.decide import decide
 from metaharvest.harvest.staging import Staging
-from metaharvest.harvest.target_health import TargetHealth
 from metaharvest.journal.resumption import LoggedOutcome, logged_outcomes
 from metaharvest.model import Action, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
 from metaharvest.sites import ledger

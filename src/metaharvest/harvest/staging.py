@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby, islice
 from operator import attrgetter
-from types import TracebackType
 
 from metaharvest.model import ListedDocument
 
@@ -30,7 +29,7 @@ class Staging:
     def __enter__(self) -> Staging:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._table is not None:
             self._table.close()
 

@@ -165,10 +165,7 @@ def _started(number: int, given: tuple[tuple[str, ...], float]) -> ProcessPool |
     from metaharvest.validation import worker
 
     pool = ProcessPool(
-        max_workers=number,
-        initializer=worker.start,
-        initargs=given,
-        context=multiprocessing.get_context("spawn"),
+        max_workers=number, initializer=worker.start, initargs=given, context=multiprocessing.get_context("spawn")
     )
     # What the standard library's helper process says of semaphores that a killed run has left is of no use to anybody.
     if _QUIET not in sys.warnoptions:

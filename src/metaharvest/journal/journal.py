@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from types import TracebackType
 from typing import Self, TypeVar
 
 from sqlalchemy import Engine, insert, update
@@ -99,9 +98,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._writer.close()
 
     # -- the run
@@ -263,11 +260,7 @@ class Journal:
             HarvestDocument.document_id == document.document_id,
             HarvestDocument.revision == document.revision,
         )
-        pending = {
-            "pending_run": self.run_id,
-            "pending_sha256": fetched.sha256,
-            "target_revision": target_revision,
-        }
+        pending = {"pending_run": self.run_id, "pending_sha256": fetched.sha256, "target_revision": target_revision}
 
         def mark(session: Session) -> None:
             if session.execute(update(HarvestDocument).where(*key).values(**pending)).rowcount == 0:  # type: ignore[attr-defined]
@@ -276,11 +269,7 @@ class Journal:
         await self._soon(mark)
 
     async def record(
-        self,
-        site_run: SiteRun,
-        outcome: Outcome,
-        fetched: FetchedDocument | None,
-        known: ledger.LedgerEntry | None,
+        self, site_run: SiteRun, outcome: Outcome, fetched: FetchedDocument | None, known: ledger.LedgerEntry | None
     ) -> None:
         """Hand over how a document ended. With `fetched`, its bytes go into the target in the same transaction.
 

@@ -30,8 +30,7 @@ def log_rows(session: Session, limit: date) -> int:
     What an interrupted site run needs to be resumed stays.
     """
     unfinished = exists().where(
-        HarvestSiteRun.site_run_id == HarvestLog.site_run_id,
-        HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value,
+        HarvestSiteRun.site_run_id == HarvestLog.site_run_id, HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
     )
     old = session.scalars(
         select(HarvestLog.harvest_log_id)

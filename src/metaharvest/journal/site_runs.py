@@ -96,13 +96,7 @@ def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> lis
         known_list, documents = known.get(site_id, nothing)
         site_runs.append(
             SiteRun(
-                numbers[site_id],
-                opening.site,
-                opening.kind,
-                opening.original_columns,
-                resumed,
-                known_list,
-                documents,
+                numbers[site_id], opening.site, opening.kind, opening.original_columns, resumed, known_list, documents
             )
         )
     return site_runs

@@ -29,7 +29,8 @@ from metaharvest.fetch.local_files import is_file_url, refusal
 from metaharvest.model import RunStatus, Site
 from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.monitoring.settings_checks import check_secret
-from metaharvest.queries.outbox import outbox_state, stuck_mail
+from metaharvest.queries.outbox import outbox_state
+from metaharvest.reports.outbox import stuck_mail
 from metaharvest.reports.words import counted
 from metaharvest.sites.due import is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites

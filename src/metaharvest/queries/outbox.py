@@ -1,4 +1,4 @@
-"""The outbox: which reports were written to whom, whether they arrived, and what waits there too long."""
+"""The outbox: which reports were written to whom, whether they arrived."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
 from metaharvest.queries.records import LARGEST_ID, Record, columns, records_under
-
-PATIENCE = timedelta(days=2)
-"""Mail may wait for so long: a mail server was away over a night or two."""
 
 _OF_LATE = timedelta(days=7)
 _NEWEST_ATTEMPTS = 1000
@@ -90,18 +87,6 @@ def outbox_state(session: Session, now: datetime) -> Row[Any, Any, Any, Any]:
         number.where(refused).label("refused"),
     )
     return session.execute(statement).one()
-
-
-def stuck_mail(session: Session, now: datetime) -> Row[int, datetime] | None:
-    """How many `deliveries` have waited for longer than PATIENCE, and `since` when the first; None if none has."""
-    number, since = func.count(ReportDelivery.delivery_id), func.min(ReportOutbox.created_at)
-    waiting = (
-        select(number.label("deliveries"), since.label("since"))
-        .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
-        .where(ReportDelivery.status == "queued", ReportOutbox.created_at < now - PATIENCE)
-    )
-    found = session.execute(waiting).one()
-    return found if found.deliveries else None
 
 
 def _with_deliveries(session: Session, statement: Select[Any]) -> list[Record]:

@@ -23,7 +23,6 @@ from metaharvest.database.models import (
     ReportOutbox,
 )
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
-from metaharvest.queries.outbox import stuck_mail
 from metaharvest.reports import words
 from metaharvest.reports.findings import (
     FindingGroup,
@@ -34,6 +33,7 @@ from metaharvest.reports.findings import (
     is_told,
     title_of,
 )
+from metaharvest.reports.outbox import stuck_mail
 from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
 from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.sites.overdue import overdue_sites

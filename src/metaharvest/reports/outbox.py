@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, and_, bindparam, exists, func, insert, or_, select, true, update
+from sqlalchemy import ColumnElement, Row, and_, bindparam, exists, func, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -23,6 +23,9 @@ from metaharvest.reports.mail import Attempt, Letter, MailBackend
 from metaharvest.reports.maildir import Maildir
 from metaharvest.reports.message import Report
 from metaharvest.reports.smtp import SmtpServer
+
+PATIENCE = timedelta(days=2)
+"""Mail may wait for so long: a mail server was away over a night or two."""
 
 _FIRST_DELAY = timedelta(hours=1)
 _LONGEST_DELAY = timedelta(hours=12)
@@ -109,6 +112,18 @@ def _outbox_columns(report: Report, run_id: int, site_run_id: int | None, now: d
         "content": report.content,
         "created_at": now,
     }
+
+
+def stuck_mail(session: Session, now: datetime) -> Row[int, datetime] | None:
+    """How many `deliveries` have waited for longer than PATIENCE, and `since` when the first; None if none has."""
+    number, since = func.count(ReportDelivery.delivery_id), func.min(ReportOutbox.created_at)
+    waiting = (
+        select(number.label("deliveries"), since.label("since"))
+        .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
+        .where(ReportDelivery.status == "queued", ReportOutbox.created_at < now - PATIENCE)
+    )
+    found = session.execute(waiting).one()
+    return found if found.deliveries else None
 
 
 _OUTBOX = Base.metadata.tables[ReportOutbox.__tablename__]
