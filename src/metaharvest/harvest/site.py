@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from functools import partial
 
 from metaharvest.errors import DatabaseError, FetchError, ListError, NotAsked, RunLost
@@ -111,12 +111,17 @@ def _to_retry(site_run: SiteRun, ctx: RunContext) -> Iterator[ListedDocument]:
 
 def _in_time(documents: Iterable[ListedDocument], ctx: RunContext) -> Iterator[ListedDocument]:
     """The documents of a list as long as there is time to read it. Raises ListError, and RunLost if the run is lost."""
-    for number, document in enumerate(documents):
-        if number % 1000 == 0:
-            ctx.journal.require_writable()
-            if late := ctx.deadlines.late():
-                raise ListError(late)
-        yield document
+    try:
+        for number, document in enumerate(documents):
+            if number % 1000 == 0:
+                ctx.journal.require_writable()
+                if late := ctx.deadlines.late():
+                    raise ListError(late)
+            yield document
+    finally:
+        # A list that is not read to its end would keep its file.
+        if isinstance(documents, Generator):
+            documents.close()
 
 
 def _note_list(site_run: SiteRun, listing: Listing, staged: int, ctx: RunContext) -> None:
