@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 Chosen = tuple[Site | BrokenSite, SiteRunKind]
 """A site to be harvested, or to be told about, and why."""
 
-READING_THREADS = 24
+READING_THREADS = 8
 """Threads that read lists, the ledger and what the target holds; fewer than the connections to the database."""
 
 TARGET_THREADS = 8

@@ -34,7 +34,7 @@ class CheckLimits:
 class RunLimits:
     """The limits of one run."""
 
-    sites_at_once: int = 64
+    sites_at_once: int = 32
     """Sites under way side by side; the documents that they may ask for together are bounded by harvester.workers."""
 
     batch: int = 1000
