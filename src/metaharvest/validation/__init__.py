@@ -26,6 +26,9 @@ _OWN_THREAD_BYTES = 50_000
 """A document larger than this is checked in a thread of its own. libxml2 keeps every name that it reads until the
 thread ends; the names of a few hostile documents take hundreds of megabytes, which are freed with their thread."""
 
+_GLANCED_BYTES = 50_000
+"""A document up to this size is looked at twice if the first look finds anything."""
+
 
 class Validator:
     """Checks documents; safe for threads. At most `at_once` documents are checked at the same time, others wait.
@@ -39,7 +42,7 @@ class Validator:
         self._explaining = catalogue.ExplainingSchemas()
         self._idle: SimpleQueue[_ParserAndSchemas] = SimpleQueue()
         for _ in range(at_once):
-            self._idle.put(_ParserAndSchemas(wellformed.new_parser(), {}))
+            self._idle.put(_ParserAndSchemas(wellformed.new_parser(), wellformed.new_parser(without_blanks=True), {}))
 
     def check(self, content: bytes, document: ListedDocument, package_id_mismatch: Level) -> Verdict:
         """The verdict on `content`, listed as `document`.
@@ -51,7 +54,9 @@ class Validator:
             if len(content) <= _OWN_THREAD_BYTES:
                 return self._verdict(content, document, package_id_mismatch, tools)
             # A parser that was used in another thread would bring the names of that thread along.
-            own_tools = _ParserAndSchemas(wellformed.new_parser(), tools.schemas)
+            own_tools = _ParserAndSchemas(
+                wellformed.new_parser(), wellformed.new_parser(without_blanks=True), tools.schemas
+            )
             with ThreadPoolExecutor(1) as own_thread:
                 return own_thread.submit(self._verdict, content, document, package_id_mismatch, own_tools).result()
         finally:
@@ -60,6 +65,8 @@ class Validator:
     def _verdict(
         self, content: bytes, document: ListedDocument, package_id_mismatch: Level, tools: _ParserAndSchemas
     ) -> Verdict:
+        if len(content) <= _GLANCED_BYTES and self._is_faultless(content, document, package_id_mismatch, tools):
+            return Verdict()
         try:
             with parse_lock.parsing():
                 root = wellformed.parse(content, tools.parser)
@@ -79,6 +86,31 @@ class Validator:
             found += eml.EmlRules(root).found + identity.package_id_findings(root, document, package_id_mismatch)
         return _verdict_of(identity.listed_type_findings(root, version, document.document_type) + found, content, root)
 
+    def _is_faultless(
+        self, content: bytes, document: ListedDocument, package_id_mismatch: Level, tools: _ParserAndSchemas
+    ) -> bool:
+        """Whether a first look finds nothing to complain of, as with most documents: a smaller tree is enough for it.
+
+        False if in doubt, and for whatever has findings: the places that they name are those of the whole tree.
+        """
+        if not wellformed.has_markup_only(content):
+            return False
+        with parse_lock.parsing():
+            try:
+                root = etree.fromstring(content, tools.parser_without_blanks)
+            except (etree.XMLSyntaxError, LookupError, ValueError):
+                return False
+            version = identity.version_of(root)
+            if version is None or version.is_ambiguous or version.namespace not in tools.schemas:
+                return False
+            if not tools.schemas[version.namespace].validate(root):
+                return False
+        return not (
+            eml.EmlRules(root).found
+            or identity.package_id_findings(root, document, package_id_mismatch)
+            or identity.listed_type_findings(root, version, document.document_type)
+        )
+
 
 def _verdict_of(found: list[places.ElementFinding], content: bytes, root: etree._Element) -> Verdict:
     if not found:
@@ -91,6 +123,7 @@ class _ParserAndSchemas:
     """A parser and compiled schemas, for one thread at a time: the error log of a shared schema would mix threads."""
 
     parser: etree.XMLParser
+    parser_without_blanks: etree.XMLParser
     schemas: dict[str, etree.XMLSchema]
 
     def schema(self, version: EmlVersion) -> etree.XMLSchema:

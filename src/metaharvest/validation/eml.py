@@ -24,7 +24,7 @@ _UNSHOWN = {
 _MAX_FOUND = 10_000
 """Number of findings after which checking stops."""
 
-_ids = etree.XPath("//@id")
+_ids = etree.XPath("descendant-or-self::*/@id")
 _text_of = etree.XPath("string()")
 
 
