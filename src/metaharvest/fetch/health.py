@@ -98,27 +98,27 @@ class ServerHealth:
         self._breakers: dict[str, CircuitBreaker] = {}
         self._deferred: dict[tuple[str, str], tuple[Finding, int]] = {}
 
-    def breaker(self, url: str) -> CircuitBreaker:
-        """The circuit breaker of the server that `url` names."""
-        return self._breakers.setdefault(server_of(url), CircuitBreaker(self._threshold, self._http))
-
     def failed(self, url: str) -> None:
         """The server of `url` failed transiently. The first failure may be a document's own: no pause follows it."""
-        breaker = self.breaker(url)
+        breaker = self._breaker(url)
         breaker.failed()
         if breaker.failures > 1 and not breaker.is_open:
             breaker.give_pause(breaker.failures - 1)
 
     def answered(self, url: str) -> None:
         """The server of `url` gave an answer that does not speak against it, be it a document or a lasting error."""
-        self.breaker(url).succeeded()
+        self._breaker(url).succeeded()
 
-    def given_up(self, url: str) -> Finding:
-        """What to say of documents whose server is not asked any more."""
-        server = f"The server {host}" if (host := server_of(url)) else "The disk with the site's files"
+    def require_well(self, url: str) -> None:
+        """Raises NotAsked if the server of `url` has a pause or is given up."""
+        breaker, host = self._breaker(url), server_of(url)
+        if not (breaker.is_open or (pause := breaker.pause)):
+            return
+        server = f"The server {host}" if host else "The disk with the site's files"
         message = f"{server} failed {self._threshold} times in a row and was not asked again."
         remedy = "Look whether the server is up; the documents are tried again by themselves."
-        return Finding("http.server-stopped", message, remedy, Level.WARNING)
+        finding = Finding("http.server-stopped", message, remedy, Level.WARNING)
+        raise NotAsked(finding, host, seconds=0.0, retry_after=None if breaker.is_open else pause)
 
     def defer(self, why: Finding, server: str) -> None:
         """Count a document that is deferred because of `server`, or, if that is empty, for another reason."""
@@ -131,6 +131,9 @@ class ServerHealth:
             documents = "1 document was" if number == 1 else f"{number:,} documents were"
             message = f"{finding.message} {documents} put off to a later run."
             yield replace(finding, message=message, level=Level.WARNING)
+
+    def _breaker(self, url: str) -> CircuitBreaker:
+        return self._breakers.setdefault(server_of(url), CircuitBreaker(self._threshold, self._http))
 
 
 def server_of(url: str) -> str:

@@ -15,8 +15,7 @@ from typing import TypeVar
 
 from metaharvest.errors import DatabaseError, FetchError, NotAsked, RunLost, TargetError
 from metaharvest.fetch.backoff import Attempts, may_be_waited_for
-from metaharvest.fetch.breaker import CircuitBreaker
-from metaharvest.fetch.health import ServerHealth, server_of
+from metaharvest.fetch.health import ServerHealth
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.harvest.checker import CheckerLost
 from metaharvest.harvest.context import RunContext, TargetHealth
@@ -138,13 +137,12 @@ class SiteDocuments:
     async def _fetched(self, todo: Todo) -> FetchedDocument | Outcome:
         """The document, after as many attempts as it takes; or the outcome that it has without being fetched."""
         http, document = self._ctx.settings.http, todo.intent.document
-        breaker = self.servers.breaker(document.url)
         attempts, failed = Attempts(), None
         while True:
             try:
                 async with self._asking:
                     await self._unchecked.room()
-                    if no_fetch := await self._outcome_without_fetch(todo, breaker, failed):
+                    if no_fetch := await self._outcome_without_fetch(todo, failed):
                         return no_fetch
                     fetched = await self._source.fetch(document, self._ctx.deadlines.left())
             except NotAsked as error:
@@ -162,24 +160,18 @@ class SiteDocuments:
                     return failed
                 wait = again
             else:
-                breaker.succeeded()
+                self.servers.answered(document.url)
                 return fetched
             await self._back_off(wait)
 
-    async def _outcome_without_fetch(
-        self, todo: Todo, breaker: CircuitBreaker, failed: Outcome | None
-    ) -> Outcome | None:
-        """The outcome of a document that is not to be fetched now; `failed`: how its last attempt ended.
+    async def _outcome_without_fetch(self, todo: Todo, failed: Outcome | None) -> Outcome | None:
+        """The outcome of a document that is not to be fetched; `failed`: how its last attempt ended.
 
-        Raises NotAsked if its server is given a pause.
+        Raises NotAsked if its server has a pause or is given up.
         """
-        url = todo.intent.document.url
         if why := self._ctx.deadlines.why() or next(iter(self._target_health.given_up), None):
             return failed or self._deferred(todo, why)
-        if breaker.is_open:
-            return failed or self._deferred(todo, self.servers.given_up(url), server_of(url), transient=True)
-        if pause := breaker.pause:
-            raise NotAsked(self.servers.given_up(url), server_of(url), seconds=0.0, retry_after=pause)
+        self.servers.require_well(todo.intent.document.url)
         return await self._looked_up(todo) if todo.is_pending else None
 
     async def _looked_up(self, todo: Todo) -> Outcome | None:
