@@ -322,3 +322,17 @@ def test_additional_metadata_may_hold_anything(number: str) -> None:
 def test_every_schema_compiles_from_local_files_alone(version: EmlVersion) -> None:
     assert compile_schema(version).validate is not None
     assert NAMESPACES[version.number] == version.namespace
+
+
+@pytest.mark.parametrize("markup", ["<!-- every -->", "<?every day?>", "<![CDATA[]]>"])
+def test_white_space_beside_other_markup_belongs_to_a_value(markup: str) -> None:
+    def check(frequency: str) -> list[str]:
+        first = (
+            "<maintenance><description><para>p</para></description>"
+            f"<maintenanceUpdateFrequency>{frequency}</maintenanceUpdateFrequency></maintenance>"
+        )
+        verdict = VALIDATOR.check(eml("2.2.0", first), listed("2.2.0"), Level.ERROR)
+        return [finding.rule for finding in verdict.findings]
+
+    assert check("daily") == check(f"{markup}daily") == []
+    assert "schema.not-in-list" in check(f" {markup}daily")
