@@ -231,5 +231,7 @@ def _log_parts(session: Session, run_id: int) -> Iterator[Sequence[Sequence[obje
         numbers, times, days, *site_and_operation, messages = columns[0], *columns[20:]
         logs, details = zip(*columns[:8], strict=True), zip(*columns[8:12], strict=True)
         docids, _, _, *documents = zip(*map(_document_cells, logs, details), strict=True)
-        written = [at.isoformat(sep=" ", timespec="seconds") for at in times]
+        # Rows that were written together have the same time.
+        as_text = {at: at.isoformat(sep=" ", timespec="seconds") for at in set(times)}
+        written = [as_text[at] for at in times]
         yield (numbers, written, [*map(str, days)], *site_and_operation, docids, *documents, messages, *columns[12:20])
