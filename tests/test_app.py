@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from metaharvest import app
+from metaharvest.app import Transfer
 from metaharvest.errors import DatabaseUnavailable, MetaharvestError, NotAHarvestList, ScheduleError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.run import RunRequest
@@ -165,7 +166,7 @@ def test_a_document_is_given_to_another_site_by_docid_or_document_id(harvester: 
     birch = harvester.add_site("birch", "https://birch.example.org/list.xml", enabled=False)
     harvester.run("2026-11-20")
     with harvester.opened() as opened:
-        assert opened.transfer_document("a.1.1", "birch") == "a.1"
+        assert opened.transfer_document("a.1.1", "birch") == Transfer("a.1", 1, "alder", done=True)
         with pytest.raises(MetaharvestError, match=r"no document 'a\.9'"):
             opened.transfer_document("a.9", "birch")
         with pytest.raises(ScheduleError, match="no site named 'cedar'"):

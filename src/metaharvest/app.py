@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError
+from metaharvest.text import clean
 
 if TYPE_CHECKING:
     from typing import Self
@@ -223,19 +224,41 @@ class Harvester:
 
     # -- documents
 
-    def transfer_document(self, name: str, site_name: str) -> str:
-        """Let the document of this docid or document id belong to another site from now on; its document id.
+    def transfer_document(self, name: str, site_name: str, by: str = "") -> Transfer:
+        """Let the document of this docid or document id belong to another site from now on, and log it.
 
+        `by` is the person who says so, for the log. Nothing is done if the document belongs to that site already.
         Raises MetaharvestError if there is no such document, ScheduleError if there is no such site.
         """
         from metaharvest.queries.documents import find_document
+        from metaharvest.queries.sites import site_names
         from metaharvest.sites.registry import find_site
+        from metaharvest.targets import transfers
 
         target = self.require_embedded_target()
         with self.writing() as session:
-            document_id, _ = find_document(session, name)
-            target.transfer(document_id, find_site(session, site_name).site_id, session)
-        return document_id
+            document_id, revision = find_document(session, name)
+            new, old = find_site(session, site_name).site_id, target.owner(document_id, session)
+            former = site_names(session).get(old) if old is not None else None
+            if old != new:
+                target.transfer(document_id, new, session)
+                whose = f"from the site '{former}'" if former else "from no registered site"
+                told = f"{document_id} was transferred {whose} to the site '{site_name}'{by and f' by {by}'}."
+                transfers.note(session, document_id, old, clean(told), self.today(), self.now())
+        return Transfer(document_id, revision, former, old != new)
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A document that was to be given to a site, and the revision that was named, if one was.
+
+    `former` is the name of the registered site that it belonged to. `done` is false if that is the same site.
+    """
+
+    document_id: str
+    revision: int | None
+    former: str | None
+    done: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,12 +245,16 @@ class ListedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What the target holds of one document: its highest revision. `site_id` is the site it belongs to, if known."""
+    """What the target holds of one document: its highest revision. `site_id` is the site it belongs to, if known.
+
+    `taken_from` are the sites from which an administrator has transferred it to another one, each with the day.
+    """
 
     document_id: str
     revision: int
     sha256: str | None = None
     site_id: int | None = None
+    taken_from: tuple[tuple[int, date], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

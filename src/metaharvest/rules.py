@@ -563,9 +563,10 @@ RULES: dict[str, Rule] = {
     ),
     "target.other-site": Rule(
         "The document belongs to another site",
-        "A document belongs to the site that first published it, and another site lists the same document id.",
-        "Give the document an identifier of its own. Where it has moved from one site to the other, the administrator "
-        "transfers it with `metaharvest target transfer`.",
+        "A document belongs to the site that first published it, or to which the administrator has transferred it, and "
+        "another site lists the same document id.",
+        "If it was transferred from your site, take it out of your list. Otherwise give the document an identifier of "
+        "its own. Where it has moved to your site, the administrator transfers it with `metaharvest target transfer`.",
     ),
     "target.exists": Rule(
         "The repository has this revision by now",

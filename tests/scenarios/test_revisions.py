@@ -1,5 +1,7 @@
 """Revisions, duplicates, stale lists, and documents that two sites claim."""
 
+import json
+
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
 from support.mails import text_of
@@ -117,6 +119,43 @@ def test_a_document_of_another_site_is_refused_until_it_is_transferred(
     harvester("sites", "remove", "first", "--yes")
     run = harvester.run("2026-11-22")
     assert harvester.outcomes(run["run_id"]) == {"a.1.2": "updated"}
+
+
+def test_a_transfer_is_logged_for_good_and_told_to_the_site_that_lost_the_document(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    elm = harvester.add_site("elm", publish(server, "a.1.1", path="/elm.xml"))
+    fern = harvester.add_site("fern", publish(server, "b.1.1", path="/fern.xml"))
+    harvester.run("2026-11-20")
+    told = harvester("target", "transfer", "a.1.1", "fern")
+    assert "a.1 belongs to fern from now on, with all its revisions, not only revision 1." in told.out
+    assert "Until now it belonged to elm" in told.out
+    assert "a.1 belongs to fern already: nothing was changed." in harvester("target", "transfer", "a.1", "fern").out
+    logged = json.loads(harvester("log", "--document", "a.1", "--json").out)[-1]
+    assert logged["message"].startswith("a.1 was transferred from the site 'elm' to the site 'fern' by ")
+    assert (logged["operation"], logged["outcome"], logged["run_id"]) == ("UpdateDocSuccess", None, 1)
+    assert harvester.rows("SELECT count(*) FROM harvest_log WHERE message LIKE '%transferred from the site%'") == [(1,)]
+
+    harvester.rows("UPDATE harvest_log SET harvest_date = '2025-11-20'")
+    harvester.add_site("gale", publish(server, "a.1.2", path="/gale.xml"))
+    run_id = harvester.run("2026-11-21")["run_id"]
+    sql = (
+        "SELECT s.site_name, d.error_message, d.remedy FROM harvest_detail_log d JOIN harvest_log l "
+        "USING (harvest_log_id) JOIN harvest_site_run s USING (site_run_id) WHERE l.run_id = ? ORDER BY s.site_name"
+    )
+    [(_, lost, take_out), (_, refused, _)] = harvester.rows(sql, run_id)
+    assert lost == "a.1 was transferred from this site to the site 'fern' on 2025-11-20."
+    assert take_out.startswith("Take it out of your list")
+    assert refused == "a.1 belongs to the site 'fern'."
+    assert harvester.rows("SELECT count(*) FROM harvest_log WHERE message LIKE '%transferred from the site%'") == [(1,)]
+    assert lost in harvester("check", server.url("/elm.xml"), "--site", "elm").out
+
+    harvester("target", "transfer", "a.1", "gale")
+    harvester("target", "transfer", "a.1", "elm")
+    assert harvester.rows("SELECT site_schedule_id FROM document_revision WHERE document_id = 'a.1'") == [(elm,)]
+    sql = "SELECT site_schedule_id FROM harvest_log WHERE message LIKE '%transferred from the site%' ORDER BY harvest_log_id"
+    assert [number for (number,) in harvester.rows(sql)][:2] == [elm, fern]
+    assert harvester.run("2026-11-22", "--site", "elm")["sites"][0]["unchanged"] == 1
 
 
 def test_the_documents_of_a_removed_site_are_free(harvester: Harvester, server: HttpServer) -> None:

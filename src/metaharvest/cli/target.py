@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import click
 
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import json_text, print_fields, print_json, print_table, stamp
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
     from sqlalchemy import Row
@@ -112,11 +113,27 @@ def get(invocation: Invocation, docid: str, output: Path | None) -> None:
 @click.argument("site")
 @click.pass_obj
 def transfer(invocation: Invocation, document_id: str, site: str) -> None:
-    """Let a document belong to another site from now on."""
-    found = invocation.harvester.transfer_document(document_id, site)
-    click.echo(f"{found} belongs to {site} from now on.")
+    """Let a document belong to another site from now on, with all its revisions."""
+    made = invocation.harvester.transfer_document(document_id, site, _login())
+    if not made.done:
+        click.echo(f"{made.document_id} belongs to {site} already: nothing was changed.")
+        return
+    whole = "" if made.revision is None else f", with all its revisions, not only revision {made.revision}"
+    click.echo(f"{made.document_id} belongs to {site} from now on{whole}.")
+    if made.former is None:
+        click.echo("Until now it belonged to no registered site.")
+    else:
+        click.echo(clean(f"Until now it belonged to {made.former}, which should take it out of its list."))
     command = f"metaharvest run --site {shlex.quote(site)}"
     click.echo(f"Higher revisions that {site} lists go in with its next harvest: {command}")
+
+
+def _login() -> str:
+    """The user name of the person at this terminal, for the log; empty where the machine has none for them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 @contextmanager

@@ -8,6 +8,7 @@ already. The same docid listed again is a `duplicate`. A document that another s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from itertools import groupby
 
 from metaharvest.model import Action, Finding, Holding, Intent, Level, ListedDocument
@@ -23,7 +24,8 @@ def decide(
     """
     for document_id, listed in groupby(documents, key=lambda document: document.document_id):
         holding = holdings.get(document_id)
-        yield from _decide_one(list(listed), holding, _owner(holding, site_id, other_sites))
+        taken = dict(holding.taken_from).get(site_id) if holding else None
+        yield from _decide_one(list(listed), holding, _owner(holding, site_id, other_sites), taken)
 
 
 def _owner(holding: Holding | None, site_id: int, other_sites: Mapping[int, str]) -> str | None:
@@ -32,7 +34,10 @@ def _owner(holding: Holding | None, site_id: int, other_sites: Mapping[int, str]
     return other_sites.get(holding.site_id)
 
 
-def _decide_one(listed: list[ListedDocument], holding: Holding | None, owner: str | None) -> Iterator[Intent]:
+def _decide_one(
+    listed: list[ListedDocument], holding: Holding | None, owner: str | None, taken: date | None
+) -> Iterator[Intent]:
+    """`owner` is the other site that the document belongs to; `taken`: the day on which it was taken from this one."""
     held = holding.revision if holding else None
     highest = listed[-1].revision
     previous: ListedDocument | None = None
@@ -42,7 +47,7 @@ def _decide_one(listed: list[ListedDocument], holding: Holding | None, owner: st
             continue
         previous = document
         if owner is not None:
-            yield Intent(document, Action.REFUSE, held, (_other_site(document, owner),))
+            yield Intent(document, Action.REFUSE, held, (_other_site(document, owner, taken),))
         elif held is None:
             yield Intent(document, Action.INSERT if document is listed[0] else Action.UPDATE)
         elif highest < held:
@@ -77,11 +82,10 @@ def _stale(document: ListedDocument, held: int) -> Finding:
     )
 
 
-def _other_site(document: ListedDocument, owner: str) -> Finding:
-    return Finding(
-        "target.other-site",
-        f"{document.document_id} belongs to the site '{owner}', which published it first.",
-        "Give your document an identifier of its own, or ask the administrator to transfer it to your site.",
-        line=document.line,
-        docid=document.docid,
-    )
+def _other_site(document: ListedDocument, owner: str, taken: date | None) -> Finding:
+    message = f"{document.document_id} belongs to the site '{owner}'."
+    remedy = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
+    if taken is not None:
+        message = f"{document.document_id} was transferred from this site to the site '{owner}' on {taken}."
+        remedy = f"Take it out of your list: '{owner}' publishes it now. If it is yours, ask the administrator for it."
+    return Finding("target.other-site", message, remedy, line=document.line, docid=document.docid)

@@ -16,6 +16,7 @@ from metaharvest.database.models import (
     ReportOutbox,
 )
 from metaharvest.model import SiteRunStatus
+from metaharvest.targets.transfers import IS_TRANSFER
 
 CHUNK = 10_000
 """Log rows deleted in one transaction."""
@@ -27,14 +28,14 @@ REPORTS = 500
 def log_rows(session: Session, limit: date) -> int:
     """Delete up to CHUNK log rows from before `limit`, with their detail rows; how many.
 
-    What an interrupted site run needs to be resumed stays.
+    What an interrupted site run needs to be resumed stays, and so do transfers of documents from site to site.
     """
     unfinished = exists().where(
         HarvestSiteRun.site_run_id == HarvestLog.site_run_id, HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
     )
     old = session.scalars(
         select(HarvestLog.harvest_log_id)
-        .where(HarvestLog.harvest_date < limit, ~unfinished)
+        .where(HarvestLog.harvest_date < limit, ~unfinished, ~IS_TRANSFER)
         .order_by(HarvestLog.harvest_date)
         .limit(CHUNK)
     ).all()

@@ -7,6 +7,7 @@ so that a document and its log row are there together or not at all. What it hol
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import bindparam, exists, func, select, update
 from sqlalchemy.orm import Session
@@ -17,6 +18,7 @@ from metaharvest.database.models import Base, DocumentRevision, HarvestDocument,
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, OutcomeKind
+from metaharvest.targets import transfers
 from metaharvest.targets.base import Upload
 from metaharvest.text import shown_url
 
@@ -24,7 +26,7 @@ _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 
 
 class EmbeddedTarget:
-    """Documents as rows. A document belongs to the site that its highest revision came from."""
+    """Documents as rows. A document belongs to the site that its highest revision came from, or was transferred to."""
 
     writes_in_journal = True
 
@@ -36,9 +38,13 @@ class EmbeddedTarget:
         return "the embedded repository"
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-        """The highest revision of each of these documents, with its digest and the site it came from."""
+        """The highest revision of each of these documents, with its digest and the site it belongs to."""
         with self._sessions() as session:
-            return {holding.document_id: holding for holding in _highest(session, document_ids)}
+            held = {holding.document_id: holding for holding in _highest(session, document_ids)}
+            for document_id, taken_from in transfers.taken_from(session, document_ids).items():
+                if document_id in held:
+                    held[document_id] = replace(held[document_id], taken_from=taken_from)
+            return held
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether exactly these bytes are there under this docid."""
@@ -75,20 +81,21 @@ class EmbeddedTarget:
         insert_rows(session.connection(), _REVISIONS, [_row(upload) for upload in uploads])
         return actions
 
-    def transfer(self, document_id: str, site_id: int, session: Session) -> bool:
-        """Let a document belong to another site from now on; False if there is no such document."""
-        held = next(_highest(session, [document_id]), None)
-        if held is None:
-            return False
-        document = (DocumentRevision.document_id == document_id, DocumentRevision.revision == held.revision)
-        session.execute(update(DocumentRevision).where(*document).values(site_schedule_id=site_id))
-        return True
+    def owner(self, document_id: str, session: Session) -> int | None:
+        """The registered site that a document belongs to, if there is one."""
+        return next((held.site_id for held in _highest(session, [document_id])), None)
+
+    def transfer(self, document_id: str, site_id: int, session: Session) -> None:
+        """Let a document that is there belong to another site from now on."""
+        for held in _highest(session, [document_id]):
+            document = (DocumentRevision.document_id == document_id, DocumentRevision.revision == held.revision)
+            session.execute(update(DocumentRevision).where(*document).values(site_schedule_id=site_id))
 
 
 def _refuse(upload: Upload, held: Holding | None) -> None:
     document = upload.fetched.document
     if held is not None and held.site_id not in (None, upload.site_id):
-        message = f"{document.document_id} belongs to another site, which published it first."
+        message = f"{document.document_id} belongs to another site by now."
         remedy = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
         raise TargetError(Finding("target.other-site", message, remedy))
     if held is not None and held.revision >= document.revision:

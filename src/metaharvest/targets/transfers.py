@@ -1,0 +1,41 @@
+"""Documents that an administrator has given to another site: a row of the log each, which stays when others are purged.
+
+The row has no site run and no outcome, as no harvest did it. Its site is the one that the document was taken from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+
+from sqlalchemy import and_, func, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import HarvestLog, HarvestRun
+
+IS_TRANSFER = and_(HarvestLog.site_run_id.is_(None), HarvestLog.document_id.is_not(None))
+"""Whether a row of the log tells of a transfer."""
+
+
+def note(session: Session, document_id: str, taken_from: int | None, message: str, today: date, now: datetime) -> None:
+    """Write the row, as one of the newest run; before the first run there is no log."""
+    run_id = session.scalar(select(func.max(HarvestRun.run_id)))
+    if run_id is not None:
+        row = {"run_id": run_id, "harvest_date": today, "logged_at": now, "status": 0, "message": message}
+        code = "UpdateDocSuccess"
+        session.add(
+            HarvestLog(**row, harvest_operation_code=code, site_schedule_id=taken_from, document_id=document_id)
+        )
+
+
+def taken_from(session: Session, document_ids: Sequence[str]) -> Mapping[str, tuple[tuple[int, date], ...]]:
+    """Those of these documents that were transferred, each with the sites that it was taken from, and the days."""
+    found: dict[str, tuple[tuple[int, date], ...]] = {}
+    query = (
+        select(HarvestLog.document_id, HarvestLog.site_schedule_id, HarvestLog.harvest_date)
+        .where(IS_TRANSFER, HarvestLog.document_id.in_(document_ids), HarvestLog.site_schedule_id.is_not(None))
+        .order_by(HarvestLog.harvest_log_id)
+    )
+    for document_id, site_id, day in session.execute(query):
+        found[str(document_id)] = (*found.get(str(document_id), ()), (int(site_id or 0), day))
+    return found
