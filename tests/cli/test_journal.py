@@ -286,3 +286,24 @@ def test_a_report_is_shown_with_the_line_ends_of_this_machine(folder: Path) -> N
     for form in ("--text", "--html"):
         assert b"\r" not in tell(folder, "reports", "show", "1", form).raw
     assert b"\r\n" in tell(folder, "reports", "show", "1", "--raw").raw
+
+
+def test_a_site_keeps_its_past_when_it_is_renamed(own: Path) -> None:
+    before = tell(own, "log", "--site", "alder-creek", "--json").json
+    tell(own, "sites", "edit", "alder-creek", "--name", "alder-brook")
+    assert tell(own, "log", "--site", "alder-brook", "--json").json == before
+    assert tell(own, "log", "--site", "alder-creek", "--json").json == before
+    assert tell(own, "log", "--run", "1", "--site", "alder-brook", "--json").json == before
+    assert tell(own, "log", "--csv", "--site", "alder-brook").out
+
+
+def test_a_site_that_takes_the_name_of_a_removed_one_does_not_take_its_past(own: Path) -> None:
+    alder, basalt = (tell(own, "log", "--site", name, "--json").json for name in ("alder-creek", "basalt-flats"))
+    tell(own, "sites", "remove", "alder-creek", "--yes")
+    assert tell(own, "log", "--site", "alder-creek", "--json").json == alder
+    tell(own, "sites", "edit", "basalt-flats", "--name", "alder-creek")
+    assert tell(own, "log", "--site", "alder-creek", "--json").json == basalt
+    tell(own, "sites", "remove", "alder-creek", "--yes")
+    tell(own, "sites", "add", "alder-creek", "--list-url", "https://example.org/l.xml", "--contact", "a@example.org")
+    told = str(attempt(own, "log", "--site", "alder-creek").error)
+    assert told == "No run has harvested the site 'alder-creek' yet."

@@ -125,7 +125,9 @@ def test_a_transfer_needs_a_document_and_a_site_that_exist(folder: Path) -> None
 
 def test_the_site_of_a_document_is_named_although_it_is_registered_no_longer(folder: Path) -> None:
     tell(folder, "sites", "remove", "alder-creek", "--yes")
-    assert "registered no longer" in tell(folder, "target", "show", "ren-alder.1", "--json").json["site"]
+    shown = tell(folder, "target", "show", "ren-alder.1", "--json").json["site"]
+    assert shown == "alder-creek (registered no longer)"
+    assert "alder-creek (registered no longer)" in tell(folder, "target", "list").out
 
 
 def test_a_site_s_name_is_quoted_in_the_command_to_paste(folder: Path) -> None:

@@ -158,12 +158,19 @@ def test_a_transfer_is_logged_for_good_and_told_to_the_site_that_lost_the_docume
     assert harvester.run("2026-11-22", "--site", "elm")["sites"][0]["unchanged"] == 1
 
 
-def test_the_documents_of_a_removed_site_are_free(harvester: Harvester, server: HttpServer) -> None:
+def test_the_documents_of_a_removed_site_are_free_for_who_publishes_a_higher_revision(
+    harvester: Harvester, server: HttpServer
+) -> None:
     harvester.add_site("first", publish(server, "a.1.1"))
     harvester.run("2026-11-20")
-    harvester("sites", "remove", "first", "--yes")
-    harvester.add_site("again", publish(server, "a.1.1", "a.1.2"))
-    assert harvester.outcomes(harvester.run("2026-11-21")["run_id"]) == {"a.1.2": "updated"}
+    told = harvester("sites", "remove", "first", "--yes").out
+    assert "the first site that publishes a higher revision of one takes it over" in told
+    harvester.add_site("again", publish(server, "a.1.1"))
+    assert harvester.run("2026-11-21")["sites"][0]["unchanged"] == 1
+    assert "first (registered no longer)" in harvester("target", "show", "a.1").out
+    publish(server, "a.1.1", "a.1.2")
+    assert harvester.outcomes(harvester.run("2026-11-22")["run_id"]) == {"a.1.2": "updated"}
+    assert json.loads(harvester("target", "show", "a.1", "--json").out)["site"] == "again"
     assert harvester.rows("SELECT count(*) FROM harvest_site_run WHERE site_name = 'first'") == [(1,)]
 
 

@@ -217,7 +217,10 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
     with invocation.harvester.writing() as session:
         remove_site(session, name)
     click.echo(f"Removed {name} from the schedule. Its history stays: runs, log, reports, and its documents.")
-    click.echo("Those documents belong to no site now: the next site that lists one of them takes it over.")
+    click.echo(
+        "Those documents belong to no site now: the first site that publishes a higher revision of one takes it over; "
+        "`metaharvest target transfer` gives one to a site at once."
+    )
 
 
 @command.command("list")

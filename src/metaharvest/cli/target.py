@@ -31,11 +31,11 @@ def command() -> None:
 def list_documents(invocation: Invocation, as_json: bool) -> None:
     """List the documents, each with its highest revision."""
     from metaharvest.queries.documents import held_documents
-    from metaharvest.queries.sites import site_names
+    from metaharvest.queries.sites import known_names
 
     number = 0
     with _reading(invocation) as session:
-        names = site_names(session)
+        names = known_names(session)
         for number, held in enumerate(held_documents(session), start=1):
             if as_json:
                 start = "[" if number == 1 else ","
@@ -55,10 +55,10 @@ def list_documents(invocation: Invocation, as_json: bool) -> None:
 def show(invocation: Invocation, docid: str, as_json: bool) -> None:
     """Show a document: its revisions, their sizes and dates, its site. DOCID is with or without a revision."""
     from metaharvest.queries.documents import find_document, held_revisions
-    from metaharvest.queries.sites import site_names
+    from metaharvest.queries.sites import known_names
 
     with _reading(invocation) as session:
-        names = site_names(session)
+        names = known_names(session)
         document_id, revision = find_document(session, docid)
         all_held = held_revisions(session, document_id)
     shown = [held for held in all_held if revision in (None, held.revision)]
@@ -155,5 +155,5 @@ def _as_mapping(held: Row[Any], names: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _site(held: Row[Any], names: Mapping[int, str]) -> str:
-    """The site that a document belongs to."""
+    """The site that a document belongs to, or belonged to while that was registered."""
     return "" if held.site_id is None else names.get(held.site_id, f"site {held.site_id}, registered no longer")

@@ -13,6 +13,7 @@ from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.queries.records import LARGEST_ID, Record, records_under
+from metaharvest.queries.sites import site_names
 
 _FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
 _RUNS = HarvestRun.__table__
@@ -93,22 +94,38 @@ def require_site_run(session: Session, site_run_id: int) -> None:
 
 def newest_site_run_id(session: Session, site_name: str) -> int:
     """The newest site run of a site, whether it is still registered or not. Raises MetaharvestError."""
-    newest = session.scalar(select(func.max(HarvestSiteRun.site_run_id)).filter_by(site_name=site_name))
-    if newest is not None:
-        return newest
-    known = sorted(set(session.scalars(select(HarvestSiteRun.site_name).distinct())))
-    raise MetaharvestError(
-        f"No run has harvested a site named '{site_name}'. Harvested were: {', '.join(known) or 'none yet'}."
-    )
+    its_own = HarvestSiteRun.site_schedule_id == _site_number(session, site_name)
+    newest = session.scalar(select(func.max(HarvestSiteRun.site_run_id)).where(its_own))
+    if newest is None:
+        raise MetaharvestError(f"No run has harvested the site '{site_name}' yet.")
+    return newest
 
 
 def site_run_id_of(session: Session, run_id: int, site_name: str) -> int:
     """The site run of a site in a run. Raises MetaharvestError if that run did not harvest it."""
-    site_runs = {site["site_name"]: site["site_run_id"] for site in run_record(session, run_id).sites}
-    if site_name in site_runs:
-        return int(site_runs[site_name])
-    known = ", ".join(sorted(site_runs)) or "none"
-    raise MetaharvestError(f"The run {run_id} did not harvest a site named '{site_name}'. It harvested: {known}.")
+    sites, number = run_record(session, run_id).sites, _site_number(session, site_name)
+    site_runs = {site["site_schedule_id"]: site["site_run_id"] for site in sites}
+    if number in site_runs:
+        return int(site_runs[number])
+    known = ", ".join(sorted({site["site_name"] for site in sites})) or "none"
+    raise MetaharvestError(f"The run {run_id} did not harvest the site '{site_name}'. It harvested: {known}.")
+
+
+def _site_number(session: Session, name: str) -> int:
+    """The number of the site of this name: the one that is registered under it, else the last one harvested under it.
+
+    A site keeps its number, and with it its past, when it is renamed. Raises MetaharvestError.
+    """
+    number = next((number for number, registered in site_names(session).items() if registered == name), None)
+    if number is None:
+        under_it = select(HarvestSiteRun.site_schedule_id).filter_by(site_name=name)
+        number = session.scalar(under_it.order_by(HarvestSiteRun.site_run_id.desc()).limit(1))
+    if number is not None:
+        return number
+    known = sorted(set(session.scalars(select(HarvestSiteRun.site_name).distinct())))
+    raise MetaharvestError(
+        f"No run has harvested a site named '{name}'. Harvested were: {', '.join(known) or 'none yet'}."
+    )
 
 
 def findings_of(session: Session, run_id: int) -> list[dict[str, Any]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 
-from sqlalchemy import text
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
+from metaharvest.database.models import HarvestSiteRun
 from metaharvest.model import Site
 from metaharvest.queries.records import Record
 from metaharvest.sites.due import is_due
@@ -23,6 +24,14 @@ _AS_STORED = text("SELECT * FROM harvest_site_schedule WHERE site_schedule_id = 
 def site_names(session: Session) -> dict[int, str]:
     """The registered sites' names by number."""
     return {site.site_id: site.name for site in read_sites(session)}
+
+
+def known_names(session: Session) -> dict[int, str]:
+    """The names of all sites by number, those that are registered no longer with the name that they had last."""
+    newest = select(func.max(HarvestSiteRun.site_run_id)).group_by(HarvestSiteRun.site_schedule_id)
+    harvested = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.site_name)
+    rows = session.execute(harvested.where(HarvestSiteRun.site_run_id.in_(newest)))
+    return {number: f"{name} (registered no longer)" for number, name in rows} | site_names(session)
 
 
 def registered_sites(session: Session, today: date) -> list[Record]:
