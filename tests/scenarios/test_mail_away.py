@@ -159,3 +159,60 @@ def test_a_crash_at_the_moment_of_acceptance_repeats_one_message_under_its_messa
         first, again = sink.to("site@example.org")
         assert first["Message-ID"] == again["Message-ID"]
         assert first.as_bytes() == again.as_bytes()
+
+
+def test_an_address_that_is_no_contact_any_more_is_not_tried_again(harvester: Harvester, server: HttpServer) -> None:
+    with SmtpSink() as sink:
+        send_by_smtp(harvester, sink.port)
+        sink.answers = {"busy@example.org": "451 4.3.0 later", "gone@example.org": "550 5.1.1 no such user"}
+        contacts = "busy@example.org, gone@example.org, good@example.org"
+        harvester.add_site("elm", publish(server, "a.1.1"), contact_email=contacts)
+        assert harvester.run(NIGHTS[0])["exit_code"] == 1
+        harvester("sites", "edit", "elm", "--contact", "new@example.org, good@example.org")
+        night_passes(harvester)
+        assert harvester.run(NIGHTS[1])["exit_code"] == 0
+        assert len(sink.to("new@example.org")) == 1
+    listed = json.loads(harvester("reports", "--undelivered", "--json").out)
+    states = {each["recipient"]: each for report in listed for each in report["deliveries"]}
+    assert {name: states[name]["status"] for name in states if name != "good@example.org"} == {
+        "busy@example.org": "refused",
+        "gone@example.org": "refused",
+    }
+    for name, answer in (("busy@example.org", "451"), ("gone@example.org", "550")):
+        told = states[name]["last_error"]
+        assert told.startswith("This address gets these reports no longer, so it is not tried again. The last answer: ")
+        assert answer in told
+    assert "None waits to be delivered." in harvester("doctor").out
+    again = harvester("reports", "resend", str(listed[0]["report_id"]))
+    assert "Not tried any more, as their recipients get these reports no longer: 2." in again.out
+
+
+def test_what_a_removed_site_is_owed_and_what_an_administrator_is_no_longer(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    port = free_port()
+    send_by_smtp(harvester, port)
+    harvester.add_site("elm", publish(server, "a.1.1"))
+    harvester.run(NIGHTS[0])
+    harvester("sites", "remove", "elm", "--yes")
+    text = harvester.config.read_text()
+    harvester.config.write_text(text.replace("steward@example.org", "successor@example.org"))
+    with SmtpSink(port) as sink:
+        assert harvester("reports", "deliver").out == (
+            "1 sent, 0 waiting, 0 refused.\nNot tried any more, as their recipients get these reports no longer: 1.\n"
+        )
+        assert [mail.recipients for mail in sink.messages] == [("elm@example.org",)]
+
+
+def test_deliver_tells_no_old_refusal_as_a_reason_of_now(harvester: Harvester, server: HttpServer) -> None:
+    with SmtpSink() as sink:
+        send_by_smtp(harvester, sink.port)
+        sink.answers = {"gone@example.org": "550 5.1.1 no such user", "busy@example.org": "451 4.3.0 later"}
+        harvester.add_site("elm", publish(server, "a.1.1"), contact_email="gone@example.org, busy@example.org")
+        harvester.run(NIGHTS[0])
+        told = harvester("reports", "deliver")
+        assert (told.code, told.out) == (1, "0 sent, 1 waiting, 0 refused.\n")
+        assert "451" in told.err
+        assert "550" not in told.err
+        again = harvester("reports", "resend", "1")
+        assert (again.out, "550" in again.err) == ("0 sent, 1 waiting, 1 refused.\n", True)

@@ -153,8 +153,8 @@ def test_a_transfer_is_logged_for_good_and_told_to_the_site_that_lost_the_docume
     harvester("target", "transfer", "a.1", "gale")
     harvester("target", "transfer", "a.1", "elm")
     assert harvester.rows("SELECT site_schedule_id FROM document_revision WHERE document_id = 'a.1'") == [(elm,)]
-    sql = "SELECT site_schedule_id FROM harvest_log WHERE message LIKE '%transferred from the site%' ORDER BY harvest_log_id"
-    assert [number for (number,) in harvester.rows(sql)][:2] == [elm, fern]
+    sql = "SELECT site_schedule_id FROM harvest_log WHERE message LIKE '%transferred from the site%' ORDER BY 1"
+    assert harvester.rows(sql)[:2] == [(elm,), (fern,)]
     assert harvester.run("2026-11-22", "--site", "elm")["sites"][0]["unchanged"] == 1
 
 

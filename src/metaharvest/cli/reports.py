@@ -85,14 +85,17 @@ def _deliver(invocation: Invocation) -> int:
     """Flush the outbox and say how that went; the exit code."""
     from metaharvest.queries.outbox import reasons_not_delivered
 
+    began = invocation.harvester.now()
     done = invocation.harvester.deliver()
     click.echo(f"{done.sent} sent, {done.waiting} waiting, {done.refused} refused.")
     if done.there:
         click.echo(f"Still in the mail folder, and not written again: {done.there} of those sent.")
+    if done.former:
+        click.echo(f"Not tried any more, as their recipients get these reports no longer: {done.former}.")
     if not done.waiting and not done.refused:
         return 0
     with invocation.harvester.reading() as session:
-        for sentence in reasons_not_delivered(session):
+        for sentence in reasons_not_delivered(session, began):
             print_line(sentence, err=True)
     return 1
 

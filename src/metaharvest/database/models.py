@@ -256,7 +256,10 @@ class ReportOutbox(Base):
 
 
 class ReportDelivery(Base):
-    """A row for each recipient of a report. Status: queued, sent or refused."""
+    """A row for each recipient of a report. Status: queued, sent or refused.
+
+    One that is refused without the time of an attempt went to somebody who gets these reports no longer.
+    """
 
     __tablename__ = "report_delivery"
     __table_args__ = (UniqueConstraint("report_id", "recipient", name="uq_report_delivery"), _TABLE)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, func, select
+from sqlalchemy import Row, Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
@@ -60,11 +60,12 @@ def rendered_reports(session: Session) -> Iterable[Row[date, str | None, bytes]]
     return session.execute(statement)
 
 
-def reasons_not_delivered(session: Session) -> list[str]:
-    """Why reports wait or were refused: each reason once, the newest first, no more than ten."""
+def reasons_not_delivered(session: Session, since: datetime) -> list[str]:
+    """Why reports wait, or were refused since then: each reason once, the newest first, no more than ten."""
+    refused = (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= since)
     statement = (
         select(ReportDelivery.last_error)
-        .where(ReportDelivery.status != "sent", ReportDelivery.last_error.is_not(None))
+        .where(or_(ReportDelivery.status == "queued", refused), ReportDelivery.last_error.is_not(None))
         .order_by(ReportDelivery.last_attempt_at.desc())
         .limit(_NEWEST_ATTEMPTS)
     )

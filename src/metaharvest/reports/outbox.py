@@ -17,12 +17,13 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.dialects import next_numbers
-from metaharvest.database.models import Base, HarvestRun, ReportDelivery, ReportOutbox
+from metaharvest.database.models import Base, HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
 from metaharvest.reports.mail import Attempt, Letter, MailBackend
 from metaharvest.reports.maildir import Maildir
 from metaharvest.reports.message import Report
 from metaharvest.reports.smtp import SmtpServer
+from metaharvest.sites.registry import read_sites_of
 
 PATIENCE = timedelta(days=2)
 """Mail may wait for so long: a mail server was away over a night or two."""
@@ -35,6 +36,8 @@ have passed, so that hourly runs do not try all day long. The first run of a day
 _GIVEN_UP_AFTER = timedelta(days=4)
 """A recipient whom the server puts off with the same answer as last time, so long after the report was made, is given
 up: RFC 5321, section 4.5.4.1. A server that does not answer gives no reason for that."""
+
+_SITES_AT_ONCE = 1000
 
 _Item = TypeVar("_Item")
 _Parcel = tuple[int, Letter]
@@ -53,13 +56,15 @@ class DeliveringRun:
 class Deliveries:
     """How many deliveries were sent and refused this time, and how many are still waiting.
 
-    `there`: how many of those sent had arrived before and were not written again.
+    `there`: how many of those sent had arrived before and were not written again. `former`: how many are not tried any
+    more, since their recipients get these reports no longer.
     """
 
     sent: int = 0
     waiting: int = 0
     refused: int = 0
     there: int = 0
+    former: int = 0
 
 
 def queue(session: Session, report: Report, run_id: int, site_run_id: int | None, now: datetime) -> int | None:
@@ -155,12 +160,14 @@ def deliver(
     """Try to hand over what is queued, oldest first, and commit after as many as the backend takes at once.
 
     With `run`, what this run has tried already is left for later, and what failed shortly before; without, everything
-    is tried. Never raises for what a mail server or a folder does: the delivery's row tells that. If the server cannot
-    be reached at all, the rest waits for the next time. Errors of the database are raised.
+    is tried. Who is no contact, or no administrator, any more is left out. Never raises for what a mail server or a
+    folder does: the delivery's row tells that. If the server cannot be reached at all, the rest waits for the next
+    time. Errors of the database are raised.
     """
     backend = backend_for(settings)
     due = _due(now, run) if run else true()
     sent = refused = there = 0
+    former = _leave_out_former(session_factory, settings, run.began if run else now)
     try:
         for report_ids in _groups(_waiting_reports(session_factory, due), backend.at_once):
             for parcels in _groups(_parcels(session_factory, report_ids, due, backend), backend.at_once):
@@ -173,10 +180,33 @@ def deliver(
                     refused += number if attempt.status == "refused" else 0
                     there += number if attempt.there else 0
                     if attempt.stop:
-                        return Deliveries(sent, _number_waiting(session_factory), refused, there)
+                        return Deliveries(sent, _number_waiting(session_factory), refused, there, former)
     finally:
         backend.close()
-    return Deliveries(sent, _number_waiting(session_factory), refused, there)
+    return Deliveries(sent, _number_waiting(session_factory), refused, there, former)
+
+
+def _leave_out_former(session_factory: Callable[[], Session], settings: Settings, before: datetime) -> int:
+    """Stop trying those who get these reports no longer, of reports made `before`; how many deliveries that are.
+
+    They become `refused` without the time of an attempt, so that nobody is told of them as a failure of late. What a
+    site that was removed has left is delivered as it was meant.
+    """
+    with session_factory() as session:
+        rows = session.execute(_NOT_ARRIVED, {"before": before}).all()
+        known: dict[int | None, Sequence[str]] = {None: settings.harvester.administrators}
+        for numbers in _groups(list({row.site_schedule_id for row in rows} - {None}), _SITES_AT_ONCE):
+            known |= {site_id: site.contacts for site_id, site in read_sites_of(session, numbers).items()}
+        former = []
+        for row in rows:
+            addresses = [address.casefold() for address in known.get(row.site_schedule_id, ())]
+            if addresses and row.recipient.casefold() not in addresses:
+                answer = f" The last answer: {row.last_error}" if row.last_error else ""
+                former.append({"delivery": row.delivery_id, "error": f"{_NO_LONGER}{answer}"})
+        if former:
+            session.connection().execute(_LEFT_OUT, former)
+            session.commit()
+    return len(former)
 
 
 def _due(now: datetime, run: DeliveringRun) -> ColumnElement[bool]:
@@ -241,6 +271,27 @@ _ATTEMPTED = (
 )
 _ATTEMPTED_ONE = _ATTEMPTED.where(
     _DELIVERIES.c.report_id == bindparam("report"), _DELIVERIES.c.recipient == bindparam("to")
+)
+_NO_LONGER = "This address gets these reports no longer, so it is not tried again."
+_NOT_ARRIVED = (
+    select(
+        HarvestSiteRun.site_schedule_id, ReportDelivery.delivery_id, ReportDelivery.recipient, ReportDelivery.last_error
+    )
+    .select_from(ReportDelivery)
+    .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
+    .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == ReportOutbox.site_run_id)
+    .where(
+        or_(
+            ReportDelivery.status == "queued",
+            and_(ReportDelivery.status == "refused", ReportDelivery.last_attempt_at.is_not(None)),
+        ),
+        ReportOutbox.created_at <= bindparam("before", type_=_OUTBOX.c.created_at.type),
+    )
+)
+_LEFT_OUT = (
+    update(_DELIVERIES)
+    .where(_DELIVERIES.c.delivery_id == bindparam("delivery"))
+    .values(status="refused", last_attempt_at=None, last_error=bindparam("error"))
 )
 _GIVEN_UP = _ATTEMPTED_ONE.where(_DELIVERIES.c.last_error == bindparam("error"))
 
