@@ -728,7 +728,10 @@ class TestACertificate:
             assert "it has expired" in refused(fetcher_with(ca_file=ca_file), server.url("/x"), "http.tls").message
 
     def test_is_needed_by_a_server_of_https(self, server: HttpServer, fetcher: Fetcher) -> None:
-        refused(fetcher, server.url("/x").replace("http:", "https:"), "http.tls")
+        finding = refused(fetcher, server.url("/x").replace("http:", "https:"), "http.tls")
+        port = server.url("/x").rpartition(":")[2].partition("/")[0]
+        assert f"127.0.0.1 answers without encryption (TLS) on port {port}" in finding.message
+        assert "write http:// in place of https://" in finding.remedy
 
     def test_file_that_cannot_be_used_is_told_at_the_start(self, tmp_path: Path) -> None:
         for content in (None, "not a certificate"):

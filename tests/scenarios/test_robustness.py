@@ -134,6 +134,28 @@ def test_documents_to_retry_are_tried_though_the_list_is_gone(harvester: Harvest
     assert harvester.outcomes(run["run_id"]) == {"a.2.1": "inserted"}
 
 
+def test_what_is_wrong_with_the_address_of_a_list_is_told_of_the_list(harvester: Harvester, server: HttpServer) -> None:
+    server.serve("/gone.xml", b"gone", status=404)
+    server.serve("/past.xml", b"gone", status=410)
+    server.serve("/empty.xml", b"")
+    server.serve("/circle.xml", b"", status=302, headers={"Location": "/circle.xml"})
+    for name in ("gone", "past", "empty", "circle"):
+        harvester.add_site(name, server.url(f"/{name}.xml"))
+    harvester.run("2026-11-20")
+    sql = "SELECT document_url, error_message, remedy FROM harvest_detail_log WHERE level = 'error'"
+    remedies = {message.partition(".xml")[0].rpartition("/")[2]: remedy for _, message, remedy in harvester.rows(sql)}
+    circle = "If the server redirects in a circle, mend that; otherwise tell the administrator the list's final URL."
+    move = "Put the list where the URL says, or tell the administrator its new address."
+    assert remedies == {
+        "gone": move,
+        "past": move,
+        "empty": "Put the list back in its place on the web server.",
+        "circle": circle,
+    }
+    [mail] = [mail for mail in harvester.mails() if mail["To"] == "gone@example.org"]
+    assert move in words_of(mail)
+
+
 def test_a_date_that_is_set_while_the_site_is_harvested_stays(harvester: Harvester, server: HttpServer) -> None:
     publish(server, "a.1.1")
 

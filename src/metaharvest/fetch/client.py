@@ -190,7 +190,15 @@ class Fetcher:
         here, spent = _start(url), 0.0
         first_url, limits = here.url, question.limits
         for _ in range(self._http.max_redirects + 1):
-            given = Circumstances(self._http, self.user_agent, first_url, limits.deadline, spent, self._administrator)
+            given = Circumstances(
+                self._http,
+                self.user_agent,
+                first_url,
+                limits.deadline,
+                spent,
+                self._administrator,
+                question.is_list,
+            )
             left = Limits(limits.deadline - spent, limits.size)
             if left.deadline <= 0:
                 raise FetchError(sentences.out_of_time(here.url, given), transient=True, seconds=spent)

@@ -149,7 +149,7 @@ def _read(url: str, file: BinaryIO) -> bytes:
 def _unreadable(url: str, error: OSError) -> FetchError:
     """What to say of a file that cannot be opened or read; a disk that fails may be well the next time."""
     if error.errno in _MISSING:
-        remedy = "Put the document where the URL says, or correct the URL."
+        remedy = "Put the file where the URL says, or correct the URL."
         return _error("file.missing", f"There is no file at {shown_url(url)}.", remedy)
     message = f"The file {shown_url(url)} cannot be read: {_reason(error)}."
     remedy = "Let the harvester's user read it, and the folders that it is in."

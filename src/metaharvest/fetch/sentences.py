@@ -85,7 +85,8 @@ _TRY_LATER = "The harvester tries again by itself. If this goes on, ask whoever 
 class Circumstances:
     """What messages need beside the exchange: the policy, who we are, where it began, the seconds spent before it.
 
-    `administrator` is the address in our From header, or empty.
+    `administrator` is the address in our From header, or empty. `is_list`: a harvest list is asked for, whose URL the
+    administrator has registered.
     """
 
     settings: HttpSettings
@@ -94,6 +95,7 @@ class Circumstances:
     deadline: float
     spent: float = 0.0
     administrator: str = ""
+    is_list: bool = False
 
     def where(self, url: str) -> str:
         """`url` as messages name it, and where it was redirected from."""
@@ -127,7 +129,12 @@ def too_many_redirects(url: str, given: Circumstances) -> Finding:
         "http.redirects",
         f"{shown_url(given.first_url)} is redirected more than {given.settings.max_redirects} times, "
         f"at last to {shown_url(url)}.",
-        "If the server redirects in a circle, mend that; otherwise write the final URL into the harvest list.",
+        "If the server redirects in a circle, mend that; otherwise "
+        + (
+            "tell the administrator the list's final URL."
+            if given.is_list
+            else "write the final URL into the harvest list."
+        ),
     )
 
 
@@ -168,7 +175,8 @@ def _incomplete(exchange: Exchange, given: Circumstances, where: str) -> tuple[F
         return challenge, False
     if exchange.size == 0 and exchange.complete:
         message = f"{where} is empty: the server answered {_status_words(exchange)} and sent nothing."
-        return Finding("http.empty", message, "Put the document back in its place on the web server."), False
+        what = "list" if given.is_list else "document"
+        return Finding("http.empty", message, f"Put the {what} back in its place on the web server."), False
     return (None, False) if exchange.complete else (_truncated(exchange, where), True)
 
 
@@ -253,6 +261,10 @@ def _tls(exchange: Exchange, where: str) -> tuple[Finding, bool]:
     host, words = exchange.address.host, _words(exchange)
     if exchange.code == pycurl.E_SSL_CONNECT_ERROR and any(w in words.lower() for w in ("reset", "syscall", "eof")):
         return _connection(exchange, where, f"broke off while it was being encrypted ({words})"), True
+    if "wrong version number" in words.lower():
+        message = f"{where}: {host} answers without encryption (TLS) on port {exchange.address.port}."
+        remedy = "If it speaks plain HTTP there, write http:// in place of https://, or the port that speaks TLS."
+        return Finding("http.tls", message, remedy), False
     if exchange.code != pycurl.E_PEER_FAILED_VERIFICATION:
         message = f"{where}: no encrypted connection to {host} could be agreed on ({words})."
         remedy = "Ask whoever runs the web server to check its TLS set-up; TLS 1.2 or later is needed."
@@ -289,6 +301,8 @@ def _status(exchange: Exchange, given: Circumstances, where: str) -> Finding:
     remedy = _STATUS_REMEDIES.get(exchange.status)
     if exchange.status == 401 and exchange.address.username is not None:
         remedy = "The server does not accept the user name and password in the URL: correct them."
+    if given.is_list and exchange.status in (404, 410):
+        remedy = "Put the list where the URL says, or tell the administrator its new address."
     if remedy is None:
         by_hand = "Check the URL and the web server; open the URL in a browser."
         remedy = _TRY_LATER if exchange.status >= 500 else by_hand
