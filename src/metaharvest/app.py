@@ -176,14 +176,15 @@ class Harvester:
         It is rehearsed as the registered site of that name, else as the one with that URL, else as a new one. Raises
         NotAHarvestList for what cannot be one, ScheduleError for a name that is not registered.
         """
-        from metaharvest.harvest.dry_run import list_source, rehearsal, site_to_rehearse
+        from metaharvest.harvest.dry_run import list_source, rehearsal, rehearsed_site
         from metaharvest.harvest.run import RunRequest
 
         target, engine = (None, None) if self.database_error else (self.target, self.engine)
         with rehearsal(self.settings, target, engine) as scratch:
-            name = site_to_rehearse(scratch, harvest_list, site_name)
             harvester = self._on(scratch, list_source(harvest_list) or self._given_source)
-            yield DryRun(harvester, harvester.run(RunRequest(self.today(), (name,)), progress))
+            with rehearsed_site(scratch, harvest_list, site_name) as name:
+                result = harvester.run(RunRequest(self.today(), (name,)), progress)
+            yield DryRun(harvester, result)
 
     def _on(self, scratch: Rehearsal, source: SourceFor | None) -> Harvester:
         """This harvester, but on a throw-away journal."""
@@ -197,15 +198,23 @@ class Harvester:
         """The report of a site run to the site's contacts, as it would be written now."""
         from metaharvest import reports
 
+        whose = self.settings, self.target.describe(), self.now(), self._is_rehearsal
         with self.reading() as session:
-            return reports.site_report(session, site_run_id, self.settings, self.target.describe(), self.now())
+            return reports.site_report(session, site_run_id, *whose)
 
     def admin_report(self, run_id: int) -> Report:
         """The report of a run to the administrators, as it would be written now; it goes into its log file, if set."""
         from metaharvest import reports
 
+        whose = self.settings, self.target.describe(), self.now(), self._is_rehearsal
         with self.reading() as session:
-            return reports.admin_report(session, run_id, self.settings, self.target.describe(), self.now())
+            return reports.admin_report(session, run_id, *whose)
+
+    @property
+    def _is_rehearsal(self) -> bool:
+        from metaharvest.harvest.dry_run import RehearsalTarget
+
+        return isinstance(self.target, RehearsalTarget)
 
     def resend(self, report_id: int) -> None:
         """Put a report into the outbox again, for all its recipients. Raises MetaharvestError if there is none."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect
 
-from support.harvester import SETTINGS, Harvester, eml, publish
+from support.harvester import SETTINGS, Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer
 
 
@@ -85,8 +85,6 @@ def test_check_of_a_good_list_exits_with_zero(contact: Harvester, server: HttpSe
 def test_check_takes_a_list_from_a_file(contact: Harvester, server: HttpServer, tmp_path: Path) -> None:
     publish(server, "a.1.1")
     file = tmp_path / "my list.xml"
-    from support.harvester import harvest_list
-
     file.write_bytes(harvest_list([("a.1.1", server.url("/a.1.1.xml"))]))
     said = contact("check", str(file), "--json")
     assert said.code == 0
@@ -143,3 +141,34 @@ def test_without_allow_networks_a_private_address_is_refused_also_in_a_rehearsal
     assert "not public" in said.out or "public" in said.out
     assert server.requests == []
     strict.close()
+
+
+def test_check_tells_nothing_that_is_not_so(contact: Harvester, server: HttpServer, tmp_path: Path) -> None:
+    url = publish(server, "a.1.1", "a.2.1")
+    file = tmp_path / "list.xml"
+    file.write_bytes(harvest_list([(docid, server.url(f"/{docid}.xml")) for docid in ("a.1.1", "a.2.1")]))
+    for argument in (url, str(file)):
+        said = contact("check", argument)
+        words = " ".join(said.out.split())
+        assert "names 2 documents: 2 would be added." in words
+        assert "Next harvest: none: the site is not registered" in words
+        assert "Write to steward@example.org." in words
+        for untrue in ("as it is registered", "contact@localhost", "attached table", "were added", "this message"):
+            assert untrue not in words
+        assert "metaharvest init" not in said.out + said.err
+
+
+def test_check_shows_a_registered_site_as_it_is_registered(harvester: Harvester, server: HttpServer) -> None:
+    old = server.url("/old.xml")
+    harvester.add_site("alder", old, enabled=False)
+    said = harvester("check", publish(server, "a.1.1"), "--site", "alder")
+    words = " ".join(said.out.split())
+    assert "names 1 document: 1 would be added." in words
+    assert f"Harvest list: {old}" in words
+    assert "Enabled: no" in words
+    assert "Next harvest: none: the site is switched off" in words
+
+
+def test_a_dry_run_speaks_of_no_attached_table(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    assert "attached" not in harvester("run", "--dry-run").out

@@ -23,7 +23,7 @@ from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import NotAHarvestList
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import Action, Holding, Site
-from metaharvest.sites.registry import add_site, edit_site, find_site, raw_rows, read_sites
+from metaharvest.sites.registry import add_site, edit_site, find_site, raw_rows, read_sites, remove_site
 from metaharvest.sites.rows import check_list_url
 from metaharvest.sources.harvest_list.source import FileListSource
 from metaharvest.sources.lookup import SourceFor
@@ -101,7 +101,28 @@ def rehearsal(settings: Settings, real_target: Target | None, real: Engine | Non
             engine.dispose()
 
 
-def site_to_rehearse(scratch: Rehearsal, harvest_list: str, site_name: str | None) -> str:
+@contextmanager
+def rehearsed_site(scratch: Rehearsal, harvest_list: str, site_name: str | None) -> Iterator[str]:
+    """The name of the site as which a list is to be rehearsed. Afterwards the schedule is again as it really stands."""
+    with readers(scratch.engine)() as session:
+        before = {str(row["site_schedule_id"]): row for row in raw_rows(session)}
+    name = _site_to_rehearse(scratch, harvest_list, site_name)
+    yield name
+    with writers(scratch.engine).begin() as session:
+        row = before.get(str(find_site(session, name).site_id))
+        if row is None:
+            remove_site(session, name)
+        else:
+            session.execute(_RESTORED, {key: row[key] for key in ("site_schedule_id", "documentlisturl", "enabled")})
+
+
+_RESTORED = text(
+    "UPDATE harvest_site_schedule SET documentlisturl = :documentlisturl, enabled = :enabled "
+    "WHERE site_schedule_id = :site_schedule_id"
+)
+
+
+def _site_to_rehearse(scratch: Rehearsal, harvest_list: str, site_name: str | None) -> str:
     """Make sure that the schedule has the site as which a list is to be rehearsed, switched on; its name.
 
     That is the site of this name; without one, the site with this list URL; without one, a new site. Raises

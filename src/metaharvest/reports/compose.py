@@ -27,12 +27,14 @@ from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line
 
 
-def site_report(session: Session, site_run_id: int, settings: Settings, target: str, now: datetime) -> Report:
+def site_report(
+    session: Session, site_run_id: int, settings: Settings, target: str, now: datetime, is_rehearsal: bool = False
+) -> Report:
     """The report of a site run to the site's contacts. `target` names the repository; `now` becomes the Date."""
     site_run = session.get_one(HarvestSiteRun, site_run_id)
     run = session.get_one(HarvestRun, site_run.run_id)
     site = read_site(session, site_run.site_schedule_id)
-    return _site_report(session, site_run, run, site, ReportContext(settings, target, now))
+    return _site_report(session, site_run, run, site, ReportContext(settings, target, now, is_rehearsal))
 
 
 def site_reports(
@@ -62,7 +64,9 @@ def _site_report(
 ) -> Report:
     number, view = site_run.site_run_id, site_view(session, site_run, run, site, context)
     attachment: Attachment | None = None
-    if not words.is_quiet(site_run):
+    if context.is_rehearsal:
+        view = replace(view, table=TableNote("", "in the table that --csv prints"))
+    elif not words.is_quiet(site_run):
         name = f"{safe_file_name(view.site)}-{view.date}.csv"
         command = f"metaharvest log --csv --site-run {number}"
         content = "every document that is not merely unchanged"
@@ -71,19 +75,21 @@ def _site_report(
     return _report("site", number, (*_seed(run), site_run.started_at), view, attachment, context)
 
 
-def admin_report(session: Session, run_id: int, settings: Settings, target: str, now: datetime) -> Report:
+def admin_report(
+    session: Session, run_id: int, settings: Settings, target: str, now: datetime, is_rehearsal: bool = False
+) -> Report:
     """The composite report of a run to the administrators.
 
     With reports.admin = "log-file" the whole report and its table are written into files, and the mail has only the
     essentials and the place. If a file cannot be written, the mail says so and has the whole report.
     """
-    run, context = session.get_one(HarvestRun, run_id), ReportContext(settings, target, now)
+    run, context = session.get_one(HarvestRun, run_id), ReportContext(settings, target, now, is_rehearsal)
     view = admin_view(session, run, context)
     name = f"run-{run_id:06}-{view.date}"
     attachment: Attachment | None = None
     if settings.reports.admin == "log-file":
         view = _to_log_file(session, view, settings, name)
-    if not view.log_file:
+    if not view.log_file and not is_rehearsal:
         command = f"metaharvest log --csv --run {run_id}"
         chunks = log_csv(session, run_id)
         attachment, note = _table(chunks, f"{name}.csv", "the whole log of this run", command, settings)

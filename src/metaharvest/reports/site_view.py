@@ -37,11 +37,15 @@ NO_TABLE = TableNote()
 
 @dataclass(frozen=True, slots=True)
 class ReportContext:
-    """What all reports of one call share: the settings, the repository's name, and the time they are made at."""
+    """What all reports of one call share: the settings, the repository's name, and the time they are made at.
+
+    `is_rehearsal`: they are printed and not sent, and nothing of what they tell has been done.
+    """
 
     settings: Settings
     target: str
     now: datetime
+    is_rehearsal: bool = False
 
     @property
     def limit(self) -> int:
@@ -51,7 +55,7 @@ class ReportContext:
 
 @dataclass(frozen=True, slots=True)
 class SiteView:
-    """A site report's content. `recipients` are the site's contacts."""
+    """A site report's content. `recipients` are the site's contacts; `registered` is empty if the site is not."""
 
     network: str
     site: str
@@ -76,6 +80,7 @@ class SiteView:
     target: str
     site_run: int
     table: TableNote = NO_TABLE
+    is_rehearsal: bool = False
 
 
 def site_view(
@@ -99,7 +104,7 @@ def site_view(
         date=today.isoformat(),
         story=words.site_story(status, counts),
         tone=words.site_tone(status, counts),
-        sentence=words.site_sentence(status, SiteRunKind(site_run.kind), counts, site_run.listed),
+        sentence=words.site_sentence(status, SiteRunKind(site_run.kind), counts, site_run.listed, context.is_rehearsal),
         reason="" if is_told(reason, problems) else reason,
         listed=site_run.listed,
         totals=totals_of(site_run.listed, counts, site_run.warnings),
@@ -111,11 +116,12 @@ def site_view(
         unchanged=unchanged(session, site_run, limit),
         next_harvest=_next_harvest(site_run, run, schedule),
         time_spent=_time_spent(session, site_run, counts, context.now),
-        registered=_registered(site_run, schedule),
+        registered=_registered(site_run, schedule) if registered else (),
         recipients=registered.contacts if registered else (),
         administrators=harvester.administrators,
         target=one_line(context.target),
         site_run=site_run.site_run_id,
+        is_rehearsal=context.is_rehearsal,
     )
 
 

@@ -134,7 +134,9 @@ def run_story(statuses: Sequence[SiteRunStatus], counts: Counts) -> str:
     return f"{counted(len(statuses), 'site')}: {parts}; {', '.join(_news(counts))}"
 
 
-def site_sentence(status: SiteRunStatus, kind: SiteRunKind, counts: Counts, listed: int) -> str:
+def site_sentence(
+    status: SiteRunStatus, kind: SiteRunKind, counts: Counts, listed: int, is_rehearsal: bool = False
+) -> str:
     """The sentence or two that a site report begins with."""
     if status is SiteRunStatus.LIST_FAILED:
         return "Your harvest list could not be read, so nothing was harvested. The repository keeps what it has."
@@ -150,10 +152,10 @@ def site_sentence(status: SiteRunStatus, kind: SiteRunKind, counts: Counts, list
     }.get(status, "")
     if not listed:
         return trouble or f"{documents}."
-    return f"{trouble}{documents}: {joined(_parts(counts))}."
+    return f"{trouble}{documents}: {joined(_parts(counts, is_rehearsal))}."
 
 
-def _parts(counts: Counts) -> list[str]:
+def _parts(counts: Counts, is_rehearsal: bool) -> list[str]:
     verbs = {
         OutcomeKind.INSERTED: ("was added", "were added"),
         OutcomeKind.UPDATED: ("was updated", "were updated"),
@@ -165,6 +167,12 @@ def _parts(counts: Counts) -> list[str]:
         OutcomeKind.INVALID: ("is not valid", "are not valid"),
         OutcomeKind.UPLOAD_ERROR: ("was refused by the repository", "were refused by the repository"),
     }
+    if is_rehearsal:
+        verbs |= {
+            OutcomeKind.INSERTED: ("would be added", "would be added"),
+            OutcomeKind.UPDATED: ("would be updated", "would be updated"),
+            OutcomeKind.UPLOAD_ERROR: ("would be refused by the repository", "would be refused by the repository"),
+        }
     return [counted(counts[kind], one, many) for kind, (one, many) in verbs.items() if counts.get(kind)]
 
 
