@@ -720,3 +720,47 @@ def test_whatever_a_list_contains_it_is_read_or_refused_with_findings(
         else:
             assert 0 <= item.revision < 2**63
             assert item.document_id.isascii()
+
+
+def test_one_missing_end_tag_of_an_entry_is_one_finding_that_says_where_the_entry_begins() -> None:
+    entries = [entry(identifier=str(number)) for number in range(1, 9)]
+    cut = entries[0].replace("  </document>\n", "")
+    found = problem(harvest_list(cut, *entries[1:]))
+    assert (found.rule, found.line, found.docid) == ("list.not-well-formed", 3, "alder.1.2")
+    assert found.message == "The entry that begins in line 3 is not closed: the next one begins in line 11."
+    last = problem(harvest_list(*entries[1:], cut))
+    assert last.message == "The entry that begins in line 66 is not closed: the list ends in line 74."
+
+
+def test_what_else_is_wrong_is_told_beside_entries_that_are_not_closed() -> None:
+    cut = entry().replace("  </document>\n", "")
+    found = problems(harvest_list(cut, entry(identifier="x"), cut, entry(revision="y")))
+    assert [(each.line, each.rule) for each in found] == [
+        (3, "list.not-well-formed"),
+        (14, "list.identifier"),
+        (20, "list.not-well-formed"),
+        (32, "list.revision"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "inside", ["<document><document/></document>", "<document><docid><document/></docid><documentURL/></document>"]
+)
+def test_entries_within_entries_are_told_whatever_follows(inside: str) -> None:
+    found = problems(harvest_list(inside, entry(identifier="x")))
+    assert found[0].message == "The entry that begins in line 3 is not closed: the next one begins in line 3."
+    assert found[-1].rule == "list.identifier"
+
+
+@pytest.mark.parametrize("place", ['version="1.0"', f'"{NS}"'])
+def test_curly_quotation_marks_have_a_sentence_of_their_own(place: str) -> None:
+    curly = place.replace('"', "“", 1).replace('"', "”")
+    found = problem(harvest_list(entry()).replace(place, curly))
+    assert "straight quotation marks" in found.message
+    assert '<?xml version="1.0" encoding="UTF-8"?>' in found.remedy
+
+
+def test_a_first_line_that_is_not_as_xml_wants_it_is_told_how_to_be() -> None:
+    found = problem(harvest_list(entry(), head="<?xml version=1.0?>\n"))
+    assert "first line" in found.message
+    assert '<?xml version="1.0" encoding="UTF-8"?>' in found.remedy

@@ -14,6 +14,7 @@ import io
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 from lxml import etree
@@ -184,7 +185,24 @@ def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
         if entry.type_name in _ENCODING_ERRORS:
             yield _encoding_finding(content, entry)
             return
-        yield _syntax_finding(entry, lines)
+        finding = _syntax_finding(entry, lines)
+        if finding.rule in _OF_A_TAG and _breaks_off_in_tag(content, entry.line):
+            message = "The document breaks off here, inside a tag."
+            remedy = (
+                "The file was cut short: upload it again, or look whether the program that writes it stopped half-way."
+            )
+            yield replace(finding, rule="xml.unclosed", message=message, remedy=remedy)
+            return
+        yield finding
+
+
+_OF_A_TAG = ("xml.bad-tag", "xml.less-than", "xml.not-well-formed", "xml.unclosed")
+
+
+def _breaks_off_in_tag(content: bytes, line: int) -> bool:
+    """Whether the document ends in this line, with a tag that has no end."""
+    ended = content.rstrip()
+    return ended.rfind(b"<") > ended.rfind(b">") and line > ended.count(b"\n")
 
 
 def _syntax_finding(entry: Any, lines: list[str]) -> Finding:

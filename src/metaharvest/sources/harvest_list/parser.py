@@ -42,6 +42,8 @@ from metaharvest.sources.harvest_list.syntax import (
 from metaharvest.sources.harvest_list.values import XML_SPACE, BadValue
 from metaharvest.text import one_line
 
+_TAG_MISMATCH = expat.errors.codes[expat.errors.XML_ERROR_TAG_MISMATCH]
+
 MAX_PIECE = 1_048_576
 """Bytes that one tag, comment or processing instruction may have; the parser holds all of it in memory."""
 
@@ -84,6 +86,7 @@ class ListParser:
         self._declared: set[tuple[str | None, str | None]] = set()
         self._root_uri: str | None = None
         self._has_inner_namespace = False
+        self._has_open_entries = False
         self._ready: list[ListedDocument] = []
         self._fed = 0
         self._parser = self._new_parser()
@@ -117,7 +120,11 @@ class ListParser:
             self._end_with(stop.finding)
         except expat.ExpatError as error:
             inside, offset = self._open[-1] if self._open else "", self._parser.ErrorByteIndex
-            self._end_with(syntax_finding(error, offset, self._source, inside, self._entries))
+            is_mismatch = error.code == _TAG_MISMATCH
+            if is_mismatch and inside == "document" and self._entry is not None:
+                self._end_with(self._not_closed(self._entry, "the list ends", error.lineno))
+            elif not (is_mismatch and self._entry is None and self._has_open_entries):
+                self._end_with(syntax_finding(error, offset, self._source, inside, self._entries))
         except (LookupError, ValueError):
             # Raised for an unknown or multi-byte encoding in the XML declaration, which is before any element.
             if self._root_uri is not None:
@@ -217,13 +224,18 @@ class ListParser:
         parent, entry = self._open[-1], self._entry
         if name not in CHILDREN[parent]:
             name = self._known_name(name, parent)
-        if entry is None and name:
+        if entry is not None and name == "document":
+            self._leave_open(entry)
+            entry = None
+        if entry is None and name == "document":
             self._refuse_stray_text()
             self._entry = ListEntry(self._parser.CurrentLineNumber, self._parser.CurrentByteIndex, self._files_allowed)
-        elif entry is not None and name in entry.lines:
+        elif entry is None:
+            name = SKIPPED
+        elif name in entry.lines:
             self._report("list.doubled", f"`{name}` is there twice in one entry.", "Keep one of the two.")
             name = SKIPPED
-        elif entry is not None and name:
+        elif name:
             entry.lines[name] = self._parser.CurrentLineNumber
             self._value_from = len(self._texts)
         if not name and parent:
@@ -240,6 +252,8 @@ class ListParser:
             return SKIPPED
         uri, _, local = name.rpartition(" ")
         meant = meant_child(uri, local, parent, self._root_uri)
+        if meant is None and meant_child(uri, local, "harvestList", self._root_uri):
+            return "document"
         if meant is None:
             self._report(*unexpected_child(local, parent))
             return SKIPPED
@@ -250,13 +264,31 @@ class ListParser:
             self._report(*misspelled(local, meant))
         return meant
 
+    def _leave_open(self, entry: ListEntry) -> None:
+        """Another entry begins inside of this one: its end tag is missing. The others are checked all the same."""
+        self._close_entry()
+        self._texts.clear()
+        # Of empty entries one within the other, the first says it.
+        if entry.lines or not self._has_open_entries:
+            finding = self._not_closed(entry, "the next one begins", self._parser.CurrentLineNumber)
+            self._keep(replace(finding, docid=entry.docid))
+        self._has_open_entries = True
+
+    def _not_closed(self, entry: ListEntry, what: str, line: int) -> Finding:
+        message = f"The entry that begins in line {entry.line} is not closed: {what} in line {line}."
+        is_shown = len(self._kept) < MAX_FINDINGS
+        excerpt = self._source.entry(entry.offset, self._parser.CurrentByteIndex) if is_shown else ""
+        remedy = "Close it with `</document>` before that line."
+        return Finding("list.not-well-formed", message, remedy, line=entry.line, excerpt=excerpt)
+
     def _end(self, name: str) -> None:
         closed = self._open.pop()
         if closed in VALUES and self._entry is not None:
             self._end_value(closed, self._entry)
         elif closed == "document":
             self._refuse_stray_text()
-            self._end_entry()
+            if self._entry is not None:
+                self._end_entry(self._entry)
         elif not self._open:
             self._end_root()
         elif closed == SKIPPED and self._open[-1] != SKIPPED:
@@ -300,9 +332,7 @@ class ListParser:
 
     # -- a whole entry
 
-    def _end_entry(self) -> None:
-        entry = self._entry
-        assert entry is not None
+    def _end_entry(self, entry: ListEntry) -> None:
         self._entries += 1
         if entry.findings or not entry.is_whole:
             self._refuse_entry(entry)

@@ -12,7 +12,7 @@ from xml.parsers import expat
 from xml.parsers.expat import errors
 
 from metaharvest.model import MAX_EXCERPT, Finding
-from metaharvest.sources.harvest_list.elements import LIST_NAMESPACE, Mistake
+from metaharvest.sources.harvest_list.elements import LIST_NAMESPACE, VALUES, Mistake
 from metaharvest.text import one_line, shown_url, without_credentials
 
 _BYTES_BEFORE = 2 * MAX_EXCERPT
@@ -120,7 +120,7 @@ def syntax_finding(error: expat.ExpatError, offset: int, source: SourceText, ins
     if reason in _TRUNCATED_ERRORS:
         mistake = _truncated(entries)
     elif reason == errors.XML_ERROR_INVALID_TOKEN:
-        mistake = _invalid_token(source, offset, before, inside)
+        mistake = _invalid_token(source, offset, before, after, inside)
         if mistake.rule == "list.ampersand":
             column -= len(before) - before.rindex("&")
     elif reason == errors.XML_ERROR_UNDEFINED_ENTITY:
@@ -131,8 +131,9 @@ def syntax_finding(error: expat.ExpatError, offset: int, source: SourceText, ins
     elif reason == errors.XML_ERROR_UNBOUND_PREFIX:
         mistake = _unbound(after)
     else:
+        is_curly = reason == errors.XML_ERROR_XML_DECL and after.startswith(_CURLY)
         unknown = (f"The list is not well-formed XML here: {reason}.", "Correct this line.")
-        mistake = Mistake("list.not-well-formed", *_PLAIN.get(reason, unknown))
+        mistake = Mistake("list.not-well-formed", *(_QUOTATION_MARKS if is_curly else _PLAIN.get(reason, unknown)))
     return Finding(*mistake, line=error.lineno, column=column, excerpt=excerpt_around(before, after))
 
 
@@ -143,7 +144,17 @@ _TRUNCATED_ERRORS = (
     errors.XML_ERROR_PARTIAL_CHAR,
     errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
 )
+_CURLY = ("“", "”", "„", "‟", "‘", "’")
+_QUOTATION_MARKS = (
+    'The values of a tag, and of the first line, <?xml …?>, stand in straight quotation marks ("), not in others.',
+    'Write <?xml version="1.0" encoding="UTF-8"?>, and so on; word processors put curly marks (“ ”) there, which XML '
+    "does not know.",
+)
 _PLAIN: dict[str, tuple[str, str]] = {
+    errors.XML_ERROR_XML_DECL: (
+        "The first line, <?xml …?>, is not written as XML wants it.",
+        'Write <?xml version="1.0" encoding="UTF-8"?>, or leave that line out.',
+    ),
     errors.XML_ERROR_SYNTAX: (
         "The list does not begin as XML: other text comes first.",
         "Have the list begin with its XML declaration or with its root element; the text shown may be an error message "
@@ -173,8 +184,10 @@ def _truncated(entries: int) -> Mistake:
     return Mistake("list.truncated", message, remedy)
 
 
-def _invalid_token(source: SourceText, offset: int, before: str, inside: str) -> Mistake:
+def _invalid_token(source: SourceText, offset: int, before: str, after: str, inside: str) -> Mistake:
     byte = source.byte(offset)
+    if after.startswith(_CURLY) and (before.endswith("=") or inside not in VALUES):
+        return Mistake("list.not-well-formed", *_QUOTATION_MARKS)
     if byte is not None and byte >= 0x80 and source.encoding == "utf-8":
         said = "says that it is UTF-8" if source.declared else "does not name its encoding, so it is read as UTF-8"
         message = f"The list {said}, but the byte 0x{byte:02X} in this line is not UTF-8 (it may be Latin-1)."
