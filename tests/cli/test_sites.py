@@ -185,7 +185,7 @@ def test_an_unknown_site_ends_with_exit_code_2(folder: Path) -> None:
 def test_a_command_to_paste_is_quoted_for_the_shell(folder: Path) -> None:
     url = "https://elm.example.org/list?a=1&b=2"
     out = tell(folder, "sites", "add", "elm", "--list-url", url, "--contact", "a@example.org").out
-    assert f"metaharvest check '{url}'" in out
+    assert f" check '{url}'" in out
 
 
 def test_what_is_wrong_with_a_row_is_shown_on_one_line_without_control_characters(folder: Path) -> None:

@@ -133,4 +133,6 @@ def test_the_site_of_a_document_is_named_although_it_is_registered_no_longer(fol
 def test_a_site_s_name_is_quoted_in_the_command_to_paste(folder: Path) -> None:
     tell(folder, "sites", "edit", "basalt-flats", "--name", "basalt's flats")
     out = tell(folder, "target", "transfer", "ren-alder.1", "basalt's flats").out
-    assert shlex.split(out.rpartition("metaharvest run ")[2]) == ["--site", "basalt's flats"]
+    pasted = shlex.split(out.rpartition("next harvest: ")[2])
+    config = ["--config", str(folder / "metaharvest.toml")]
+    assert pasted == ["metaharvest", *config, "run", "--site", "basalt's flats"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from datetime import date, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli.invocation import called_as
 from metaharvest.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -77,14 +79,15 @@ def _harvest(harvester: Harvester, today: date) -> None:
 
 
 def _say_where(folder: Path, pages: Sequence[Path]) -> None:
-    config = folder / "metaharvest.toml"
+    mail = shlex.quote(str(folder / "mail"))
+    start = f"{called_as()} --config {shlex.quote(str(folder / 'metaharvest.toml'))}"
     click.echo(
         f"\nEverything is in {folder}:\n"
-        f"  mail/             {len(pages)} reports, as a mail program finds them (Maildir): mutt -f {folder / 'mail'}\n"
+        f"  mail/             {len(pages)} reports, as a mail program finds them (Maildir): mutt -f {mail}\n"
         f"  html/             the same reports for a browser; begin with {pages[-1].name if pages else 'any'}\n"
         f"  metaharvest.db    the journal and the documents (SQLite)\n"
         f"\nLook around:\n"
-        f"  metaharvest --config {config} runs\n"
-        f"  metaharvest --config {config} log --site basalt-flats\n"
-        f"  metaharvest --config {config} target list"
+        f"  {start} runs\n"
+        f"  {start} log --site basalt-flats\n"
+        f"  {start} target list"
     )

@@ -86,7 +86,7 @@ def _version(engine: Engine) -> str | None:
 
 
 def _say_what_next(invocation: Invocation, path: Path) -> None:
-    start = f"metaharvest --config {path}" if invocation.config else "metaharvest"
+    start = invocation.start
     click.echo(
         f"\nWhat next:\n"
         f"  1. Fill in {path}: the name of your network, the administrators, how mail is sent.\n"

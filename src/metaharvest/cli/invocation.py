@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -37,10 +40,25 @@ class Invocation:
 
         return Harvester(load(self.config), limits=self.limits)
 
+    @property
+    def start(self) -> str:
+        """How a command line begins that does something with the same settings file."""
+        return f"{called_as()} --config {shlex.quote(str(self.config))}" if self.config else called_as()
+
     def close(self) -> None:
         """Close the database, if it was opened."""
         if "harvester" in vars(self):
             self.harvester.close()
+
+
+def called_as() -> str:
+    """How this program was called, for command lines to paste: its bare name only where that finds this program."""
+    called = Path(sys.argv[0])
+    if called.parts[-2:] == ("metaharvest", "__main__.py"):
+        return f"{shlex.quote(sys.executable)} -m metaharvest"
+    found = shutil.which("metaharvest")
+    is_found = found is not None and called.exists() and called.samefile(found)
+    return "metaharvest" if is_found or called.name != "metaharvest" else shlex.quote(sys.argv[0])
 
 
 def day(_context: click.Context, _parameter: click.Parameter, text: str | None) -> date | None:

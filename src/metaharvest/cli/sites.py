@@ -150,7 +150,7 @@ def add(invocation: Invocation, /, name: str, **options: Any) -> None:
         require_allowed(harvester.settings, site, values)
     click.echo(f"Registered {site.name}: {_when(site)}.")
     url = shlex.quote(shown_url(site.list_url))
-    click.echo(f"To see what its first report would say: metaharvest check {url}")
+    click.echo(f"To see what its first report would say: {invocation.start} check {url}")
 
 
 @command.command("edit")

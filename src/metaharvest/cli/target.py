@@ -124,7 +124,7 @@ def transfer(invocation: Invocation, document_id: str, site: str) -> None:
         click.echo("Until now it belonged to no registered site.")
     else:
         click.echo(clean(f"Until now it belonged to {made.former}, which should take it out of its list."))
-    command = f"metaharvest run --site {shlex.quote(site)}"
+    command = f"{invocation.start} run --site {shlex.quote(site)}"
     click.echo(f"Higher revisions that {site} lists go in with its next harvest: {command}")
 
 
