@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email import message_from_bytes, policy
 from html import escape
 from pathlib import Path
@@ -36,7 +36,9 @@ BROKEN_OFF = Finding(
 DOUBTFUL = Finding("eml.document-type", "它的類型不同。" * 40, "Make them the same.", Level.WARNING, line=2)
 NOT_FETCHED = Finding("http.status", "The server answered 404 Not Found.", "Check the URL.")
 
-MEASURE = b"""<script>parent.postMessage(document.documentElement.scrollWidth, "*")</script></body>"""
+SCROLL_WIDTH = "document.documentElement.scrollWidth"
+MEASURE = '<script>parent.postMessage(%s, "*")</script></body>'
+LINES = 'Math.max(...[...document.querySelectorAll("td b")].filter(%s).map(name => name.getClientRects().length))'
 FRAMES = """<!DOCTYPE html><body><script>
 addEventListener("message", event => {
   const frame = [...document.querySelectorAll("iframe")].find(one => one.contentWindow === event.source)
@@ -98,11 +100,13 @@ def _fill(rows: JournalRows, run: HarvestRun, site_run: HarvestSiteRun) -> None:
     rows.unchanged(run, site_run, ("ren-alder.6", 3, 3), ("ren-alder.7", 3, 4))
 
 
-def _scroll_widths(chromium: str, page: str, folder: Path) -> dict[int, int]:
-    """For each width of a window, how wide the page gets in it."""
+def _measured(
+    chromium: str, page: str, folder: Path, measure: str = SCROLL_WIDTH, widths: Sequence[int] = WIDTHS
+) -> dict[int, int]:
+    """For each width of a window, what is measured of the page in it: how wide it gets, if nothing else is said."""
     copy = folder / "page.html"
-    copy.write_bytes(page.encode().replace(b"</body>", MEASURE))
-    frames = "".join(FRAME % (escape(copy.as_uri()), width) for width in WIDTHS)
+    copy.write_bytes(page.replace("</body>", MEASURE % measure).encode())
+    frames = "".join(FRAME % (escape(copy.as_uri()), width) for width in widths)
     (folder / "frames.html").write_text(FRAMES % frames)
     quiet = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     quiet += " --disable-component-update --disable-sync --virtual-time-budget=5000 --dump-dom"
@@ -114,12 +118,24 @@ def _scroll_widths(chromium: str, page: str, folder: Path) -> dict[int, int]:
 
 def test_nothing_sticks_out_on_a_phone_or_a_desktop(chromium: str, page: str, tmp_path: Path) -> None:
     assert "</body>" in page
-    assert _scroll_widths(chromium, page, tmp_path) == {width: width for width in WIDTHS}
+    assert _measured(chromium, page, tmp_path) == {width: width for width in WIDTHS}
+
+
+def test_a_site_s_name_stays_on_one_line_on_a_phone(chromium: str, session: Session, tmp_path: Path) -> None:
+    rows, name = JournalRows(session), "cedar-marsh"
+    run = rows.run()
+    rows.site_run(run, rows.site(name), listed=1_234_567, inserted=234_567, unchanged=1_000_000)
+    settings = Settings.model_validate({"harvester": {"administrators": ["steward@example.org"]}})
+    report = reports.admin_report(session, run.run_id, settings, "the embedded repository", NOW)
+    body = message_from_bytes(report.content, policy=policy.default).get_body(("html",))
+    assert body is not None
+    lines = LINES % f'name => name.textContent === "{name}"'
+    assert _measured(chromium, str(body.get_content()), tmp_path, lines, (320, 380)) == {320: 1, 380: 1}
 
 
 def test_a_page_that_sticks_out_would_be_noticed(chromium: str, tmp_path: Path) -> None:
     wide = '<!DOCTYPE html><body style="margin: 0"><div style="width: 600px">wide</div></body>'
-    assert _scroll_widths(chromium, wide, tmp_path) == {400: 600, 800: 800}
+    assert _measured(chromium, wide, tmp_path) == {400: 600, 800: 800}
 
 
 def test_a_report_refers_to_no_remote_resource(page: str) -> None:
