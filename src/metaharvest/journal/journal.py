@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Self, TypeVar
@@ -300,14 +299,11 @@ class Journal:
 
     def _now(self, write: Callable[[Session], _Value]) -> _Value:
         """What `write` answers, in a transaction after everything that was handed over before it."""
-        return self._requested(write).result()
+        return self._writer.request(_write_each, write, hurry=True).result()
 
     async def _soon(self, write: Callable[[Session], _Value]) -> _Value:
         """The same, for the event loop."""
-        return await asyncio.wrap_future(self._requested(write))
-
-    def _requested(self, write: Callable[[Session], _Value]) -> Future[_Value]:
-        return self._writer.request(_write_each, write)
+        return await asyncio.wrap_future(self._writer.request(_write_each, write))
 
     def _stamp(self) -> Stamp:
         return Stamp(self.run_id, self.today, self._clock())

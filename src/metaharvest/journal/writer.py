@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -98,6 +97,7 @@ class Writer:
         self._queue: deque[Note | _Request] = deque()
         self._handed_over = self._taken = 0
         self._wake = threading.Event()
+        self._hurry = threading.Event()
         self._is_open = True
         self._failure: DatabaseError | RunLost | None = None
         self.stored: Callable[[int], None] = lambda size: None
@@ -120,8 +120,13 @@ class Writer:
         if len(self._queue) >= self._limits.notes or self._handed_over - self._taken >= self._limits.size:
             self._wake.set()
 
-    def request(self, write: Write[_Value, _Answer], value: _Value) -> Future[_Answer]:
-        """Have this value written after everything that was handed over before it; the answer, or what went wrong."""
+    def request(self, write: Write[_Value, _Answer], value: _Value, *, hurry: bool = False) -> Future[_Answer]:
+        """Have this value written after everything that was handed over before it; the answer, or what went wrong.
+
+        `hurry`: it does not wait for others that could be written in the same transaction, as there are none.
+        """
+        if hurry:
+            self._hurry.set()
         request = _Request(write, value)
         self._queue.append(request)
         self._wake.set()
@@ -143,7 +148,8 @@ class Writer:
             if self._is_open and self._wake.wait(self._limits.seconds):
                 self._wake.clear()
                 if len(self._queue) < self._limits.notes:
-                    time.sleep(GATHER_SECONDS)
+                    self._hurry.wait(GATHER_SECONDS)
+                    self._hurry.clear()
             notes, requests = self._gather()
             try:
                 self._serve(notes, requests)
