@@ -36,7 +36,7 @@ def database(request: pytest.FixtureRequest, servers: Servers) -> TestDatabase:
 @pytest.fixture
 def harvester(tmp_path: Path, database: TestDatabase) -> Iterator[Harvester]:
     """An installation of its own: settings, an empty database, a Maildir."""
-    installed = Harvester(tmp_path, database=database.url)
+    installed = Harvester(tmp_path, database=database)
     yield installed
     installed.close()
 

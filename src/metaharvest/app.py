@@ -84,13 +84,12 @@ class Harvester:
         """The database, whose tables are those of this program. Raises SettingsError, DatabaseError."""
         from metaharvest.database.engine import open_database, require_current
 
-        if self._given_engine is not None:
-            return self._given_engine
-        engine = open_database(self.settings)
+        engine = self._given_engine or open_database(self.settings)
         try:
             require_current(engine)
         except DatabaseError:
-            engine.dispose()
+            if engine is not self._given_engine:
+                engine.dispose()
             raise
         return engine
 

@@ -130,6 +130,7 @@ def test_a_proxy_of_any_kind_that_there_is_is_taken(tmp_path: Path, value: str) 
 def test_nothing_of_our_own_advice_is_masked(
     harvester: Harvester, monkeypatch: pytest.MonkeyPatch, setting: dict[str, str], advice: str
 ) -> None:
+    harvester.keeps_engine = False
     for variable, value in setting.items():
         monkeypatch.setenv(variable, value)
     said = harvester("run")
@@ -172,6 +173,7 @@ def test_no_field_of_the_settings_is_without_a_default() -> None:
 
 @sqlite_only
 def test_what_a_database_asks_is_not_ended_twice(harvester: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+    harvester.keeps_engine = False
     monkeypatch.setenv("METAHARVEST_DATABASE__URL", f"postgresql+psycopg://me@127.0.0.1:{free_port()}/x")
     said = harvester("run")
     assert said.code == 1

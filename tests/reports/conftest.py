@@ -10,26 +10,15 @@ from sqlalchemy import Engine, make_url
 from sqlalchemy.orm import Session
 
 from metaharvest.database.engine import create_tables, open_url
-from support.databases import Servers, TestDatabase
+from support.databases import TestDatabase
 from support.journal_rows import JournalRows
 
 
-@pytest.fixture(scope="session")
-def engines(servers: Servers) -> Iterator[dict[str, Engine]]:
-    """Engines by URL that stay open: to connect to a server takes longer than most tests."""
-    opened: dict[str, Engine] = {}
-    yield opened
-    for engine in opened.values():
-        engine.dispose()
-
-
 @pytest.fixture
-def engine(database: TestDatabase, engines: dict[str, Engine], tmp_path: Path) -> Iterator[Engine]:
+def engine(database: TestDatabase, tmp_path: Path) -> Iterator[Engine]:
     """An empty database with all tables: SQLite, PostgreSQL, MariaDB in turn."""
-    if database.url:
-        if database.url not in engines:
-            engines[database.url] = open_url(make_url(database.url))
-        yield engines[database.url]
+    if database.engine is not None:
+        yield database.engine
         return
     engine = open_url(make_url(f"sqlite:///{tmp_path / 'journal.db'}"))
     create_tables(engine)

@@ -44,6 +44,7 @@ cursors_cut_off = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExc
 def small_groups(harvester: Harvester) -> Iterator[None]:
     """Groups of a few documents, so that trouble comes between two commits; cursors that were cut off end here."""
     harvester.limits = RunLimits(group=GroupLimits(notes=5))
+    harvester.keeps_engine = False
     yield
     gc.collect()
 

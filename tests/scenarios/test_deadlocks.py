@@ -54,6 +54,7 @@ def test_a_deadlock_costs_a_second_try_and_nothing_else(
         # The one that first looks whether it waits in a deadlock, and finds one, gives up: let that be the journal.
         name = harvester.rows("SELECT current_database()")[0][0]
         harvester.rows(f'ALTER DATABASE "{name}" SET deadlock_timeout = 3000')
+        harvester.engine.dispose()  # it holds for connections that are made from now on
 
     somebody: list[threading.Thread] = []
     locked = threading.Event()

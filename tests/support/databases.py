@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine, Table, delete, make_url, text
+from sqlalchemy import URL, Connection, Engine, Table, delete, make_url, text
 from sqlalchemy.exc import DBAPIError
 
 from metaharvest.database.engine import SCHEMA_VERSION, open_url, upgrade
@@ -28,12 +30,16 @@ _KEPT = ("harvest_operation",)
 
 @dataclass(frozen=True)
 class TestDatabase:
-    """The database of one test: its kind, and its URL for a settings file (empty: the default, a SQLite file)."""
+    """The database of one test: its kind, and its URL for a settings file (empty: the default, a SQLite file).
+
+    `engine`: one for it that stays open, and has compiled most statements already; None for SQLite.
+    """
 
     __test__ = False
 
     kind: str
     url: str
+    engine: Engine | None = None
 
 
 class Server:
@@ -99,7 +105,7 @@ class Servers:
             return TestDatabase(kind, "")
         server = self.require(kind)
         server.empty()
-        return TestDatabase(kind, server.url.render_as_string(hide_password=False))
+        return TestDatabase(kind, server.url.render_as_string(hide_password=False), server.engine)
 
     @contextmanager
     def bare(self, kind: str, options: str = "") -> Iterator[Engine]:
@@ -124,6 +130,21 @@ class Servers:
         for server in self._made.values():
             if isinstance(server, Server):
                 server.drop()
+
+
+def make_sqlite_file(file: Path) -> None:
+    """An empty database with all tables, as `init` makes it."""
+    file.write_bytes(_empty_sqlite_file())
+
+
+@cache
+def _empty_sqlite_file() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "empty.db"
+        engine = open_url(URL.create("sqlite", database=str(file)))
+        upgrade(engine)
+        engine.dispose()
+        return file.read_bytes()
 
 
 def _restart_postgresql(connection: Connection, tables: list[Table]) -> None:

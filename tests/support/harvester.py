@@ -22,9 +22,10 @@ from sqlalchemy import Engine, make_url, text
 from metaharvest import app
 from metaharvest.cli import main
 from metaharvest.config.settings import load
-from metaharvest.database.engine import open_database, upgrade, writers
+from metaharvest.database.engine import open_database, writers
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.sites.registry import add_site
+from support.databases import TestDatabase, make_sqlite_file
 
 SETTINGS = """\
 [harvester]
@@ -51,6 +52,8 @@ EML = """\
   </dataset>
 </eml:eml>
 """
+IN_A_FILE = TestDatabase("sqlite", "")
+
 PASSWORD = "METAHARVEST_TEST_PASSWORD"
 """The variable that the password of a test server is put into: settings files hold none."""
 
@@ -67,21 +70,28 @@ class Said:
 
 
 class Harvester:
-    """One installation. `database` is the URL of an empty database; without one it is a SQLite file in the folder.
+    """One installation. `database` is an empty one with all tables; without it, it is a SQLite file in the folder.
 
-    `limits` are those of its runs in this process, if a test sets them.
+    `limits` are those of its runs in this process, if a test sets them. If `keeps_engine`, all commands in this process
+    work with one engine, which has compiled most statements already; otherwise each opens the database that it finds in
+    the settings, as people's commands do.
     """
 
-    def __init__(self, folder: Path, settings: str = SETTINGS, database: str = "") -> None:
+    def __init__(self, folder: Path, settings: str = SETTINGS, database: TestDatabase = IN_A_FILE) -> None:
         self.folder = folder
         self.config = folder / "metaharvest.toml"
-        self.config.write_text(settings + settings_for(database), encoding="utf-8")
+        self.config.write_text(settings + settings_for(database.url), encoding="utf-8")
         self.limits: RunLimits | None = None
-        self.engine = open_database(load(self.config, {}))
-        upgrade(self.engine)
+        self.keeps_engine = True
+        file = folder / "metaharvest.db"
+        if not database.url and not file.exists():
+            make_sqlite_file(file)
+        self._own_engine = database.engine is None
+        self.engine = database.engine or open_database(load(self.config, {}))
 
     def close(self) -> None:
-        self.engine.dispose()
+        if self._own_engine:
+            self.engine.dispose()
 
     def add_site(self, name: str, url: str, **columns: object) -> int:
         values = {"name": name, "documentlisturl": url, "contact_email": f"{name}@example.org", **columns}
@@ -98,7 +108,8 @@ class Harvester:
             contextlib.redirect_stderr(stderr),
         ):
             try:
-                main(["--config", str(self.config), *arguments], self.limits)
+                engine = self.engine if self.keeps_engine else None
+                main(["--config", str(self.config), *arguments], limits=self.limits, engine=engine)
             except SystemExit as ended:
                 code = int(ended.code or 0)
             return Said(code, out.getvalue().decode(), err.getvalue().decode())

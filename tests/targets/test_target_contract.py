@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, Engine, insert, make_url
+from sqlalchemy import URL, Engine, insert
 
-from metaharvest.database.engine import create_tables, open_url, readers, writers
+from metaharvest.database.engine import open_url, readers, writers
 from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import TargetError
 from metaharvest.harvest.dry_run import RehearsalTarget
@@ -26,7 +26,7 @@ from metaharvest.rules import RULES
 from metaharvest.sites.registry import add_site
 from metaharvest.targets.base import Target, Upload
 from metaharvest.targets.embedded import EmbeddedTarget
-from support.databases import KINDS, Servers
+from support.databases import KINDS, Servers, make_sqlite_file
 from support.remote_target import RemoteTarget, Repository
 
 SITE = 1
@@ -77,11 +77,11 @@ def fetched(docid: str, content: bytes = b"") -> FetchedDocument:
 @contextmanager
 def journal(kind: str, servers: Servers, folder: Path) -> Iterator[Engine]:
     """A database with all tables, in which site 1 is registered."""
-    if kind == "sqlite":
-        engine = open_url(URL.create("sqlite", database=str(folder / "journal.db")))
-        create_tables(engine)
+    if (given := servers.test_database(kind).engine) is not None:
+        engine = given
     else:
-        engine = open_url(make_url(servers.test_database(kind).url))
+        make_sqlite_file(folder / "journal.db")
+        engine = open_url(URL.create("sqlite", database=str(folder / "journal.db")))
     try:
         with writers(engine).begin() as session:
             site = {"name": "site", "documentlisturl": "https://e.org/list.xml", "contact_email": "site@example.org"}

@@ -12,7 +12,8 @@ import importlib
 import io
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -25,6 +26,8 @@ from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, 
 from metaharvest.text import clean, shown_url
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from metaharvest.harvest.limits import RunLimits
 
 EXIT_FAILED = 1
@@ -82,14 +85,16 @@ class _LazyGroup(click.Group):
 @click.pass_context
 def cli(ctx: click.Context, config: Path | None) -> None:
     """Harvests metadata documents from the sites that publish them, and tells everybody what happened."""
-    ctx.obj = Invocation(config, ctx.obj)
+    ctx.obj = (ctx.obj or Invocation)(config)
     ctx.call_on_close(ctx.obj.close)
 
 
-def main(arguments: Sequence[str] | None = None, limits: RunLimits | None = None) -> NoReturn:
+def main(
+    arguments: Sequence[str] | None = None, limits: RunLimits | None = None, engine: Engine | None = None
+) -> NoReturn:
     """The `metaharvest` command: every error a person can cause ends in a sentence, and in an exit code.
 
-    `limits` are for tests: those of the runs that it makes.
+    `limits` and `engine` are for tests: those of the Harvester that the command works with (see app.py).
     """
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION, *gc.get_threshold()[1:])
     # Python would look for cycles once more as it ends, though the memory is given back anyway.
@@ -100,14 +105,15 @@ def main(arguments: Sequence[str] | None = None, limits: RunLimits | None = None
     to_stderr = logging.StreamHandler(sys.stderr)
     to_stderr.setFormatter(MaskingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[to_stderr], level=logging.WARNING)
-    sys.exit(_exit_code(sys.argv[1:] if arguments is None else list(arguments), limits))
+    invocation = partial(Invocation, limits=limits, engine=engine)
+    sys.exit(_exit_code(sys.argv[1:] if arguments is None else list(arguments), invocation))
 
 
-def _exit_code(arguments: list[str], limits: RunLimits | None) -> int:
+def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocation]) -> int:
     """Run a command; what it returned, or the exit code of what it raised, after a sentence on stderr."""
     try:
         _require_text(arguments)
-        returned = cli(arguments, standalone_mode=False, obj=limits)
+        returned = cli(arguments, standalone_mode=False, obj=invocation)
         return returned if isinstance(returned, int) else 0
     except click.ClickException as error:
         error.show()

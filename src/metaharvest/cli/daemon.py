@@ -133,7 +133,7 @@ def _run(invocation: Invocation) -> None:
     from metaharvest.errors import MetaharvestError
 
     try:
-        with closing(Invocation(invocation.config, invocation.limits)) as fresh:
+        with closing(Invocation(invocation.config, invocation.limits, invocation.engine)) as fresh:
             harvest_now(fresh.harvester)
     except MetaharvestError as error:
         click.echo(clean(f"This run failed: {error}"), err=True)

@@ -15,6 +15,8 @@ import click
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from metaharvest.app import Harvester
     from metaharvest.harvest.limits import RunLimits
 
@@ -26,11 +28,12 @@ _DAYS = (date(1970, 1, 1), date(9000, 1, 1))
 
 
 class Invocation:
-    """What every command is given. `config` is the settings file, if one was named; `limits`: see main()."""
+    """What every command is given. `config` is the settings file, if one was named; the others: see main()."""
 
-    def __init__(self, config: Path | None, limits: RunLimits | None = None) -> None:
+    def __init__(self, config: Path | None, limits: RunLimits | None = None, engine: Engine | None = None) -> None:
         self.config = config
         self.limits = limits
+        self.engine = engine
 
     @cached_property
     def harvester(self) -> Harvester:
@@ -38,7 +41,7 @@ class Invocation:
         from metaharvest.app import Harvester
         from metaharvest.config.settings import load
 
-        return Harvester(load(self.config), limits=self.limits)
+        return Harvester(load(self.config), engine=self.engine, limits=self.limits)
 
     @property
     def start(self) -> str:
