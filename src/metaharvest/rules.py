@@ -633,8 +633,8 @@ RULES: dict[str, Rule] = {
     ),
     "harvest.helper-lost": Rule(
         "The harvester's own process ended",
-        "Documents are fetched and checked by a process beside the run's own. It ended before it was done with this "
-        "one: the system stopped it, as it does where memory is short, or a document made it fail.",
+        "Documents are checked by worker processes beside the run's own. One ended before it was done with this "
+        "document: the system stopped it, as it does where memory is short, or the document made it fail.",
         "Nothing is to be done for once: the document is tried again by itself. If it happens every night, the "
         "administrator should see whether there is enough memory, and report the document to the developers.",
     ),

@@ -183,7 +183,7 @@ def _too_expensive(seconds: float) -> Finding:
 
 _LOST = Finding(
     "harvest.helper-lost",
-    "The harvester's own process that fetched and checked this document ended, or hung, before it was done.",
+    "The harvester's own process that checked this document ended, or hung, before it was done.",
     "It is tried again by itself. If this is told every night, the administrator should see whether the machine has "
     "enough memory, and report the document to the developers of metaharvest.",
 )
