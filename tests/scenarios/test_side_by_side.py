@@ -176,3 +176,33 @@ def test_a_signal_ends_the_waiting_for_connections(harvester: Harvester, hosts: 
     outcomes = harvester.rows("SELECT outcome, count(*) FROM harvest_log WHERE outcome IS NOT NULL GROUP BY outcome")
     assert sorted(outcomes) == [("deferred", 99), ("inserted", 1)]
     assert {rule for _, _, rule in harvester.findings(result.run_id)} == {"harvest.stopped"}
+
+
+def test_lists_wait_for_their_connection_after_a_signal_and_documents_do_not(
+    harvester: Harvester, hosts: HttpServer
+) -> None:
+    """What the sites list is put off for the next run; a list that was given up would be told as one that failed."""
+    harvester.config.write_text(harvester.config.read_text() + "connections_per_host = 1\n")
+    stop = StopSignal()
+
+    def listing(entries: list[tuple[str, str]]) -> Route:
+        def route(asking: Asking) -> None:
+            while not stop.is_set() and harvester.rows("SELECT count(*) FROM harvest_site_run") != [(3,)]:
+                asking.pause(0.02)
+            # By now the two other lists wait for the one connection to their host.
+            asking.pause(0.2)
+            stop.set()
+            asking.answer(harvest_list(entries))
+
+        return route
+
+    for site in range(1, 4):
+        of_site = [f"site{site}.{number}.1" for number in range(10)]
+        publish_at(hosts, 1, {docid: answer_with(eml(docid)) for docid in of_site})
+        entries = [(docid, hosts.url(f"/{docid}.xml", host="127.0.0.1")) for docid in of_site]
+        hosts.route(f"/list{site}.xml", listing(entries))
+        harvester.add_site(f"site{site}", hosts.url(f"/list{site}.xml", host="127.0.0.1"))
+    with harvester.opened() as opened:
+        opened.run(RunRequest(TODAY), stop=stop)
+    assert sorted(request.path for request in hosts.requests) == ["/list1.xml", "/list2.xml", "/list3.xml"]
+    assert harvester.rows("SELECT listed, deferred, status FROM harvest_site_run") == [(10, 10, "with-errors")] * 3

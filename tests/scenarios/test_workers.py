@@ -242,6 +242,29 @@ def test_a_document_that_takes_longer_than_the_limit_costs_itself_alone(
     assert workers() == []
 
 
+def test_a_document_that_a_quick_worker_does_not_finish_is_checked_again_and_so_are_those_of_its_call(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    """Each of them alone, quickly; those that take too long even then, thoroughly."""
+    harvester.limits = RunLimits(check=CheckLimits(few=0, small=0, large=10**9, quick_seconds=0.2))
+    docids = [f"a.{number}.1" for number in range(30)]
+    url = publish(server, *docids)
+    slow = with_keywords("a.3.1", 400_000)
+
+    def among_others(asking: Asking) -> None:
+        """The worker has begun to start for the first by then; the others that have come wait with this one."""
+        _wait_for(lambda: len(server.requests) > 6)
+        asking.answer(slow)
+
+    server.route("/a.3.1.xml", among_others)
+    harvester.add_site("site", url)
+    done = harvester.run(DAY)
+    assert (done["exit_code"], done["sites"][0]["inserted"]) == (0, 30)
+    assert harvester.findings(1) == []
+    assert len(server.requests) == 1 + 30
+    assert workers() == []
+
+
 def test_without_a_worker_the_run_does_it_itself(harvester: Harvester, server: HttpServer) -> None:
     """The system may allow no more processes."""
     # The process that the standard library keeps for its own use is there already.

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from metaharvest.model import Level, Verdict
+from metaharvest.model import Level, ListedDocument, Verdict
 from metaharvest.validation import worker
 from support.eml_documents import VALIDATOR, eml, listed
 
@@ -39,9 +39,15 @@ def process() -> Iterator[ProcessPoolExecutor]:
         yield started
 
 
-def pool() -> ProcessPoolExecutor:
+def pool(longest: float = 0.0) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, context, initializer=worker.start, initargs=(("FGDC-STD-001-1998",),))
+    return ProcessPoolExecutor(1, context, initializer=worker.start, initargs=(("FGDC-STD-001-1998",), longest))
+
+
+def slow() -> tuple[bytes, ListedDocument, Level]:
+    """A document whose check takes long, in the parser's C code."""
+    content = "<additionalMetadata><metadata><x>" + "<a/>" * 900_000 + "</x></metadata></additionalMetadata>"
+    return eml("2.2.0", after=content), listed("2.2.0"), Level.WARNING
 
 
 def test_the_verdicts_of_a_batch_come_in_its_order_and_are_those_of_the_validator(process: ProcessPoolExecutor) -> None:
@@ -76,14 +82,12 @@ def processor_seconds(pid: int) -> float:
 
 
 def test_sigterm_ends_a_process_in_the_middle_of_a_check_even_if_its_parent_ignores_it() -> None:
-    content = "<additionalMetadata><metadata><x>" + "<a/>" * 900_000 + "</x></metadata></additionalMetadata>"
-    slow = (eml("2.2.0", after=content), listed("2.2.0"), Level.WARNING)
     usual = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         with pool() as ended:
             pid = ended.submit(os.getpid).result()
             idle = processor_seconds(pid)
-            under_way = ended.submit(worker.check_all, [slow] * 1_000)
+            under_way = ended.submit(worker.check_all, [slow()] * 1_000)
             while processor_seconds(pid) < idle + 0.2:
                 time.sleep(0.02)
             os.kill(pid, signal.SIGTERM)
@@ -91,6 +95,17 @@ def test_sigterm_ends_a_process_in_the_middle_of_a_check_even_if_its_parent_igno
                 under_way.result(timeout=60)
     finally:
         signal.signal(signal.SIGTERM, usual)
+
+
+def test_a_process_that_nobody_ends_ends_itself_when_a_call_takes_too_long() -> None:
+    """As where the process of the run was killed, and with it whoever looks at the time limit."""
+    with pool(longest=0.5) as alone:
+        # What waits between two calls does not count.
+        for _ in range(2):
+            assert alone.submit(worker.check_all, BATCH[:1]).result() == [VALIDATOR.check(*BATCH[0])]
+            time.sleep(0.6)
+        with pytest.raises(BrokenProcessPool):
+            alone.submit(worker.check_all, [slow()] * 5).result(timeout=60)
 
 
 PROGRAM = """

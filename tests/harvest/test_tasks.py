@@ -1,0 +1,48 @@
+"""Tasks that are cancelled while a thread works for them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from metaharvest.harvest.staging import FEW, Staging
+from metaharvest.harvest.tasks import in_thread
+from metaharvest.model import ListedDocument
+
+
+def test_what_is_staged_is_not_closed_under_the_thread_that_stages_when_the_run_is_cancelled() -> None:
+    """The run is lost, or its database is, while another site's list is read into a temporary table."""
+    number = FEW + 25_000
+    half_read, go_on = threading.Event(), threading.Event()
+    staged_to_the_end: list[bool] = []
+
+    def documents() -> Iterator[ListedDocument]:
+        for each in range(number):
+            if each == number // 2:
+                half_read.set()
+                go_on.wait(20)
+            yield ListedDocument(f"a.{each}", 1, "eml", "http://localhost/")
+
+    async def stage() -> None:
+        with Staging() as staged:
+
+            def fill() -> None:
+                staged.fill(documents())
+                staged_to_the_end.append(staged.count == number)
+
+            await in_thread(fill)
+
+    async def cancelled() -> None:
+        site = asyncio.create_task(stage())
+        await asyncio.to_thread(half_read.wait, 20)
+        site.cancel()
+        await asyncio.sleep(0.05)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await site
+
+    asyncio.run(cancelled())
+    assert staged_to_the_end == [True]
