@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, make_url
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from metaharvest.database.engine import create_tables, open_url
-from support.databases import TestDatabase
+from support.databases import TestDatabase, open_sqlite_file
 from support.journal_rows import JournalRows
 
 
@@ -20,8 +19,7 @@ def engine(database: TestDatabase, tmp_path: Path) -> Iterator[Engine]:
     if database.engine is not None:
         yield database.engine
         return
-    engine = open_url(make_url(f"sqlite:///{tmp_path / 'journal.db'}"))
-    create_tables(engine)
+    engine = open_sqlite_file(tmp_path / "journal.db")
     yield engine
     engine.dispose()
 

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import URL, Connection, Engine, Table, delete, make_url, text
+from sqlalchemy import URL, Connection, Dialect, Engine, Table, delete, make_url, text
 from sqlalchemy.exc import DBAPIError
 
 from metaharvest.database.engine import SCHEMA_VERSION, open_url, upgrade
@@ -132,19 +133,29 @@ class Servers:
                 server.drop()
 
 
-def make_sqlite_file(file: Path) -> None:
-    """An empty database with all tables, as `init` makes it."""
-    file.write_bytes(_empty_sqlite_file())
+def open_sqlite_file(file: Path) -> Engine:
+    """An engine for an empty database with all tables, as `init` makes it; a file that is there already is kept.
+
+    All such engines share what they have compiled, which takes longer than most tests.
+    """
+    empty, dialect, compiled = _empty_sqlite_file()
+    if not file.exists():
+        file.write_bytes(empty)
+    engine = open_url(URL.create("sqlite", database=str(file)))
+    engine.dialect = dialect
+    engine.update_execution_options(compiled_cache=compiled)
+    return engine
 
 
 @cache
-def _empty_sqlite_file() -> bytes:
+def _empty_sqlite_file() -> tuple[bytes, Dialect, dict[Any, Any]]:
+    """Its bytes, and what all engines share: the dialect, and the statements that were compiled for it."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "empty.db"
         engine = open_url(URL.create("sqlite", database=str(file)))
         upgrade(engine)
         engine.dispose()
-        return file.read_bytes()
+        return file.read_bytes(), engine.dialect, {}
 
 
 def _restart_postgresql(connection: Connection, tables: list[Table]) -> None:

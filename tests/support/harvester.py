@@ -22,10 +22,10 @@ from sqlalchemy import Engine, make_url, text
 from metaharvest import app
 from metaharvest.cli import main
 from metaharvest.config.settings import load
-from metaharvest.database.engine import open_database, writers
+from metaharvest.database.engine import writers
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.sites.registry import add_site
-from support.databases import TestDatabase, make_sqlite_file
+from support.databases import TestDatabase, open_sqlite_file
 
 SETTINGS = """\
 [harvester]
@@ -83,11 +83,8 @@ class Harvester:
         self.config.write_text(settings + settings_for(database.url), encoding="utf-8")
         self.limits: RunLimits | None = None
         self.keeps_engine = True
-        file = folder / "metaharvest.db"
-        if not database.url and not file.exists():
-            make_sqlite_file(file)
         self._own_engine = database.engine is None
-        self.engine = database.engine or open_database(load(self.config, {}))
+        self.engine = database.engine or open_sqlite_file(folder / "metaharvest.db")
 
     def close(self) -> None:
         if self._own_engine:

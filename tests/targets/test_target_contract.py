@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, Engine, insert
+from sqlalchemy import Engine, insert
 
-from metaharvest.database.engine import open_url, readers, writers
+from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import TargetError
 from metaharvest.harvest.dry_run import RehearsalTarget
@@ -26,7 +26,7 @@ from metaharvest.rules import RULES
 from metaharvest.sites.registry import add_site
 from metaharvest.targets.base import Target, Upload
 from metaharvest.targets.embedded import EmbeddedTarget
-from support.databases import KINDS, Servers, make_sqlite_file
+from support.databases import KINDS, Servers, open_sqlite_file
 from support.remote_target import RemoteTarget, Repository
 
 SITE = 1
@@ -80,8 +80,7 @@ def journal(kind: str, servers: Servers, folder: Path) -> Iterator[Engine]:
     if (given := servers.test_database(kind).engine) is not None:
         engine = given
     else:
-        make_sqlite_file(folder / "journal.db")
-        engine = open_url(URL.create("sqlite", database=str(folder / "journal.db")))
+        engine = open_sqlite_file(folder / "journal.db")
     try:
         with writers(engine).begin() as session:
             site = {"name": "site", "documentlisturl": "https://e.org/list.xml", "contact_email": "site@example.org"}
