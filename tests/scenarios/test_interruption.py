@@ -44,8 +44,8 @@ def killed_run(harvester: Harvester, server: HttpServer, number: int) -> tuple[l
 
 
 def test_a_killed_run_is_resumed_and_ends_as_if_nothing_had_happened(harvester: Harvester, server: HttpServer) -> None:
-    docids, held = killed_run(harvester, server, 150)
-    assert 0 < len(held) < 150
+    docids, held = killed_run(harvester, server, 60)
+    assert 0 < len(held) < 60
     before = harvester.rows("SELECT status FROM harvest_run")
     assert before == [("running",)]
 
@@ -54,14 +54,14 @@ def test_a_killed_run_is_resumed_and_ends_as_if_nothing_had_happened(harvester: 
     outcomes = harvester.rows("SELECT document_id, count(*) FROM harvest_log WHERE outcome IS NOT NULL GROUP BY 1")
     assert dict(outcomes) == {docid.rpartition(".")[0]: 1 for docid in docids}
     site = run["sites"][0]
-    assert (site["listed"], site["inserted"], site["status"]) == (150, 150, "succeeded")
+    assert (site["listed"], site["inserted"], site["status"]) == (60, 60, "succeeded")
     assert harvester.rows("SELECT run_id, status FROM harvest_run ORDER BY run_id") == [
         (1, "interrupted"),
         (2, "succeeded"),
     ]
     assert {"HarvesterStartup", "RunInterrupted"} <= set(harvester.operations(2))
     assert [s for s in harvester.subjects() if "] site: " in s] == [
-        "[Test network] site: all well, 150 new (2026-11-20)"
+        "[Test network] site: all well, 60 new (2026-11-20)"
     ]
     assert any("never ended" in text_of(m) for m in harvester.mails())
 
@@ -69,15 +69,15 @@ def test_a_killed_run_is_resumed_and_ends_as_if_nothing_had_happened(harvester: 
 def test_a_resumed_site_run_counts_what_was_logged_before_though_the_list_names_it_no_longer(
     harvester: Harvester, server: HttpServer
 ) -> None:
-    docids, held = killed_run(harvester, server, 120)
+    docids, held = killed_run(harvester, server, 50)
     rest = [docid for docid in docids if docid not in held]
     server.serve("/list.xml", harvest_list([(docid, server.url(f"/{docid}.xml")) for docid in rest]))
     site = harvester.run("2026-11-20")["sites"][0]
-    assert (site["listed"], site["inserted"], site["status"]) == (120, 120, "succeeded")
+    assert (site["listed"], site["inserted"], site["status"]) == (50, 50, "succeeded")
 
 
 def test_a_resumed_site_run_counts_duplicates_once(harvester: Harvester, server: HttpServer) -> None:
-    docids, _ = killed_run(harvester, server, 110)
+    docids, _ = killed_run(harvester, server, 40)
     first = docids[0]
     with writers(harvester.engine).begin() as session:
         session.connection().exec_driver_sql(
@@ -89,7 +89,7 @@ def test_a_resumed_site_run_counts_duplicates_once(harvester: Harvester, server:
     entries.append((f"{duplicated}.1", server.url(f"/{first}.xml")))
     server.serve("/list.xml", harvest_list(entries))
     site = harvester.run("2026-11-20")["sites"][0]
-    assert (site["listed"], site["duplicate"], site["unchanged"]) == (111, 1, 1)
+    assert (site["listed"], site["duplicate"], site["unchanged"]) == (41, 1, 1)
     assert site["status"] == "succeeded"
 
 

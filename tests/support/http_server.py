@@ -123,7 +123,7 @@ class HttpServer:
         self._lock = threading.Lock()
         self._scheme = "https" if tls else "http"
         self._server = _Server((host, port), self, tls)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True)
         self._thread.start()
 
     @property

@@ -47,7 +47,7 @@ class Repository:
         self.received: list[str] = []
         self._lock = threading.Lock()
         self._server = _Server(self)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True)
 
     def __enter__(self) -> Repository:
         self._thread.start()
