@@ -175,29 +175,30 @@ def test_the_user_agent_is_safe_whatever_the_harvester_is_called(name: str) -> N
 
 
 class TestAServerThatIsSlow:
-    def test_drips_headers_until_the_deadline(self, server: HttpServer, fetcher: Fetcher) -> None:
+    def test_drips_headers_until_the_deadline(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
         url = server.route("/x", raw(OK, *[b"X-Drip: 1\r\n"] * 1000, pause=0.1))
-        assert "1.5 seconds" in refused(fetcher, url, "http.deadline", transient=True).message
+        fetcher = fetcher_with(document_deadline=0.5)
+        assert "0.5 seconds" in refused(fetcher, url, "http.deadline", transient=True).message
 
-    def test_drips_a_body_until_the_deadline(self, server: HttpServer, fetcher: Fetcher) -> None:
+    def test_drips_a_body_until_the_deadline(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
         url = server.route("/x", dripped(OK + b"Content-Length: 1000\r\n\r\n", b"x" * 1000))
-        refused(fetcher, url, "http.deadline", transient=True)
+        refused(fetcher_with(document_deadline=0.5), url, "http.deadline", transient=True)
 
     def test_drips_through_redirects_until_the_deadline(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
         for number in range(10):
             answer = f"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /{number + 1}\r\n\r\n".encode()
-            server.route(f"/{number}", raw(b"", answer, pause=0.4))
+            server.route(f"/{number}", raw(b"", answer, pause=0.2))
         url = server.url("/0")
-        finding = refused(fetcher_with(max_redirects=20), url, "http.deadline", transient=True)
+        finding = refused(fetcher_with(max_redirects=20, document_deadline=0.7), url, "http.deadline", transient=True)
         assert f"(redirected from {url})" in finding.message
 
     def test_says_nothing_at_all_until_the_read_time_out(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
-        fetcher = fetcher_with(document_deadline=20)
+        fetcher = fetcher_with(read_timeout=0.3, document_deadline=20)
         finding = refused(fetcher, server.route("/x", silent()), "http.timeout-read", transient=True)
-        assert "1 second, before the document began" in finding.message
+        assert "0.3 seconds, before the document began" in finding.message
 
     def test_falls_silent_in_the_middle(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
-        fetcher = fetcher_with(document_deadline=20)
+        fetcher = fetcher_with(read_timeout=0.3, document_deadline=20)
         url = server.route("/x", silent(OK + b"Content-Length: 10\r\n\r\nabc"))
         assert "after 3 bytes" in refused(fetcher, url, "http.timeout-read", transient=True).message
 
@@ -213,8 +214,9 @@ class TestAServerThatIsSlow:
                 filler.setblocking(False)
                 filler.connect_ex(listening.getsockname())
             url = f"http://127.0.0.1:{listening.getsockname()[1]}/x"
-            finding = refused(fetcher_with(document_deadline=20), url, "http.timeout-connect", transient=True)
-        assert "no connection to 127.0.0.1 within 1 second" in finding.message
+            fetcher = fetcher_with(connect_timeout=0.3, document_deadline=20)
+            finding = refused(fetcher, url, "http.timeout-connect", transient=True)
+        assert "no connection to 127.0.0.1 within 0.3 seconds" in finding.message
 
     def test_does_not_keep_ctrl_c_from_stopping_the_program(
         self, server: HttpServer, fetcher_with: MakeFetcher
