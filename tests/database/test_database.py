@@ -38,7 +38,7 @@ from metaharvest.database.models import OPERATIONS, Base, DocumentRevision, Harv
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, SchemaMismatch, SettingsError
 from support.databases import KINDS, Servers, TestDatabase
-from support.harvester import Harvester, eml, publish, rows_of
+from support.harvester import SETTINGS, Harvester, eml, publish, rows_of, settings_for
 from support.http_server import Asking, HttpServer
 
 SITE = {"documentlisturl": "https://example.org/list.xml"}
@@ -467,3 +467,25 @@ def test_a_postgresql_database_in_another_encoding_is_refused(database: TestData
     options = "ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
     with servers.bare(database.kind, options) as engine, pytest.raises(DatabaseUnavailable, match="must be UTF8"):
         upgrade(engine)
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_every_command_on_a_database_in_sql_ascii_says_that_it_must_be_utf8(
+    tmp_path: Path, database: TestDatabase, servers: Servers
+) -> None:
+    options = "ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    with servers.bare(database.kind, options) as engine:
+        harvester = Harvester(tmp_path)
+        harvester.config.write_text(SETTINGS + settings_for(engine.url.render_as_string(hide_password=False)))
+        add = "sites add a --list-url https://example.org/list.xml --contact a@example.org"
+        commands = ["init", "sites list", add, "run", "run --dry-run", "log", "runs", "reports", "target list"]
+        for command_line in commands:
+            said = harvester(*command_line.split())
+            assert said.code == 1
+            assert "is in the encoding SQL_ASCII; it must be UTF8. Create it anew" in said.err
+            assert len(said.err.splitlines()) == 1
+        said = harvester("doctor")
+        assert said.code == 1
+        assert "SQL_ASCII; it must be UTF8" in said.out
+        assert "Traceback" not in said.err
+        harvester.close()

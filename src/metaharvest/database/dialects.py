@@ -42,7 +42,7 @@ _SQLITE_PRAGMAS = (
     "synchronous=FULL",
     "foreign_keys=ON",
 )
-_POSTGRESQL_SETTINGS = f"SET TIME ZONE 'UTC'; SET lock_timeout = '{_WAIT_SECONDS}s'"
+_POSTGRESQL_SETTINGS = f"SET TIME ZONE 'UTC'; SET DateStyle = 'ISO'; SET lock_timeout = '{_WAIT_SECONDS}s'"
 _MYSQL_SETTINGS = (
     "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
     f", innodb_lock_wait_timeout = {_WAIT_SECONDS}, lock_wait_timeout = {_WAIT_SECONDS}"
@@ -58,7 +58,9 @@ def engine_options(url: URL) -> dict[str, Any]:
         return options
     arguments: dict[str, object] = {"connect_timeout": _CONNECT_SECONDS}
     if backend == "postgresql":
-        arguments |= {"keepalives_idle": 60, "keepalives_interval": 15, "fallback_application_name": "metaharvest"}
+        # Without client_encoding, a database in SQL_ASCII would hand over bytes in place of text.
+        arguments |= {"client_encoding": "utf8", "fallback_application_name": "metaharvest"}
+        arguments |= {"keepalives_idle": 60, "keepalives_interval": 15}
     elif backend in ("mysql", "mariadb"):
         arguments |= {"charset": "utf8mb4", "init_command": _MYSQL_SETTINGS}
     given = {name: value for name, value in arguments.items() if name not in url.query}
@@ -126,7 +128,7 @@ def wrong_encoding(connection: Connection) -> str | None:
         None
         if encoding == "UTF8"
         else (
-            f"The database's encoding is {encoding}; it must be UTF8. "
+            f"The database {connection.engine.url.database} is in the encoding {encoding}; it must be UTF8. "
             "Create it anew: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0."
         )
     )

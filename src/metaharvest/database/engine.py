@@ -83,8 +83,7 @@ def upgrade(engine: Engine) -> None:
             Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
         writing = engine.execution_options(sqlite_begin="BEGIN IMMEDIATE")
         with locks.upgrade_lock(engine), writing.begin() as connection:
-            if wrong := dialects.wrong_encoding(connection):
-                raise DatabaseUnavailable(wrong)
+            _require_encoding(connection)
             config.attributes["connection"] = connection
             try:
                 command.upgrade(config, "head")
@@ -103,11 +102,12 @@ def create_tables(engine: Engine) -> None:
 
 
 def require_current(engine: Engine) -> None:
-    """Raises SchemaMismatch if the tables are not this program's, DatabaseUnavailable if there is no database."""
+    """Raises SchemaMismatch if the tables are not this program's, DatabaseUnavailable if there is no usable database."""
     database = shown_database(engine)
     if engine.dialect.name == "sqlite" and not Path(engine.url.database or "").exists():
         raise DatabaseUnavailable(f"There is no database at {database} yet. Create it with `metaharvest init`.")
     with database_errors(engine), engine.connect() as connection:
+        _require_encoding(connection)
         version = schema_version(connection)
     if version is None:
         raise SchemaMismatch(f"The database {database} has no tables yet. Create them with `metaharvest init`.")
@@ -118,6 +118,12 @@ def require_current(engine: Engine) -> None:
         )
     if version > SCHEMA_VERSION:
         raise SchemaMismatch(_newer(version, database))
+
+
+def _require_encoding(connection: Connection) -> None:
+    """Raises DatabaseUnavailable if the database cannot hold every character."""
+    if wrong := dialects.wrong_encoding(connection):
+        raise DatabaseUnavailable(wrong)
 
 
 def schema_version(connection: Connection) -> str | None:

@@ -80,10 +80,7 @@ def _database(engine: Engine) -> Iterator[Check]:
 
 
 def _server(connection: Connection, largest_document: int) -> Iterator[Check]:
-    """Whether the server can hold every character, and documents as large as the settings allow."""
-    wrong = dialects.wrong_encoding(connection)
-    if wrong:
-        yield problem("database server", wrong)
+    """Which server it is, and whether it can hold documents as large as the settings allow."""
     packet = dialects.largest_packet(connection)
     if packet is not None and packet < dialects.packet_for(largest_document):
         yield warning(
@@ -93,7 +90,7 @@ def _server(connection: Connection, largest_document: int) -> Iterator[Check]:
             f"{largest_document:,}. Set max_allowed_packet to {dialects.packet_for(largest_document)} in the server's "
             "configuration, or lower max_document_bytes.",
         )
-    elif not wrong:
+    else:
         yield ok("database server", f"{dialects.server_version(connection)}.")
 
 

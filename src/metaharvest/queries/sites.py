@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
@@ -14,11 +14,9 @@ from metaharvest.model import Site
 from metaharvest.queries.records import Record
 from metaharvest.sites.due import is_due
 from metaharvest.sites.overdue import overdue_sites
-from metaharvest.sites.registry import find_site, read_sites
+from metaharvest.sites.registry import find_site, raw_rows, read_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import shown_url
-
-_AS_STORED = text("SELECT * FROM harvest_site_schedule WHERE site_schedule_id = :id")
 
 
 def site_names(session: Session) -> dict[int, str]:
@@ -88,7 +86,7 @@ def _state(site: Site, overdue: Mapping[str, date], today: date) -> str:
 
 def _broken(session: Session, site: BrokenSite) -> Record:
     """A row that cannot be used, as it is in the table."""
-    row = session.execute(_AS_STORED, {"id": site.site_id}).mappings().one()
+    [row] = raw_rows(session, "WHERE site_schedule_id = :id", {"id": site.site_id})
     return {
         "name": site.name,
         "state": "broken" if site.enabled else "broken, off",

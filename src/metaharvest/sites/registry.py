@@ -18,7 +18,7 @@ from metaharvest.database.models import Base, HarvestSiteSchedule
 from metaharvest.errors import ScheduleError
 from metaharvest.model import ListVersion, Site, Unit
 from metaharvest.sites import due
-from metaharvest.sites.rows import BrokenSite, checked_row, row_values
+from metaharvest.sites.rows import BrokenSite, checked_row, is_day, row_values
 from metaharvest.text import one_line
 
 _SCHEDULE = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
@@ -68,9 +68,14 @@ def add_site(session: Session, values: Mapping[str, object]) -> Site:
 
 
 def edit_site(session: Session, name: str, changes: Mapping[str, object]) -> Site:
-    """Change columns of a site, broken or not. Raises ScheduleError if the site would be broken afterwards."""
+    """Change columns of a site, broken or not. Raises ScheduleError if the site would be broken afterwards.
+
+    A last date that is none is forgotten with a new next date: no option sets it, and nothing depends on it then.
+    """
     site_id = find_site(session, name).site_id
     [row] = raw_rows(session, "WHERE site_schedule_id = :id", {"id": site_id})
+    if "datenextharvest" in changes and not is_day(row["datelastharvest"]):
+        row["datelastharvest"] = None
     site = _require(checked_row({**row, **changes}))
     _require_free(session, site)
     values = row_values(site)
@@ -151,14 +156,24 @@ def _require_free(session: Session, site: Site) -> None:
 
 
 def raw_rows(session: Session, where: str = "", values: Mapping[str, object] | None = None) -> list[dict[str, object]]:
-    """Rows of the schedule, unchecked, by column. On SQLite text is read as bytes, since it may be in any encoding."""
-    rows = session.execute(_raw_select(session.get_bind().dialect.name == "sqlite", where), values or {})
+    """Rows of the schedule, unchecked, by column: whatever other people have stored, this does not fail.
+
+    On SQLite text is read as bytes, since it may be in any encoding; on PostgreSQL dates are read as text, since they
+    may be infinite, or in a year that Python's dates do not have.
+    """
+    rows = session.execute(_raw_select(session.get_bind().dialect.name, where), values or {})
     return [{name: _decoded(value) for name, value in row.items()} for row in rows.mappings()]
 
 
 @lru_cache(maxsize=16)
-def _raw_select(is_sqlite: bool, where: str) -> TextClause:
-    columns = ", ".join(f"CAST({name} AS BLOB) AS {name}" if is_sqlite else name for name in _DEFAULTS)
+def _raw_select(dialect: str, where: str) -> TextClause:
+    def as_read(name: str) -> str:
+        if dialect == "sqlite":
+            return f"CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END AS {name}"
+        is_date = dialect == "postgresql" and isinstance(_SCHEDULE.c[name].type, Date)
+        return f"CAST({name} AS TEXT) AS {name}" if is_date else name
+
+    columns = ", ".join(map(as_read, _DEFAULTS))
     statement = text(f"SELECT {columns} FROM harvest_site_schedule {where}")
     if ":ids" in where:
         return statement.bindparams(bindparam("ids", expanding=True))

@@ -47,7 +47,7 @@ class BrokenSite:
 def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
     """The row with these values, one for each column, as a Site; if anything is wrong, as a BrokenSite."""
     row = _RowCheck(values)
-    row.encoding("name", "documentlisturl", "contact_email")
+    row.encoding("name", "documentlisturl", "contact_email", "ldapdn", "options")
     site = Site(
         site_id=int(str(values["site_schedule_id"])),
         name=row.name(),
@@ -92,6 +92,19 @@ def row_values(site: Site) -> dict[str, Any]:
         "ldapdn": site.ldap_name,
         "ldappwd": site.ldap_password,
     }
+
+
+def is_day(value: object) -> bool:
+    """Whether this can be the value of a column with a date: an ISO date, or nothing."""
+    with suppress(ValueError):
+        _day(value)
+        return True
+    return False
+
+
+def _day(value: object) -> date | None:
+    """Raises ValueError."""
+    return None if value is None or value == "" else datetime.fromisoformat(str(value).strip()).date()
 
 
 def options_text(options: SiteOptions) -> str | None:
@@ -185,13 +198,10 @@ class _RowCheck:
 
     def day(self, column: str) -> date | None:
         value = self.values[column]
-        if value is None or value == "":
-            return None
-        try:
-            return datetime.fromisoformat(str(value).strip()).date()
-        except ValueError:
+        if not is_day(value):
             self._note(column, f"{column} is {_quoted(value)}; it must be a date like 2026-11-20")
             return None
+        return _day(value)
 
     def text(self, column: str, limit: int) -> str | None:
         value = str(self.values[column] or "").strip()
