@@ -13,7 +13,7 @@ import trustme
 
 from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
-from support.cli import process, tell
+from support.cli import attempt, process, tell
 from support.smtp_sink import SmtpSink, free_port
 
 GOOD = '[harvester]\nadministrators = ["steward@example.org"]\n[http]\ncontact_url = "https://example.org/harvester"\n'
@@ -168,6 +168,23 @@ def test_the_login_at_the_mail_server_is_tried(folder: Path, monkeypatch: pytest
     assert sink.messages == []
 
 
+@pytest.mark.parametrize("name", ["tmp", "new", "cur"])
+def test_something_else_in_the_place_of_a_folder_for_mail_is_a_problem(folder: Path, name: str) -> None:
+    (folder / "mail").mkdir()
+    (folder / "mail" / name).write_text("no folder")
+    state, message = findings(folder)["mail"]
+    assert (state, f"{folder / 'mail' / name} is not a folder" in message) == ("PROBLEM", True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+@pytest.mark.parametrize("name", ["tmp", "new", "cur"])
+def test_a_folder_for_mail_that_cannot_be_written_is_a_problem(folder: Path, name: str) -> None:
+    (folder / "mail").mkdir()
+    (folder / "mail" / name).mkdir(mode=0o500)
+    state, message = findings(folder)["mail"]
+    assert (state, str(folder / "mail" / name) in message) == ("PROBLEM", True)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
 def test_folders_that_cannot_be_written_are_problems(folder: Path) -> None:
     (folder / "closed").mkdir(mode=0o500)
@@ -231,7 +248,7 @@ def test_a_broken_row_is_a_problem_unless_it_is_switched_off(folder: Path) -> No
 
 def test_an_overdue_site_is_a_problem(folder: Path) -> None:
     past = (datetime.now(UTC) - timedelta(days=9)).date().isoformat()
-    tell(folder, "sites", "edit", "alder", "--next", past)
+    sql(folder, "UPDATE harvest_site_schedule SET datenextharvest = ?", past)
     checks = findings(folder)
     assert checks["sites"][0] == "PROBLEM"
     assert f"alder has been due since {past}" in checks["sites"][1]
@@ -240,7 +257,7 @@ def test_an_overdue_site_is_a_problem(folder: Path) -> None:
 
 def test_a_harvester_that_is_not_started_any_more_is_a_problem(folder: Path) -> None:
     sql(folder, "UPDATE harvest_run SET harvest_date = '2020-01-01'")
-    tell(folder, "sites", "edit", "alder", "--next", "2020-01-02")
+    sql(folder, "UPDATE harvest_site_schedule SET datenextharvest = '2020-01-02'")
     state, message = findings(folder)["schedule"]
     assert (state, "2020-01-01" in message) == ("PROBLEM", True)
 
@@ -273,3 +290,65 @@ def test_the_doctor_changes_nothing(folder: Path) -> None:
     before = contents()
     tell(folder, "doctor")
     assert contents() == before
+
+
+@pytest.mark.parametrize(
+    ("url", "right"),
+    [
+        ("mysql://me@db.example.org/metaharvest", "mysql+pymysql://me@db.example.org/metaharvest"),
+        ("mariadb://me@db.example.org/metaharvest", "mysql+pymysql://me@db.example.org/metaharvest"),
+        ("postgres://me@db.example.org/metaharvest", "postgresql+psycopg://me@db.example.org/metaharvest"),
+        ("postgres+psycopg://me@db.example.org/x", "postgresql+psycopg://me@db.example.org/x"),
+        ("postgresql+psycopg3://me@db.example.org/x", "postgresql+psycopg://me@db.example.org/x"),
+        ("mysql+mysqldb://me@db.example.org/x", "mysql+pymysql://me@db.example.org/x"),
+        ("sqlite3:///metaharvest.db", "sqlite:///metaharvest.db"),
+        ("oracle://me@db.example.org/x", "postgresql+psycopg://host/name"),
+    ],
+)
+def test_a_database_url_as_other_programs_write_it_is_told_with_the_right_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, url: str, right: str
+) -> None:
+    for place in ("[database] url", "METAHARVEST_DATABASE__URL in the environment"):
+        settings(folder, f'[database]\nurl = "{url}"\n' if place.startswith("[") else "")
+        if not place.startswith("["):
+            monkeypatch.setenv("METAHARVEST_DATABASE__URL", url)
+        state, message = findings(folder)["database"]
+        assert (state, message.startswith(f"{place} = '{url}': "), right in message) == ("PROBLEM", True, True)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "check"),
+    [
+        ("METAHARVEST_DATABASE__URL", "nonsense", "database"),
+        ("METAHARVEST_DATABASE__URL", "sqlite://", "database"),
+        ("METAHARVEST_MONITORING__PING_URL", "env:NOT_SET_ANYWHERE", "monitor"),
+        ("METAHARVEST_HTTP__CA_FILE", "nowhere.pem", "run"),
+        ("METAHARVEST_HTTP__PROXY_PASSWORD", "env:HOME", "run"),
+    ],
+)
+def test_a_mistake_in_the_environment_is_not_put_down_to_the_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, check: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    message = str(attempt(folder, "run").error) if check == "run" else findings(folder)[check][1]
+    assert f"{variable} in the environment" in message
+    assert "[database]" not in message
+    assert "metaharvest.toml" not in message
+
+
+def test_the_doctor_does_not_send_people_to_the_doctor(folder: Path) -> None:
+    (folder / "metaharvest.db").write_bytes(b"no database at all" * 100)
+    state, message = findings(folder)["database"]
+    assert state == "PROBLEM"
+    assert message.endswith("file is not a database. Check that it is there and that this user may write to it.")
+    assert "`metaharvest doctor` tells more" in str(attempt(folder, "run").error)
+
+
+def test_the_file_of_a_secret_is_told_with_its_path(folder: Path) -> None:
+    settings(folder, '[database]\npassword = "file:secrets/pw"\n')
+    state, message = findings(folder)["password of [database]"]
+    path = folder / "secrets" / "pw"
+    assert (state, message) == (
+        "PROBLEM",
+        f"The secret file:secrets/pw cannot be read from {path}: No such file or directory.",
+    )

@@ -1,10 +1,11 @@
-"""Finds the program's own folders (`sql/`, `templates/`, `sample_sites/`), and replaces a leading `~` in a path.
+"""Finds the program's own folders (`sql/`, `templates/`, `sample_sites/`) and where a path leads.
 
 The program's own folders are inside the installed package, or next to `src/` in a checkout.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -15,6 +16,13 @@ def data_folder(name: str) -> Path:
         if candidate.is_dir():
             return candidate
     raise FileNotFoundError(f"metaharvest is not installed whole: its folder {name} is missing; install it again")
+
+
+def nearest_there(path: Path) -> Path:
+    """`path`, or if there is nothing of that name the nearest folder above it that is there."""
+    while not os.access(path, os.F_OK) and path != path.parent:
+        path = path.parent
+    return path
 
 
 def at_home(path: Path) -> Path:

@@ -14,14 +14,18 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from metaharvest.config.files import read_file
 from metaharvest.config.paths import at_home
 from metaharvest.errors import SettingsError
-from metaharvest.text import clean, without_credentials
+from metaharvest.text import clean, one_line, without_credentials
 
 log = logging.getLogger(__name__)
 
 NOT_SHOWN = "(not shown)"
 HOW_TO_REFER = "name where it is, as env:NAME, file:PATH or keyring:SERVICE/USERNAME"
+
+_MOST_BYTES = 65_536
+"""Of a file with a secret."""
 
 _SHORTEST_MASKED = 4
 """Characters. Shorter secrets are not masked: they occur in many ordinary words."""
@@ -113,10 +117,11 @@ class MaskingFormatter(logging.Formatter):
 
 def _in_file(reference: str, path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip()
+        return read_file(path, _MOST_BYTES).decode().strip()
     except (UnicodeDecodeError, OSError) as error:
         problem = (error.strerror or error) if isinstance(error, OSError) else "the file is not UTF-8 text"
-        raise SettingsError(f"The secret {reference} cannot be read: {problem}.") from error
+        where = one_line(str(path), 1000)
+        raise SettingsError(f"The secret {reference} cannot be read from {where}: {problem}.") from error
 
 
 def _in_keyring(reference: str, where: str) -> str:

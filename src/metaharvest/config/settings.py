@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from metaharvest.config import field_types
+from metaharvest.config.files import read_file
 from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import NOT_SHOWN, resolve_secret
 from metaharvest.errors import SettingsError
@@ -29,6 +30,10 @@ from metaharvest.text import one_line
 FILE_NAME = "metaharvest.toml"
 PREFIX = "METAHARVEST_"
 """Of the environment variables that are settings."""
+
+
+_MOST_BYTES = 16_777_216
+"""Of a settings file: one that names ten thousand sites has half a megabyte."""
 
 
 class _Section(BaseModel):
@@ -136,7 +141,10 @@ class SiteSettings(_Section):
 
 
 class Settings(_Section):
-    """All sections. Relative paths start at `folder`; `file` is None if there was no settings file."""
+    """All sections. Relative paths start at `folder`; `file` is None if there was no settings file.
+
+    `variables` are those of the environment from which settings were taken, by section and key.
+    """
 
     harvester: HarvesterSettings = HarvesterSettings()
     database: DatabaseSettings = DatabaseSettings()
@@ -149,6 +157,12 @@ class Settings(_Section):
     sites: dict[str, SiteSettings] = {}
     folder: Path = Path()
     file: Path | None = None
+    variables: dict[tuple[str, str], str] = {}
+
+    def place(self, section: str, key: str) -> str:
+        """Where a setting was made, for a sentence about a mistake in it."""
+        variable = self.variables.get((section, key))
+        return f"{variable} in the environment" if variable else f"[{section}] {key}"
 
     def path(self, path: Path) -> Path:
         """`path` as an absolute path; a relative one starts at `folder`. Raises SettingsError."""
@@ -172,12 +186,12 @@ class Settings(_Section):
             from metaharvest.config.trust_store import configured_authorities
 
             changes["ca_file"] = self.path(self.http.ca_file)
-            configured_authorities(self.path(self.http.ca_file))
+            configured_authorities(self.path(self.http.ca_file), self.place("http", "ca_file"))
         if self.http.proxy_password:
             user, at, host = self.http.proxy.rpartition("@")
             if not at:
                 remedy = "write the user name and an @ between http:// and the proxy's host."
-                raise SettingsError(f"[http] proxy_password is set, but proxy names no user: {remedy}")
+                raise SettingsError(f"{self.place('http', 'proxy_password')} is set, but proxy names no user: {remedy}")
             secret = resolve_secret(self.http.proxy_password, self.folder)
             changes["proxy"] = f"{user}:{quote(secret, safe='')}@{host}"
         return self.http.model_copy(update=changes)
@@ -190,7 +204,7 @@ class Settings(_Section):
         return replace(site, options=options, file_folder=self.file_folder(site.name))
 
 
-SECTIONS = tuple(name for name in Settings.model_fields if name not in ("sites", "folder", "file"))
+SECTIONS = tuple(name for name in Settings.model_fields if name not in ("sites", "folder", "file", "variables"))
 """The sections that can be set from the environment: a site's name cannot always be part of a variable's name."""
 
 
@@ -204,7 +218,7 @@ def load(file: Path | None = None, environ: Mapping[str, str] = os.environ) -> S
     variables = _add_environment(values, environ)
     folder = path.resolve().parent if path else Path.cwd()
     try:
-        return Settings.model_validate({**values, "folder": folder, "file": path})
+        return Settings.model_validate({**values, "folder": folder, "file": path, "variables": variables})
     except ValidationError as error:
         where = str(path or "the settings")
         raise SettingsError(*(_sentence(dict(problem), where, variables) for problem in error.errors())) from None
@@ -232,7 +246,7 @@ def _add_environment(values: dict[str, Any], environ: Mapping[str, str]) -> dict
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(read_file(path, _MOST_BYTES).decode("utf-8-sig"))
     except FileNotFoundError:
         problem = f"The settings file {path} is not there. Write one with `metaharvest --config {path} init`."
         raise SettingsError(problem) from None

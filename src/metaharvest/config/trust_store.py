@@ -10,6 +10,7 @@ from pathlib import Path
 
 import certifi
 
+from metaharvest.config.files import read_file
 from metaharvest.errors import SettingsError
 
 _SYSTEM_STORES = (
@@ -18,6 +19,10 @@ _SYSTEM_STORES = (
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
+
+
+_MOST_BYTES = 16_777_216
+"""Of a file of certificate authorities: operating systems trust a quarter of a megabyte of them."""
 
 
 class BadAuthorities(ValueError):
@@ -36,7 +41,7 @@ def system_trust() -> Path:
 def read_authorities(file: Path) -> bytes:
     """The certificates in a PEM file. Raises BadAuthorities if it cannot be read or holds none."""
     try:
-        content = file.read_bytes()
+        content = read_file(file, _MOST_BYTES)
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=content.decode("ascii", "ignore"))
     except (OSError, ValueError) as error:
         unreadable = isinstance(error, OSError) and not isinstance(error, ssl.SSLError)
@@ -45,10 +50,10 @@ def read_authorities(file: Path) -> bytes:
     return content
 
 
-def configured_authorities(file: Path) -> bytes:
-    """The certificates in the file that [http] ca_file names. Raises SettingsError."""
+def configured_authorities(file: Path, place: str = "[http] ca_file") -> bytes:
+    """The certificates in the file that the settings name for all sites, at `place`. Raises SettingsError."""
     try:
         return read_authorities(file)
     except BadAuthorities as error:
-        problem = f"The certificate authorities in {file} ([http] ca_file) cannot be used: {error}."
+        problem = f"The certificate authorities in {file} ({place}) cannot be used: {error}."
         raise SettingsError(problem) from error

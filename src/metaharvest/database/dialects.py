@@ -21,6 +21,13 @@ from metaharvest.text import one_line
 EXTRAS = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
 """Kind of database -> the extra of this package that installs its driver."""
 
+_MEANT = {
+    **dict.fromkeys(("postgresql", "postgres", "pgsql", "psql", "pg"), "postgresql+psycopg"),
+    **dict.fromkeys(("mysql", "mariadb"), "mysql+pymysql"),
+    **dict.fromkeys(("sqlite", "sqlite3"), "sqlite"),
+}
+"""The kind of database, as a URL may name it -> how the URL is to begin."""
+
 _CONNECT_SECONDS = 10
 _MORE_CONNECTIONS = 40
 """In addition to the five that stay open: each site that is being harvested may read, and one thread writes."""
@@ -152,14 +159,20 @@ def document_size_for(packet: int) -> int:
 
 
 def missing_driver(url: URL) -> str:
-    """A sentence about a database that is not known, or whose driver is not installed."""
-    shown = url.render_as_string(hide_password=True)
-    if (extra := EXTRAS.get(url.get_backend_name())) is None:
-        return f"[database] url = '{shown}': this is not a kind of database that metaharvest knows."
-    return (
-        f"[database] url = '{shown}': the driver {url.get_driver_name()} is not installed. "
-        f"Install it with `pip install 'metaharvest[{extra}]'`."
-    )
+    """A URL and a sentence about it, as its database is not known, or its driver is not installed."""
+    shown = f"'{url.render_as_string(hide_password=True)}'"
+    kind, _, driver = url.drivername.lower().partition("+")
+    meant = _MEANT.get(kind)
+    if meant is None:
+        kinds = "sqlite:///metaharvest.db, postgresql+psycopg://host/name or mysql+pymysql://host/name"
+        return f"{shown}: this is not a kind of database that metaharvest knows; write it like {kinds}."
+    right = url.set(drivername=meant).render_as_string(hide_password=True)
+    if not driver or kind not in EXTRAS:
+        return f"{shown}: it must name the kind of database and the driver. Write it like {right}."
+    install = f"`pip install 'metaharvest[{EXTRAS[kind]}]'`"
+    if driver != meant.partition("+")[2]:
+        return f"{shown}: the driver {driver} is not installed. Write it like {right}, whose driver {install} installs."
+    return f"{shown}: the driver {driver} is not installed. Install it with {install}."
 
 
 def next_numbers(session: Session, column: InstrumentedAttribute[int], number: int) -> list[int]:

@@ -24,22 +24,26 @@ from metaharvest.text import shown_url
 SCHEMA_VERSION = "0002"
 """The newest migration in sql/migrations; the database must be at it."""
 
+TELLS_MORE = "; `metaharvest doctor` tells more."
+"""The end of the sentence about a database that cannot be used; `metaharvest doctor` itself leaves it out."""
+
 Sessions = sessionmaker[Session]
 
 
 def database_url(settings: Settings) -> URL:
     """The database's URL, with an absolute path for SQLite, and with its password. Raises SettingsError."""
+    place = settings.place("database", "url")
     try:
         url = make_url(settings.database.url)
     except ArgumentError as error:
         raise SettingsError(
-            f"[database] url = '{shown_url(settings.database.url)}' is not a database URL; "
+            f"{place} = '{shown_url(settings.database.url)}' is not a database URL; "
             "write it like sqlite:///metaharvest.db, postgresql+psycopg://host/name or mysql+pymysql://host/name, "
             "with a user name and an @ before the host."
         ) from error
     if url.get_backend_name() == "sqlite":
         if not url.database or url.database == ":memory:":
-            raise SettingsError("[database] url names no file; write it like sqlite:///metaharvest.db.")
+            raise SettingsError(f"{place} names no file; write it like sqlite:///metaharvest.db.")
         return url.set(database=str(settings.path(Path(url.database))))
     secret = resolve_secret(settings.database.password, settings.folder)
     return url.set(password=secret) if secret else url
@@ -47,15 +51,18 @@ def database_url(settings: Settings) -> URL:
 
 def open_database(settings: Settings) -> Engine:
     """An engine for the configured database; it connects when it is first used. Raises SettingsError."""
-    return open_url(database_url(settings))
+    return open_url(database_url(settings), settings.place("database", "url"))
 
 
-def open_url(url: URL) -> Engine:
-    """An engine for `url`, set up so that the databases behave alike. Raises SettingsError if its driver is missing."""
+def open_url(url: URL, place: str = "[database] url") -> Engine:
+    """An engine for `url`, set up so that the databases behave alike.
+
+    Raises SettingsError if there is no driver for it; `place` is where the settings name it.
+    """
     try:
         engine = create_engine(url, **dialects.engine_options(url))
     except (NoSuchModuleError, ModuleNotFoundError) as error:
-        raise SettingsError(dialects.missing_driver(url)) from error
+        raise SettingsError(f"{place} = {dialects.missing_driver(url)}") from error
     dialects.prepare(engine)
     return engine
 
@@ -102,7 +109,7 @@ def create_tables(engine: Engine) -> None:
 
 
 def require_current(engine: Engine) -> None:
-    """Raises SchemaMismatch if the tables are not this program's, DatabaseUnavailable if there is no usable database."""
+    """Raises SchemaMismatch if the tables are not this program's, DatabaseUnavailable if none can be used."""
     database = shown_database(engine)
     if engine.dialect.name == "sqlite" and not Path(engine.url.database or "").exists():
         raise DatabaseUnavailable(f"There is no database at {database} yet. Create it with `metaharvest init`.")
@@ -152,7 +159,7 @@ def database_errors(engine: Engine) -> Iterator[None]:
         reason = dialects.reason_of(error)
         raise DatabaseUnavailable(
             f"The database {shown_database(engine)} cannot be used: {reason}{'' if reason.endswith('?') else '.'} "
-            "Check that it is there and that this user may write to it; `metaharvest doctor` tells more."
+            f"Check that it is there and that this user may write to it{TELLS_MORE}"
         ) from error
 
 

@@ -15,6 +15,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.database import dialects
 from metaharvest.database.engine import (
+    TELLS_MORE,
     database_errors,
     open_database,
     readers,
@@ -62,7 +63,7 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
                 yield from _files_of_sites(session, settings)
                 yield from _reports(session, now)
         except (SettingsError, DatabaseError) as error:
-            yield problem("database", str(error))
+            yield problem("database", str(error).replace(TELLS_MORE, "."))
 
 
 def _database(engine: Engine) -> Iterator[Check]:

@@ -37,14 +37,15 @@ def ping_url(settings: Settings) -> str:
     given = settings.monitoring.ping_url
     if "://" in given and not is_reference(given):
         return given
+    place = settings.place("monitoring", "ping_url")
     try:
         url = resolve_secret(given, settings.folder)
     except SettingsError as error:
-        raise SettingsError(f"[monitoring] ping_url: {error}") from None
+        raise SettingsError(f"{place}: {error}") from None
     try:
         return check_ping_address(url) if given else ""
     except ValueError as error:
-        raise SettingsError(f"[monitoring] ping_url: what {given} holds cannot be pinged: {error}.") from None
+        raise SettingsError(f"{place}: what {given} holds cannot be pinged: {error}.") from None
 
 
 def shown_monitor(url: str) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime
 from html import escape
 from pathlib import Path
 
+from metaharvest.config.paths import nearest_there
 from metaharvest.config.secret_references import exposed_file, is_reference, read_secret
 from metaharvest.config.settings import PREFIX, SECTIONS, MailSettings, Settings
 from metaharvest.config.trust_store import BadAuthorities, read_authorities
@@ -151,9 +152,12 @@ def _log_folder(settings: Settings) -> Check:
     if settings.reports.admin != "log-file":
         return ok("administrator's report", "It is sent as mail.")
     folder = settings.path(settings.reports.log_folder)
-    if os.access(_nearest(folder), os.W_OK | os.X_OK):
+    nearest = nearest_there(folder)
+    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
         return ok("administrator's report", f"It is written into {folder}.")
-    return problem("administrator's report", f"The folder {folder} cannot be written: let this user write to it.")
+    return problem(
+        "administrator's report", f"The folder {folder} cannot be written: let this user write to {nearest}."
+    )
 
 
 def _mail(settings: Settings) -> Check:

@@ -10,9 +10,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from metaharvest.config.paths import nearest_there
 from metaharvest.reports.mail import Attempt, Letter
 from metaharvest.reports.message import safe_file_name
 from metaharvest.text import one_line
+
+_FOLDERS = ("tmp", "new", "cur")
 
 
 class Maildir:
@@ -35,7 +38,7 @@ class Maildir:
         stopped: list[Attempt] = []
         written = 0
         try:
-            for name in ("tmp", "new", "cur"):
+            for name in _FOLDERS:
                 (self._folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
             names = [_name(letter) for letter in letters]
             there = self._there(names)
@@ -64,13 +67,14 @@ class Maildir:
         return Attempt("queued", f"The mail folder {self._folder} cannot be written: {reason}.", stop=True)
 
     def probe(self) -> str | None:
-        """Whether the folder, or the nearest one above it that exists, may be written to."""
-        folder = self._folder
-        while not folder.exists() and folder != folder.parent:
-            folder = folder.parent
-        if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
-            return None
-        return f"The mail folder {self._folder} cannot be written: let this user write to {folder}."
+        """Whether the folder and those in it, or the nearest one above that exists, may be written to."""
+        for folder in (self._folder, *(self._folder / name for name in _FOLDERS)):
+            nearest = nearest_there(folder)
+            if not nearest.is_dir():
+                return f"The mail folder {self._folder} cannot be written: {nearest} is not a folder."
+            if not os.access(nearest, os.R_OK | os.W_OK | os.X_OK):
+                return f"The mail folder {self._folder} cannot be written: let this user read and write {nearest}."
+        return None
 
     def close(self) -> None:
         """Nothing is kept open."""

@@ -17,6 +17,7 @@ from dataclasses import replace
 from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import MailSettings, Settings
+from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.errors import SettingsError
 from metaharvest.reports.mail import Attempt, Letter
 from metaharvest.reports.message import ascii_address
@@ -157,8 +158,8 @@ class SmtpServer:
             return context
         path = self._folder / at_home(self._settings.ca_file)
         try:
-            context.load_verify_locations(path)
-        except (OSError, ssl.SSLError) as error:
+            context.load_verify_locations(cadata=read_authorities(path).decode("ascii", "ignore"))
+        except BadAuthorities as error:
             raise SettingsError(f"mail.ca_file = {path} cannot be used as a list of certificates: {error}.") from error
         return context
 

@@ -29,6 +29,6 @@ def target_for(settings: Settings, engine: Engine) -> Target:
     try:
         make = TARGETS.load(kind)
     except ValueError as error:
-        raise SettingsError(f"[target] kind = '{kind}' cannot be used: {error}.") from error
+        raise SettingsError(f"{settings.place('target', 'kind')} = '{kind}' cannot be used: {error}.") from error
     target: Target = make(settings, engine)
     return target

@@ -12,6 +12,7 @@ from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
+from metaharvest.config.files import open_file
 from metaharvest.errors import FetchError, ListError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.html_page import html_title
@@ -86,7 +87,7 @@ class FileListSource(HarvestListSource):
     async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
         """The listed documents; see Source. Raises FetchError where the file cannot be read."""
         try:
-            file = self._path.open("rb")
+            file = open_file(self._path)
         except OSError as error:
             message = f"The file {one_line(str(self._path))} cannot be read: {error.strerror}."
             raise FetchError(Finding("list.file", message, "Check the file's name and permissions.")) from error

@@ -1,0 +1,42 @@
+"""Opens files that settings, options and rows of the schedule name: regular files only, and not more than is sane.
+
+A device may have no end, and a pipe may never have a beginning: neither may hold up a run, or take all memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+
+def open_file(path: Path) -> BinaryIO:
+    """A regular file, open for reading. Raises OSError, whose `strerror` says if something else is in its place."""
+    try:
+        # Asked first, since merely opening a device may move something; and again, since it may be another by now.
+        _require_regular(path.stat(), path)
+        file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb")
+    except ValueError as error:
+        raise OSError(errno.EINVAL, "its name contains a character that no file name has", str(path)) from error
+    try:
+        _require_regular(os.fstat(file.fileno()), path)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """What is in a regular file of at most `limit` bytes. Raises OSError, as `open_file`."""
+    with open_file(path) as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", str(path))
+    return content
+
+
+def _require_regular(found: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is not a file, but a folder, a device or a pipe", str(path))
