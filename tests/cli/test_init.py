@@ -10,9 +10,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from alembic import command as alembic_command
+from alembic.config import Config
 
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import SECTIONS, Settings, load
+from metaharvest.database.engine import open_database
 from metaharvest.errors import DatabaseUnavailable, SchemaMismatch, SettingsError
 from support.cli import attempt, process, tell
 
@@ -52,6 +55,20 @@ def test_a_second_init_changes_nothing(tmp_path: Path) -> None:
     assert "already there" in told.out
     assert "Nothing to do" in told.out
     assert (tmp_path / "metaharvest.toml").read_text() == '[harvester]\nname = "Mine"\n'
+
+
+def test_an_upgrade_does_not_tell_what_was_filled_in_long_ago(tmp_path: Path) -> None:
+    file = tmp_path / "metaharvest.toml"
+    file.write_text('[harvester]\nname = "Mine"\n')
+    engine = open_database(load(file))
+    config = Config()
+    config.set_main_option("script_location", str(data_folder("sql") / "migrations"))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        alembic_command.upgrade(config, "0001")
+    engine.dispose()
+    told = tell(tmp_path, "init")
+    assert told.out.splitlines()[1:] == [f"Upgraded the database {tmp_path / 'metaharvest.db'} from 0001 to 0002."]
 
 
 def test_init_uses_the_settings_file_that_is_there(tmp_path: Path) -> None:

@@ -128,7 +128,8 @@ def test_a_site_is_switched_off_and_on(folder: Path) -> None:
 def test_a_site_long_past_its_date_is_shown_as_overdue_once_a_run_could_not_harvest_it(folder: Path) -> None:
     """As the reports and the doctor have it: where no run came, it is no site that is late."""
     past = (datetime.now(UTC) - timedelta(days=9)).date().isoformat()
-    tell(folder, "sites", "edit", "alder-creek", "--next", past, "--list-url", "http://127.0.0.1:9/list.xml")
+    tell(folder, "sites", "edit", "alder-creek", "--list-url", "http://127.0.0.1:9/list.xml")
+    in_database(folder, "UPDATE harvest_site_schedule SET datenextharvest = ?", past)
     assert shown(folder)["state"] == "due"
     tell(folder, "run")
     assert shown(folder)["state"] == f"overdue since {past}"
@@ -194,6 +195,18 @@ def test_what_is_wrong_with_a_row_is_shown_on_one_line_without_control_character
         problem = tell(folder, "sites", *command).out.splitlines()[-1]
         assert "is not an email address" in problem
         assert "\x1b" not in problem
+
+
+@pytest.mark.parametrize(
+    "command", ["add new --list-url https://elm.example.org/l --contact a@b.org", "edit alder-creek"]
+)
+def test_a_next_harvest_in_the_past_is_refused_with_what_is_right(folder: Path, command: str) -> None:
+    today = datetime.now(UTC).date()
+    told = attempt(folder, "sites", *command.split(), "--next", "2020-01-01")
+    assert isinstance(told.error, click.UsageError)
+    assert "2020-01-01 is past; give today, " in told.error.message
+    assert len(tell(folder, "sites", "list", "--json").json) == 1
+    assert tell(folder, "sites", *command.split(), "--next", str(today)).code is None
 
 
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])

@@ -51,15 +51,13 @@ def test_a_date_that_only_postgresql_has_fails_its_site_alone(
 ) -> None:
     two_sites(harvester, server, f"{column} = '{day}'")
     told_alone(harvester, f"{column} is '{day}'; it must be a date like 2026-11-20")
-    said = harvester("sites", "edit", "broken", "--next", DAY)
+    said = harvester("sites", "edit", "broken", "--next", "2030-01-01")
     assert (said.code, said.err) == (0, "")
-    assert {site["status"] for site in harvester.run(DAY)["sites"]} == {"succeeded"}
+    assert [site["status"] for site in harvester.run("2030-01-01", "--site", "broken")["sites"]] == ["succeeded"]
 
 
 @on_mariadb
-@pytest.mark.parametrize(
-    ("column", "day"), [("datenextharvest", "0000-00-00"), ("datelastharvest", "2026-11-00")]
-)
+@pytest.mark.parametrize(("column", "day"), [("datenextharvest", "0000-00-00"), ("datelastharvest", "2026-11-00")])
 def test_a_date_that_only_mariadb_has_fails_its_site_alone(
     harvester: Harvester, server: HttpServer, column: str, day: str
 ) -> None:

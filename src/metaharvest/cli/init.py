@@ -28,10 +28,10 @@ def command(invocation: Invocation) -> None:
     path = invocation.config or find_file() or Path(FILE_NAME)
     wrote = _write_settings(path)
     click.echo(f"Wrote the settings file {path}." if wrote else f"The settings file {path} is already there.")
-    made = _prepare_database(load(path))
-    if wrote or made:
+    created, upgraded = _prepare_database(load(path))
+    if wrote or created:
         _say_what_next(invocation, path)
-    else:
+    elif not upgraded:
         click.echo("Nothing to do.")
 
 
@@ -54,8 +54,8 @@ def _write_settings(path: Path) -> bool:
     return True
 
 
-def _prepare_database(settings: Settings) -> bool:
-    """Create or upgrade the tables and say so; whether there was anything to do."""
+def _prepare_database(settings: Settings) -> tuple[bool, bool]:
+    """Create or upgrade the tables and say so; whether they were created, and whether they were upgraded."""
     from metaharvest.database.engine import SCHEMA_VERSION, open_database, run_lock, shown_database, upgrade
 
     with ExitStack() as stack:
@@ -72,7 +72,7 @@ def _prepare_database(settings: Settings) -> bool:
         click.echo(f"Upgraded the database {shown} from {before} to {SCHEMA_VERSION}.")
     else:
         click.echo(f"The database {shown} is already there and up to date.")
-    return before is None or is_old
+    return before is None, is_old
 
 
 def _version(engine: Engine) -> str | None:

@@ -17,6 +17,8 @@ from metaharvest.model import Level, Notify, Site, Unit
 from metaharvest.text import shown_url
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from metaharvest.model import Network
     from metaharvest.queries.records import Record
     from metaharvest.sites.rows import BrokenSite
@@ -144,6 +146,7 @@ def add(invocation: Invocation, /, name: str, **options: Any) -> None:
     from metaharvest.sites.registry import add_site
 
     harvester = invocation.harvester
+    _require_not_past(options["datenextharvest"], harvester.today())
     values = {"name": name, "datenextharvest": harvester.today(), **_columns(options, None)}
     with harvester.writing() as session:
         site = add_site(session, values)
@@ -164,6 +167,7 @@ def edit(invocation: Invocation, /, name: str, new_name: str | None, **options: 
     from metaharvest.sites.registry import edit_site, find_site
 
     harvester = invocation.harvester
+    _require_not_past(options["datenextharvest"], harvester.today())
     with harvester.writing() as session:
         changes = _columns(options, find_site(session, name))
         if new_name is not None:
@@ -265,6 +269,12 @@ def show(invocation: Invocation, name: str, as_json: bool) -> None:
 def _print_problems(site: Record) -> None:
     for problem in site["problems"]:
         print_line(problem)
+
+
+def _require_not_past(next_harvest: date | None, today: date) -> None:
+    """Raises UsageError: a site that has been due since a day in the past would be told as overdue."""
+    if next_harvest is not None and next_harvest < today:
+        raise click.UsageError(f"--next: {next_harvest} is past; give today, {today}, or a later day.")
 
 
 def _columns(options: Options, before: Site | BrokenSite | None) -> dict[str, Any]:
