@@ -67,6 +67,53 @@ def smtp(port: int) -> str:
     return f'[mail]\nbackend = "smtp"\nhost = "127.0.0.1"\nport = {port}\nsender = "h@example.org"\n'
 
 
+@pytest.mark.parametrize(
+    ("template", "content", "words"),
+    [
+        ("site_report/subject.txt", "{{ nosuch.x }}", "line 1 of subject.txt: 'nosuch' is undefined"),
+        (
+            "site_report/body.txt",
+            "\n{{ report.nosuch }}",
+            "line 2 of body.txt: 'metaharvest.reports.site_view.SiteView",
+        ),
+        (
+            "admin_report/body.html",
+            "{% for site in report.sites %}{{ site.nosuch }}{% endfor %}",
+            "line 1 of body.html",
+        ),
+        ("admin_report/subject.txt", "{{ report.site }}", "has no attribute 'site'"),
+        ("admin_report/body.txt", "{{ report.undelivered[0].error }}", "line 1 of body.txt"),
+        ("site_report/body.html", "{{ 1 / 0 }}", "ZeroDivisionError"),
+        ("site_report/body.html", "{% include 'email/shared/nosuch.html' %}", "email/shared/nosuch.html is not there"),
+        ("site_report/body.txt", "{{ report.date | nosuch }}", "No filter named 'nosuch'"),
+    ],
+)
+def test_a_template_that_would_fail_at_night_is_a_problem(
+    folder: Path, template: str, content: str, words: str
+) -> None:
+    settings(folder, '[reports]\ntemplates = "own"\n')
+    file = folder / "own" / "email" / template
+    file.parent.mkdir(parents=True)
+    file.write_text(content)
+    state, message = findings(folder)["templates"]
+    assert (state, f"The template email/{template} cannot be used" in message) == ("PROBLEM", True)
+    assert words in message
+
+
+@pytest.mark.parametrize("name", ["emial/site_report/body.txt", "email/site_reports/body.txt", "site_report/body.txt"])
+def test_a_template_in_a_folder_that_nothing_looks_into_is_told(folder: Path, name: str) -> None:
+    settings(folder, '[reports]\ntemplates = "own"\n')
+    for each in (name, "email/mine/footer.txt", "email/site_report/body.txt", "README", ".git/config"):
+        (folder / "own" / each).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "own" / each).write_text("Yours")
+    (folder / "own/email/site_report/body.txt").write_text("{% include 'email/mine/footer.txt' %}")
+    told = tell(folder, "doctor")
+    assert [line for line in told.out.splitlines() if "templates" in line] == [
+        f"WARNING  templates: {folder}/own/{name} is not used: no template of that name is, such as "
+        "email/site_report/body.txt."
+    ]
+
+
 def test_a_good_installation_is_well(folder: Path) -> None:
     told = tell(folder, "doctor")
     assert told.code == 0

@@ -19,6 +19,7 @@ from metaharvest.monitoring.check import Check, ok, problem, warning
 
 _FULL_BYTES = 100_000_000
 _NEARLY_FULL_BYTES = 1_000_000_000
+_NAMED = 5
 
 
 def check_settings(settings: Settings) -> Iterator[Check]:
@@ -136,16 +137,24 @@ def _nearest(folder: Path) -> Path:
 
 
 def _templates(settings: Settings) -> Iterator[Check]:
-    from metaharvest.reports.render import broken_templates
+    from metaharvest.reports.render import broken_templates, unused_templates
 
-    own = settings.reports.templates
-    if own is not None and not settings.path(own).is_dir():
-        yield problem("templates", f"The folder {settings.path(own)}, set as templates in [reports], is not there.")
+    own = settings.path(settings.reports.templates) if settings.reports.templates is not None else None
+    if own is not None and not own.is_dir():
+        yield problem("templates", f"The folder {own}, set as templates in [reports], is not there.")
         return
+    if own is not None and not os.access(own, os.R_OK | os.X_OK):
+        yield problem("templates", f"The folder {own}, set as templates in [reports], may not be read.")
+        return
+    unused = unused_templates(own) if own is not None else []
+    for name in unused[:_NAMED]:
+        yield warning(
+            "templates", f"{own}/{name} is not used: no template of that name is, such as email/site_report/body.txt."
+        )
     sentences = broken_templates(settings)
     yield from (problem("templates", sentence) for sentence in sentences)
-    if not sentences:
-        yield ok("templates", "All of them can be used." if own is None else f"Those in {settings.path(own)} too.")
+    if not sentences and not unused:
+        yield ok("templates", "All of them can be used." if own is None else f"Those in {own} too.")
 
 
 def _log_folder(settings: Settings) -> Check:

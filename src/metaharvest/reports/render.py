@@ -13,10 +13,12 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from html import escape
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
+from jinja2.meta import find_referenced_templates
 from markupsafe import Markup
 
 from metaharvest.config.paths import data_folder
@@ -28,6 +30,7 @@ from metaharvest.reports.site_view import SiteView
 from metaharvest.text import one_line
 
 WIDTH = 78
+_PARTS = ("subject.txt", "body.txt", "body.html")
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +44,7 @@ def render(folder: str, view: SiteView | AdminView, settings: Settings) -> Rende
     parts: dict[str, str] = {}
     name = ""
     try:
-        for part in ("subject.txt", "body.txt", "body.html"):
+        for part in _PARTS:
             name = f"email/{folder}/{part}"
             parts[part] = environment.get_template(name).render(report=view)
     except Exception as error:  # noqa: BLE001 - a template is a program that somebody else may have written
@@ -73,15 +76,48 @@ def _environment_of(own: Path | None) -> Environment:
 
 
 def broken_templates(settings: Settings) -> list[str]:
-    """A sentence for each template that cannot be read or compiled, including those in the settings' folder."""
+    """A sentence for each template that fails, including those in the settings' folder.
+
+    Each is compiled; if all can be, they are rendered with sample reports.
+    """
     environment = _environment(settings)
-    problems = []
-    for name in environment.list_templates(filter_func=lambda name: name.startswith("email/")):
-        try:
-            environment.get_template(name)
-        except (TemplateError, OSError, UnicodeDecodeError) as error:
-            problems.append(f"The template {name} cannot be used: {_reason(error)}")
+    names = environment.list_templates(filter_func=lambda name: name.startswith("email/"))
+    problems = [failure for name in names if (failure := _failure(environment, name))]
+    if problems:
+        return problems
+    from metaharvest.reports.sample import SAMPLES
+
+    for folder, views in SAMPLES.items():
+        for part in _PARTS:
+            name = f"email/{folder}/{part}"
+            failures = (_failure(environment, name, view) for view in views)
+            problems += [failure for failure in failures if failure][:1]
     return problems
+
+
+def _failure(environment: Environment, name: str, view: SiteView | AdminView | None = None) -> str | None:
+    """A sentence if the template cannot be compiled, or rendered with this report."""
+    try:
+        template = environment.get_template(name)
+        if view is not None:
+            template.render(report=view)
+    except Exception as error:  # noqa: BLE001 - a template is a program that somebody else may have written
+        return f"The template {name} cannot be used: {_reason(error)}"
+    return None
+
+
+def unused_templates(folder: Path) -> list[str]:
+    """The files in a folder of templates that replace none of the package's, and that no template there includes."""
+    own = Environment(loader=FileSystemLoader(folder))
+    used: set[str | None] = {*FileSystemLoader(data_folder("templates")).list_templates()}
+    names = [name for name in own.list_templates() if not re.search(r"(^|/)\.|~$|(^|/)README", name)]
+    assert own.loader is not None
+    for name in names:
+        try:
+            used |= set(find_referenced_templates(own.parse(own.loader.get_source(own, name)[0])))
+        except (TemplateError, OSError, UnicodeDecodeError):
+            continue
+    return [] if None in used else [name for name in names if name not in used]
 
 
 def wrapped(text: str, indent: int = 0, first: str = "") -> str:
@@ -124,12 +160,14 @@ def marked(text: str) -> Markup:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, TemplateNotFound):
-        return "it is not there."
+        return f"{one_line(str(error.name))} is not there."
     if isinstance(error, TemplateSyntaxError):
         return f"line {error.lineno}: {one_line(str(error.message))}"
-    if isinstance(error, TemplateError):
-        return one_line(str(error))
-    return one_line(f"{type(error).__name__}: {error}")
+    # Jinja2 makes tracebacks that name the templates and their lines.
+    frames = [frame for frame in extract_tb(error.__traceback__) if frame.filename.endswith((".txt", ".html"))]
+    place = f"line {frames[-1].lineno} of {Path(frames[-1].filename).name}: " if frames else ""
+    said = str(error) if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
+    return place + one_line(said)
 
 
 def plain_report(view: SiteView | AdminView, notice: str) -> RenderedText:

@@ -1,0 +1,102 @@
+"""Sample reports, with something in every field or as little as can be: the doctor renders the templates with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from metaharvest.model import OutcomeKind
+from metaharvest.reports.admin_view import AdminView, FailedSite, RuleProblem, SiteRow, Undelivered
+from metaharvest.reports.findings import FindingGroup, FindingLine
+from metaharvest.reports.named_documents import NamedDocument, NamedDocuments
+from metaharvest.reports.site_view import NO_TABLE, SiteView, TableNote
+from metaharvest.reports.words import Total
+
+_URL = "https://alder.example.org/eml.xml"
+_LINE = FindingLine("alder.1.1", _URL, "line 3", "<title/>", "It has no title.", "Add one.", "since 2026-11-20")
+_GROUPS = (
+    FindingGroup("schema.invalid", "Not valid", True, 2, (_LINE,), "Correct it.", "Two elements are missing."),
+    FindingGroup("eml.doubtful", "Doubtful", False, 1, (replace(_LINE, url="", place="", excerpt="", since=""),)),
+)
+_NAMED = NamedDocuments(2, (NamedDocument("alder.2.1", _URL, "kept at revision 3"),))
+_TABLE = TableNote("The attached table has every document.", "in the attached table")
+_TOTALS = (Total("listed", 5, "plain"), Total("with errors", 2, "bad"), Total("new", 1, "good"))
+_COUNTS = {kind.column: number for number, kind in enumerate(OutcomeKind)}
+
+_View = TypeVar("_View", SiteView, AdminView)
+
+
+def _emptied(view: _View, tone: str) -> _View:
+    """The same without anything that a report may be without."""
+    nothing: dict[str, Any] = {each.name: () for each in fields(view) if isinstance(getattr(view, each.name), tuple)}
+    nothing |= {each.name: NamedDocuments(0) for each in fields(view) if getattr(view, each.name) is _NAMED}
+    nothing |= {"reason": ""} if isinstance(view, SiteView) else {}
+    return replace(view, **nothing, tone=tone, table=NO_TABLE)
+
+
+_SITE = SiteView(
+    network="Sample network",
+    site="alder",
+    date="2026-11-22",
+    story="2 documents with errors",
+    tone="bad",
+    sentence="Two documents have errors.",
+    reason="The list was not read to its end.",
+    listed=5,
+    totals=_TOTALS,
+    attention=_GROUPS,
+    warnings=_GROUPS,
+    mended=_NAMED,
+    inserted=_NAMED,
+    updated=_NAMED,
+    unchanged=_NAMED,
+    next_harvest="2026-11-23",
+    time_spent="The harvest took 2 s.",
+    registered=(("Harvest list", _URL), ("Harvested", "every day")),
+    recipients=("contact@example.org",),
+    administrators=("steward@example.org", "second@example.org"),
+    target="the embedded repository",
+    site_run=1,
+    table=_TABLE,
+)
+_RUN = AdminView(
+    network="Sample network",
+    date="2026-11-22",
+    story="1 site failed",
+    tone="bad",
+    sentence="One site could not be harvested.",
+    totals=_TOTALS,
+    sites=tuple(
+        SiteRow("alder", "done", tone, 5, _COUNTS, 1, 2, "2 with errors", "2 s", "2026-11-23")
+        for tone in ("bad", "doubtful", "good")
+    ),
+    failures=(FailedSite("birch", "The list is not there.", False, _GROUPS), FailedSite("cedar", "", True, _GROUPS)),
+    troubles=("A report could not be made.",),
+    problems=(RuleProblem("alder", "Not valid", "schema.invalid", 2, _LINE),),
+    more_problems=1,
+    undelivered=(Undelivered("contact@example.org", "alder: 2 errors", "waits", 2, "No answer.", "2026-11-20"),),
+    more_undelivered=1,
+    waits=("alder has been due since 2026-11-20, and no run has harvested it.",),
+    more_waits=1,
+    run=1,
+    version="1.0",
+    host="harvester.example.org",
+    target="the embedded repository",
+    started="2026-11-22 01:00:00 UTC",
+    duration="2 s",
+    recipients=("steward@example.org",),
+    administrators=("steward@example.org",),
+    table=_TABLE,
+)
+
+SAMPLES: Mapping[str, Sequence[SiteView | AdminView]] = {
+    "site_report": (_SITE, *(_emptied(_SITE, tone) for tone in ("good", "doubtful"))),
+    "admin_report": (
+        _RUN,
+        replace(_RUN, log_file="/srv/reports/run-1.txt"),
+        replace(_RUN, log_file_error="No space left on device."),
+        _emptied(_RUN, "good"),
+    ),
+}
+"""Folder of templates -> reports."""
