@@ -25,9 +25,13 @@ def folder(tmp_path: Path) -> Path:
     """A good installation with one site that is not due."""
     (tmp_path / "metaharvest.toml").write_text(GOOD)
     tell(tmp_path, "init")
-    tell(tmp_path, "sites", "add", "alder", "--list-url", URL, "--contact", "a@example.org", "--next", "2999-01-01")
+    tell(tmp_path, "sites", "add", "alder", "--list-url", URL, "--contact", "a@example.org", "--next", tomorrow())
     run(tmp_path, date.today(), "succeeded")  # noqa: DTZ011 - the test's own date
     return tmp_path
+
+
+def tomorrow() -> str:
+    return str(datetime.now(UTC).date() + timedelta(days=1))
 
 
 def sql(folder: Path, statement: str, *values: object) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy import Engine, event
 
 from metaharvest.config.settings import load
 from metaharvest.database.engine import readers
+from metaharvest.harvest.run import RunRequest
 from metaharvest.reports import admin_report
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
@@ -200,3 +201,78 @@ def test_more_sites_than_a_statement_takes_parameters_are_told_of(
     text = " ".join(report.text.split())
     assert "2,501 sites name" in text
     assert "2,500 sites are overdue" in text
+
+
+FAR = datetime(2099, 5, 5, 1, 0, tzinfo=UTC)
+
+
+def run_by_a_clock_that_is_far_ahead(harvester: Harvester) -> None:
+    with harvester.opened(clock=lambda: FAR) as opened:
+        opened.run(RunRequest(FAR.date()))
+
+
+def test_what_a_run_by_a_clock_far_ahead_leaves_is_told_and_mended_by_one_command(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("daily", publish(server, "a.1.1"))
+    harvester.add_site("monthly", publish(server, "b.1.1", path="/other.xml"), unit="months")
+    harvester.add_site("off", publish(server, "c.1.1", path="/off.xml"), enabled=False)
+    harvester.run(night(1))
+    assert "clock" not in doctor(harvester)[1]
+    run_by_a_clock_that_is_far_ahead(harvester)
+    code, checks = doctor(harvester)
+    assert (code, checks["clock"][0]) == (1, "PROBLEM")
+    told = " ".join(harvester("doctor").out.split())
+    assert "Run 2 began on 2099-05-05 01:00 UTC, and now it is " in told
+    assert "last and next harvest are in the future: daily, monthly. The clock was wrong" in told
+    run = harvester.run(night(0))
+    assert (run["sites"], run["status"]) == ([], "succeeded")
+    report = last_report(harvester)
+    assert "The clock was wrong, or is: see below." in report
+    assert "Run 2 began on 2099-05-05" in report
+    assert "in the future: daily, monthly. The clock was wrong when they were harvested. " in report
+    assert "`metaharvest run --force` harvests all sites now" in report
+    said = harvester("run", "--force")
+    assert (said.code, said.err) == (0, "")
+    dates = harvester.rows("SELECT name, datelastharvest FROM harvest_site_schedule WHERE enabled ORDER BY name")
+    assert dates == [("daily", str(TODAY)), ("monthly", str(TODAY))]
+    assert harvester.rows("SELECT datenextharvest FROM harvest_site_schedule WHERE name = 'daily'") == [
+        (str(TODAY + timedelta(days=1)),)
+    ]
+    code, checks = doctor(harvester)
+    assert (code, "clock" in checks) == (0, False)
+    assert "clock" not in last_report(harvester)
+
+
+def test_one_site_alone_can_be_mended_by_its_next_date(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("daily", publish(server, "a.1.1"))
+    run_by_a_clock_that_is_far_ahead(harvester)
+    assert "in the future: daily." in doctor(harvester)[1]["clock"][1]
+    assert harvester("sites", "edit", "daily", "--next", str(TODAY)).code == 0
+    assert "in the future: daily." not in harvester("doctor").out
+    assert [site["status"] for site in harvester.run(str(TODAY))["sites"]] == ["succeeded"]
+    assert doctor(harvester)[0] == 0
+
+
+def test_a_run_by_a_clock_far_ahead_does_not_silence_the_alarm(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("daily", publish(server, "a.1.1"))
+    run_by_a_clock_that_is_far_ahead(harvester)
+    harvester.run(night(9))
+    harvester.rows("UPDATE harvest_site_schedule SET datenextharvest = ?", night(8))
+    assert f"The last run was on {night(9)}" in doctor(harvester)[1]["schedule"][1]
+
+
+@pytest.mark.parametrize(
+    ("unit", "days", "is_told"),
+    [("days", 1, False), ("days", 3, True), ("weeks", 7, False), ("weeks", 40, True), ("months", 27, False)],
+)
+def test_a_next_date_beyond_the_frequency_is_told(harvester: Harvester, unit: str, days: int, is_told: bool) -> None:
+    day = str(TODAY + timedelta(days=days))
+    harvester.add_site("site", "https://example.org/list.xml", unit=unit)
+    assert harvester("sites", "edit", "site", "--next", day).code == 0
+    words = f"than the frequency would have it: site ({day})."
+    told = [line for line in harvester("doctor").out.splitlines() if words in line]
+    assert bool(told) == is_told
+    if told:
+        assert told[0].startswith("WARNING")
+        assert told[0].endswith(f"metaharvest sites edit NAME --next {TODAY}")

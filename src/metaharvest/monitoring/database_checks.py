@@ -33,7 +33,8 @@ from metaharvest.monitoring.settings_checks import check_secret
 from metaharvest.queries.outbox import outbox_state
 from metaharvest.reports.outbox import stuck_mail
 from metaharvest.reports.words import counted
-from metaharvest.sites.due import is_due
+from metaharvest.sites.clock import is_too_far, some_of, wrong_clock
+from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
@@ -59,7 +60,9 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
             with database_errors(engine), readers(engine)() as session:
                 yield from _runs(session, engine, now)
                 yield _target(session, engine, settings)
-                yield from _sites(session, now.astimezone(settings.harvester.zone).date())
+                today = now.astimezone(settings.harvester.zone).date()
+                yield from _sites(session, today)
+                yield from _clock(session, now, today)
                 yield from _files_of_sites(session, settings)
                 yield from _reports(session, now)
         except (SettingsError, DatabaseError) as error:
@@ -167,6 +170,20 @@ def _sites(session: Session, today: date) -> Iterator[Check]:
     yield from _silent(session, enabled, today)
 
 
+def _clock(session: Session, now: datetime, today: date) -> Iterator[Check]:
+    """What a wrong clock, or a mistyped date, has left behind: sites wait for it, and nothing else would tell."""
+    wrong = list(wrong_clock(session, None, now, today))
+    yield from (problem("clock", sentence) for sentence in wrong)
+    sites = [site for site in read_sites(session) if isinstance(site, Site) and site.enabled]
+    far = [f"{site.name} ({due_since(site)})" for site in sites if is_too_far(site, today)]
+    if far and not wrong:
+        yield warning(
+            "schedule",
+            f"The next harvest is further away than the frequency would have it: {some_of(far)}. "
+            f"If that is not meant: metaharvest sites edit NAME --next {today}",
+        )
+
+
 def _files_of_sites(session: Session, settings: Settings) -> Iterator[Check]:
     """Whether the files that sites name, or are harvested from, can be used; only what is wrong is told."""
     sites = read_sites(session)
@@ -204,7 +221,8 @@ def _late(sites: list[Overdue]) -> str:
 
 def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]:
     """The alarm for a harvester that is not started any more: sites are due, and there was no run for two days."""
-    last = session.scalar(select(func.max(HarvestRun.harvest_date)))
+    # Not the highest date: a run whose clock was far ahead would silence the alarm until then.
+    last = session.scalar(select(HarvestRun.harvest_date).order_by(HarvestRun.run_id.desc()).limit(1))
     waiting = [site for site in sites if is_due(site, today)]
     if last is not None and waiting and (today - last).days > 1:
         yield problem(

@@ -36,6 +36,7 @@ from metaharvest.reports.findings import (
 from metaharvest.reports.outbox import stuck_mail
 from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
 from metaharvest.reports.words import Total, counts_of, totals_of
+from metaharvest.sites.clock import wrong_clock
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.text import one_line
 
@@ -98,7 +99,8 @@ class Undelivered:
 class AdminView:
     """The content of the administrator's report. `log_file` is the file with the whole report, if one was written.
 
-    `waits` are sentences about what has waited too long: sites that are overdue, mail that does not leave.
+    `waits` are sentences about what has waited too long: sites that are overdue, mail that does not leave, and about a
+    clock that was wrong.
     """
 
     network: str
@@ -137,7 +139,8 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     undelivered, more_undelivered = _undelivered(session, run, limit)
     troubles = _troubles(session, run.run_id)
     overdue = overdue_sites(session, run.harvest_date)
-    waits = [*_stuck_mail(session, now), *(site.sentence for site in overdue)]
+    clock = tuple(wrong_clock(session, run.run_id, now, max(now.date(), run.harvest_date)))
+    waits = [*clock, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
     statuses = [SiteRunStatus(row.status) for row in site_runs]
     counts = _sum(site_runs)
     listed = sum(row.listed for row in site_runs)
@@ -146,7 +149,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         date=run.harvest_date.isoformat(),
         story=_story(run, statuses, counts, troubles),
         tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits)),
-        sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue)),
+        sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue), bool(clock)),
         totals=totals_of(listed, counts, sum(row.warnings for row in site_runs)) if site_runs else (),
         sites=tuple(_site_row(row, now) for row in site_runs),
         failures=tuple(_failed_sites(session, site_runs, run, limit)),
@@ -195,6 +198,7 @@ def _sentence(
     troubles: tuple[str, ...],
     undelivered: bool,
     overdue: int,
+    clock: bool,
 ) -> str:
     if not statuses:
         opening = "No site was harvested." if troubles else "No site was due."
@@ -207,6 +211,7 @@ def _sentence(
     parts = [
         f"{words.counted(failed, 'site')} failed as a whole" if failed else "",
         f"{words.counted(overdue, 'site is', 'sites are')} overdue" if overdue else "",
+        "the clock was wrong, or is" if clock else "",
         "the run itself had trouble" if troubles else "",
         "some mail did not arrive" if undelivered else "",
     ]

@@ -37,6 +37,11 @@ def read_sites_due_before(session: Session, day: date) -> list[Site | BrokenSite
     return [checked_row(row) for row in rows]
 
 
+def read_sites_harvested_after(session: Session, day: date) -> list[Site | BrokenSite]:
+    """The rows whose last date is after `day`."""
+    return [checked_row(row) for row in raw_rows(session, "WHERE datelastharvest > :day", {"day": day})]
+
+
 def read_site(session: Session, site_id: int) -> Site | BrokenSite | None:
     """The row with this number as it is now; None if it has been removed."""
     return read_sites_of(session, [site_id]).get(site_id)
