@@ -9,6 +9,7 @@ import resource
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from sqlalchemy import Engine, event, make_url, text
 from metaharvest.database.locks import server_wide_name
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.journal.writer import GroupLimits
+from support.cli import process
 from support.databases import KINDS, TestDatabase
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
@@ -292,6 +294,77 @@ def test_no_room_for_temporary_files_is_told_without_a_traceback_and_stops_no_ot
     assert [(site["site_name"], site["status"], site["inserted"]) for site in run["sites"]] == [
         ("large", "succeeded", 40)
     ]
+
+
+@on_servers
+@pytest.mark.parametrize("command", ["check", "run --dry-run"])
+def test_no_room_for_a_rehearsal_is_told_with_the_folder(
+    harvester: Harvester, server: HttpServer, command: str
+) -> None:
+    two_sites(harvester, server)
+    arguments = [*command.split(), *([server.url("/list.xml")] if command == "check" else [])]
+    for size in (10_000, 200_000, 300_000):
+        with files_no_longer_than(size):
+            said = harvester(*arguments)
+        assert "Traceback" not in said.err
+        assert (said.code, said.out) == (1, "")
+        assert f"The temporary files of a rehearsal cannot be written in {tempfile.gettempdir()}: " in said.err
+        assert "have TMPDIR name another folder" in said.err
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system on which next to nothing is left."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=120k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only the superuser may mount a file system")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=False)
+
+
+@on_sqlite
+def test_a_full_folder_for_temporary_files_is_named_and_costs_the_site_alone_that_needs_it(
+    harvester: Harvester, server: HttpServer, small_disk: Path
+) -> None:
+    two_sites(harvester, server)
+    server.serve("/list.xml", harvest_list([(f"gone.{number}.1", server.url("/gone.xml")) for number in range(2000)]))
+    variables = {"TMPDIR": str(small_disk), "SQLITE_TMPDIR": str(small_disk)}
+    config = str(harvester.config)
+    done = process(harvester.folder, "--config", config, "run", "--date", DAY, **variables)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert f"there is no room for its temporary files in {small_disk} (" in " ".join(done.stdout.split())
+    statuses = dict(harvester.rows("SELECT site_name, status FROM harvest_site_run"))
+    assert statuses == {"large": "failed", "small": "succeeded"}
+    assert harvester.rows("SELECT status FROM harvest_run") == [("with-errors",)]
+    check = process(harvester.folder, "--config", config, "check", server.url("/list.xml"), **variables)
+    assert (check.returncode, check.stdout) == (1, "")
+    assert f"The temporary files of a rehearsal cannot be written in {small_disk}: " in check.stderr
+    assert "Traceback" not in check.stderr
+
+
+_WRITE = """
+import sys
+from pathlib import Path
+from sqlalchemy import text
+from metaharvest.config.settings import load
+from metaharvest.database.engine import open_database, writers
+with writers(open_database(load(Path(sys.argv[1])))).begin() as session, session.begin_nested():
+    session.execute(text("UPDATE harvest_operation SET explanation = explanation || printf('%.*c', 200000, 'x')"))
+    session.execute(text("UPDATE harvest_operation SET explanation = substr(explanation, 1, 3)"))
+"""
+
+
+@on_sqlite
+def test_what_is_written_needs_no_room_for_temporary_files(harvester: Harvester, small_disk: Path) -> None:
+    harvester.rows("UPDATE harvest_operation SET explanation = explanation || printf('%.*c', 200000, 'x')")
+    variables = {**os.environ, "TMPDIR": str(small_disk), "SQLITE_TMPDIR": str(small_disk)}
+    command = [sys.executable, "-c", _WRITE, str(harvester.config)]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @on_servers

@@ -7,7 +7,9 @@ a time limit on every wait for a lock.
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import tempfile
 import time
 from typing import Any
 
@@ -116,6 +118,12 @@ def reason_of(error: BaseException) -> str:
     return one_line(masked(str(said))).rstrip(".")
 
 
+def temporary_folder() -> str:
+    """The folder of SQLite's temporary files (https://sqlite.org/tempfiles.html): not always that of Python's."""
+    named = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"), "/var/tmp", "/usr/tmp")
+    return next((folder for folder in named if folder and os.access(folder, os.W_OK | os.X_OK)), tempfile.gettempdir())
+
+
 def server_version(connection: Connection) -> str:
     """The database's name and version, for people."""
     if connection.dialect.name == "sqlite":
@@ -209,7 +217,10 @@ def _set_pragma(cursor: Any, pragma: str) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("sqlite_begin", "BEGIN"))
+    begin = connection.get_execution_options().get("sqlite_begin", "BEGIN")
+    # What a savepoint may have to undo would go into a temporary file: writing is not to need room in two places.
+    connection.exec_driver_sql(f"PRAGMA temp_store={'FILE' if begin == 'BEGIN' else 'MEMORY'}")
+    connection.exec_driver_sql(begin)
 
 
 def _prepare_postgresql(connection: Any, _record: object) -> None:

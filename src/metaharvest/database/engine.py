@@ -5,6 +5,7 @@ How SQLite, PostgreSQL and MariaDB/MySQL differ is in `dialects.py`, how each of
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ from metaharvest.text import shown_url
 
 SCHEMA_VERSION = "0002"
 """The newest migration in sql/migrations; the database must be at it."""
+
+_NO_ROOM_BYTES = 1_000_000
 
 TELLS_MORE = "; `metaharvest doctor` tells more."
 """The end of the sentence about a database that cannot be used; `metaharvest doctor` itself leaves it out."""
@@ -156,11 +159,20 @@ def database_errors(engine: Engine) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except (DBAPIError, TimeoutError, OSError) as error:
-        reason = dialects.reason_of(error)
+        reason = dialects.reason_of(error) + _full_folder(engine)
         raise DatabaseUnavailable(
             f"The database {shown_database(engine)} cannot be used: {reason}{'' if reason.endswith('?') else '.'} "
             f"Check that it is there and that this user may write to it{TELLS_MORE}"
         ) from error
+
+
+def _full_folder(engine: Engine) -> str:
+    """For a sentence about a SQLite file: which folder has no room, its own or that of temporary files."""
+    if engine.dialect.name != "sqlite" or not engine.url.database:
+        return ""
+    folders = (Path(engine.url.database).parent, Path(dialects.temporary_folder()))
+    full = [str(folder) for folder in folders if folder.is_dir() and shutil.disk_usage(folder).free < _NO_ROOM_BYTES]
+    return f" (there is no room in {' and '.join(dict.fromkeys(full))})" if full else ""
 
 
 @contextmanager

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from sqlalchemy import URL, Engine, insert, or_, select, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.config.settings import Settings
+from metaharvest.database.dialects import reason_of
 from metaharvest.database.engine import create_tables, open_url, readers, writers
 from metaharvest.database.models import HarvestDocument
-from metaharvest.errors import NotAHarvestList
+from metaharvest.errors import DatabaseUnavailable, NotAHarvestList
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import Action, Holding, Site
 from metaharvest.sites.registry import add_site, edit_site, find_site, raw_rows, read_sites, remove_site
@@ -84,21 +86,38 @@ class Rehearsal:
 
 @contextmanager
 def rehearsal(settings: Settings, real_target: Target | None, real: Engine | None) -> Iterator[Rehearsal]:
-    """All that a rehearsal needs; with `real`, the schedule of that database and what waits to be tried again."""
-    with tempfile.TemporaryDirectory(prefix="metaharvest-", ignore_cleanup_errors=True) as folder:
-        engine = open_url(URL.create("sqlite", database=str(Path(folder) / "rehearsal.db")))
+    """All that a rehearsal needs; with `real`, the schedule of that database and what waits to be tried again.
+
+    Raises DatabaseUnavailable, which names the folder for temporary files, if there is no room for it.
+    """
+    with ExitStack() as stack:
         try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="metaharvest-", ignore_cleanup_errors=True))
+            engine = open_url(URL.create("sqlite", database=str(Path(folder) / "rehearsal.db")))
+            stack.callback(engine.dispose)
             create_tables(engine)
             if real is not None:
                 _copy(real, engine)
-            mail = settings.mail.model_copy(update={"backend": "maildir", "folder": Path(folder) / "mail"})
-            reports = settings.reports.model_copy(update={"admin": "mail"})
-            # People wait for a rehearsal: they are shown the first failure.
-            http = settings.http.model_copy(update={"retries": 0})
-            quiet = settings.model_copy(update={"mail": mail, "reports": reports, "http": http})
+        except (DBAPIError, OSError) as error:
+            raise _no_room(reason_of(error)) from error
+        mail = settings.mail.model_copy(update={"backend": "maildir", "folder": Path(folder) / "mail"})
+        reports = settings.reports.model_copy(update={"admin": "mail"})
+        # People wait for a rehearsal: they are shown the first failure.
+        http = settings.http.model_copy(update={"retries": 0})
+        quiet = settings.model_copy(update={"mail": mail, "reports": reports, "http": http})
+        try:
             yield Rehearsal(quiet, engine, RehearsalTarget(real_target))
-        finally:
-            engine.dispose()
+        except DatabaseUnavailable as error:
+            if folder not in str(error):
+                raise
+            raise _no_room(reason_of(error.__cause__ or error)) from error
+
+
+def _no_room(reason: str) -> DatabaseUnavailable:
+    return DatabaseUnavailable(
+        f"The temporary files of a rehearsal cannot be written in {tempfile.gettempdir()}: {reason}. "
+        "Make room there, or have TMPDIR name another folder."
+    )
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import tempfile
 import traceback
 
 from metaharvest.config.secret_references import masked
+from metaharvest.database.dialects import temporary_folder
 from metaharvest.model import Finding
 from metaharvest.text import one_line
 
@@ -26,10 +27,11 @@ def unexpected_error(error: Exception, what: str) -> Finding:
     """
     if is_no_room(error):
         reason = one_line(getattr(error, "strerror", None) or str(error))
+        folder = temporary_folder() if isinstance(error, sqlite3.Error) else tempfile.gettempdir()
         return Finding(
             "harvest.no-room",
-            f"{what}: there is no room for its temporary files ({reason}).",
-            f"The administrator should make room in {tempfile.gettempdir()}, or have TMPDIR name another folder. The "
+            f"{what}: there is no room for its temporary files in {folder} ({reason}).",
+            f"The administrator should make room in {folder}, or have TMPDIR name another folder. The "
             "next run tries again.",
         )
     return Finding(
