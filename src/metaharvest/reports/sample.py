@@ -16,8 +16,8 @@ from metaharvest.reports.words import Total
 _URL = "https://alder.example.org/eml.xml"
 _LINE = FindingLine("alder.1.1", _URL, "line 3", "<title/>", "It has no title.", "Add one.", "since 2026-11-20")
 _GROUPS = (
-    FindingGroup("schema.invalid", "Not valid", True, 2, (_LINE,), "Correct it.", "Two elements are missing."),
-    FindingGroup("eml.doubtful", "Doubtful", False, 1, (replace(_LINE, url="", place="", excerpt="", since=""),)),
+    FindingGroup("schema.unexpected-element", "Not valid", True, 2, (_LINE,), "Correct it.", "Two elements are missing."),
+    FindingGroup("eml.system-differs", "Doubtful", False, 1, (replace(_LINE, url="", place="", excerpt="", since=""),)),
 )
 _NAMED = NamedDocuments(2, (NamedDocument("alder.2.1", _URL, "kept at revision 3"),))
 _TABLE = TableNote("The attached table has every document.", "in the attached table")
@@ -73,7 +73,7 @@ _RUN = AdminView(
     ),
     failures=(FailedSite("birch", "The list is not there.", False, _GROUPS), FailedSite("cedar", "", True, _GROUPS)),
     troubles=("A report could not be made.",),
-    problems=(RuleProblem("alder", "Not valid", "schema.invalid", 2, _LINE),),
+    problems=(RuleProblem("alder", "Not valid", "schema.unexpected-element", 2, _LINE),),
     more_problems=1,
     undelivered=(Undelivered("contact@example.org", "alder: 2 errors", "waits", 2, "No answer.", "2026-11-20"),),
     more_undelivered=1,
