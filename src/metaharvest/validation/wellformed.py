@@ -175,6 +175,7 @@ def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
     lines = _lines(content)
     entries = [entry for entry in log if entry.level >= etree.ErrorLevels.ERROR]
     seen: set[tuple[int, int]] = set()
+    cut = _line_of_cut(content)
     if not entries:
         place = _clamped(error.lineno or 1, error.offset or 1, lines)
         yield _unknown_syntax_finding(error.msg or "It cannot be parsed.", place)
@@ -186,7 +187,7 @@ def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
             yield _encoding_finding(content, entry)
             return
         finding = _syntax_finding(entry, lines)
-        if finding.rule in _OF_A_TAG and _breaks_off_in_tag(content, entry.line):
+        if finding.rule in _OF_A_TAG and cut is not None and entry.line >= cut:
             message = "The document breaks off here, inside a tag."
             remedy = (
                 "The file was cut short: upload it again, or look whether the program that writes it stopped half-way."
@@ -199,10 +200,11 @@ def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
 _OF_A_TAG = ("xml.bad-tag", "xml.less-than", "xml.not-well-formed", "xml.unclosed")
 
 
-def _breaks_off_in_tag(content: bytes, line: int) -> bool:
-    """Whether the document ends in this line, with a tag that has no end."""
-    ended = content.rstrip()
-    return ended.rfind(b"<") > ended.rfind(b">") and line > ended.count(b"\n")
+def _line_of_cut(content: bytes) -> int | None:
+    """The last line of a document that ends in the middle of a tag; None if it does not."""
+    if content.rfind(b"<") <= content.rfind(b">"):
+        return None
+    return content.rstrip().count(b"\n") + 1
 
 
 def _syntax_finding(entry: Any, lines: list[str]) -> Finding:
