@@ -6,12 +6,15 @@ import re
 import unicodedata
 
 _KEPT = "\n\t\u00ad\u200c\u200d"
+_ROOM = re.compile("[ \n\t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]{2,}")
 _USERINFO = re.compile(r"(?<=://)[^/?#]*@")
 _USERINFO_IN_TEXT = re.compile(r"(?<=://)(?!\[)(?:[^/?#\s<>\"']*@|[^/?#@:\s<>\"']*+:(?!\d*[/?#])[^\s<>\"']*+)")
 """The second alternative, up to the last @, is for a password in which a `/`, `?` or `#` is not encoded as it must be.
 
 It matches possessively, with or without an @, so that the time is linear: a server can send a text with many `://`.
 """
+
+_LONG_URL = 10_000
 
 
 def clean(text: str) -> str:
@@ -31,12 +34,18 @@ def one_line(text: str, limit: int = 300) -> str:
     """`text` cleaned, white space folded; a text of more than `limit` characters is cut and ends with an ellipsis."""
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text and text == text.strip(" "):
         return text
-    folded = " ".join(clean(text).split())
+    # A text may have megabytes, of which a line is shown: only so much of it is looked at as fills the line.
+    room = 8 * limit
+    while len(folded := " ".join(clean(_ROOM.sub(" ", text[:room])).split())) <= limit and room < len(text):
+        room *= 8
     return folded if len(folded) <= limit else folded[: limit - 1] + "…"
 
 
 def shown_url(url: str) -> str:
     """`url` on one line, without user name and password."""
+    if len(url) > _LONG_URL:
+        # If the cut goes through a password, the @ has it removed like a whole one.
+        url = url[:_LONG_URL] + ("@" if "@" in url[_LONG_URL:] else "")
     return one_line(without_credentials(_USERINFO.sub("", url)) if "@" in url else url, 2000)
 
 

@@ -11,6 +11,9 @@ import zlib
 from metaharvest.fetch.exchange import Exchange, StopReason
 
 _PIECE = 262_144
+_MOST_MEMBERS = 2_000
+_MEMBER_BYTES = 1_000
+"""A gzip stream may have so many members, and one more for so many bytes; programs give each 64 KB or more."""
 
 
 class Body:
@@ -22,6 +25,7 @@ class Body:
         coding = exchange.headers.get("content-encoding", "").lower()
         self._known = coding in ("", "identity", "gzip", "x-gzip")
         self._inflate = zlib.decompressobj(wbits=31) if coding in ("gzip", "x-gzip") else None
+        self._members = 1
 
     @property
     def sha256(self) -> str:
@@ -53,6 +57,9 @@ class Body:
             if self._inflate is None or self._inflate.eof:
                 if not data.startswith(b"\x1f"):
                     return None
+                self._members += 1
+                if self._members > _MOST_MEMBERS + self._exchange.size // _MEMBER_BYTES:
+                    return StopReason.ENCODING
                 self._inflate = zlib.decompressobj(wbits=31)
             piece = self._inflate.decompress(data, _PIECE)
             if stop := self._keep(piece):

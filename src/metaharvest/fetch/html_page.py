@@ -37,7 +37,7 @@ _HTML = re.compile(
 )
 """White space, comments and declarations, then a DOCTYPE that names HTML, or a root element of it."""
 
-_TITLE = re.compile(r"<title\b[^>]*>(.*?)(?:</title|\Z)", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title\b[^<>]*>(.*?)(?:</title|\Z)", re.IGNORECASE | re.DOTALL)
 _EML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^<>]*\?>\s*)?<(?:[A-Za-z_][\w.-]*:)?eml[\s>]")
 """How almost every document begins."""
 

@@ -153,7 +153,7 @@ def _host(parts: SplitResult) -> str:
             return f"[{IPv6Address(host)}]"
         except ValueError:
             raise BadUrl(f"'{named}' is not an address") from None
-    if not host.isascii():
+    if not host.isascii() and len(host) <= 253:
         with suppress(UnicodeError):
             host = idna.encode(host, uts46=True).decode("ascii")
     if len(host) > 253 or not _HOST_NAME.fullmatch(host):

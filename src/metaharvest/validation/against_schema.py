@@ -26,6 +26,10 @@ from metaharvest.validation.places import ElementFinding, shown_name
 _STREAMED_BYTES = 250_000
 """A document larger than this is validated from its source first; a smaller one has no room for very many errors."""
 
+_LONG_TEXT = 10_000
+"""A text longer than this is not validated while the source is read, when it comes in pieces: libxml2 takes as long to
+add a piece as there is text before it."""
+
 _CHUNK = 65_536
 _MAX_ERRORS = 10_000
 """Number of errors after which reading stops."""
@@ -37,9 +41,10 @@ _MAX_PATH_STEPS = 5_000_000_000
 """Number of errors times bytes of the document up to which paths are cheap, even with very many sibling elements."""
 
 _UNUSUAL_URL = "Try it in a browser. Brackets are written %5B and %5D, and a port is a number."
-_NO_PORT = re.compile(r"\s*[^:/?#]*://[^/?#]*:(?:[/?#]|\s*\Z)")
+_NO_PORT = re.compile(r"\s*+[^:/?#]*+://[^/?#]*:(?:[/?#]|\s*\Z)")
 _TWICE = re.compile(r"\s*(?:https?|ftp)://(?:https?|ftp)://?", re.IGNORECASE)
 
+_long_texts = etree.XPath(f"//text()[string-length() > {_LONG_TEXT}]")
 _has_20_000_children = etree.XPath("boolean(//*[*[20000]])")
 _with_too_many_attributes = etree.XPath(f"(//*[@*[{_MAX_ATTRIBUTES + 1}]])[1]")
 
@@ -53,9 +58,10 @@ def schema_findings(
         if crowded is not None:
             return [_too_many_attributes(crowded)]
         reading = _StreamedValidation(root, content)
-        if reading.is_valid(schema):
+        if reading.is_valid(schema) and not reading.shortened:
             return []
-        if reading.was_stopped or (len(reading.errors) * len(content) > _MAX_PATH_STEPS and _is_very_wide(root)):
+        number = len(reading.errors) if len(reading.errors) > reading.shortened else 0
+        if reading.was_stopped or (number * len(content) > _MAX_PATH_STEPS and _is_very_wide(root)):
             return _findings_without_places(reading)
     tree = root.getroottree()
     if schema.validate(tree):
@@ -93,11 +99,19 @@ def _crowded_element(root: etree._Element) -> etree._Element | None:
 
 
 class _StreamedValidation:
-    """Validates a source while reading it, without building a tree; stops after too many errors."""
+    """Validates a source while reading it, without building a tree; stops after too many errors.
+
+    So many long texts are `shortened` in it: as many errors, or their absence, may be due to that.
+    """
 
     def __init__(self, root: etree._Element, content: bytes) -> None:
         is_plain = content.removeprefix(codecs.BOM_UTF8)[:1] in (b"<", b" ", b"\t", b"\r", b"\n")
-        self._source = content if is_plain and content[1:2] != b"\0" else etree.tostring(root, encoding="UTF-8")
+        long = _texts(root)
+        self.shortened = len(long)
+        if long or not is_plain or content[1:2] == b"\0":
+            self._source = _serialized(root, long)
+        else:
+            self._source = content
         self._parser: etree.XMLParser
         self._position = 0
         self.was_stopped = False
@@ -125,6 +139,26 @@ class _StreamedValidation:
             return b""
         start, self._position = self._position, self._position + _CHUNK
         return self._source[start : self._position]
+
+
+def _texts(root: etree._Element) -> list[Any]:
+    """The long texts."""
+    try:
+        return cast(list[Any], _long_texts(root))
+    except etree.XPathError:  # more than ten million elements, which leave no room for long texts
+        return []
+
+
+def _serialized(root: etree._Element, long: list[Any]) -> bytes:
+    """The tree as a source, in which the long texts are short; the tree is as before."""
+    places = [(text, text.getparent(), "text" if text.is_text else "tail") for text in long]
+    try:
+        for text, element, name in places:
+            setattr(element, name, text[:_LONG_TEXT])
+        return etree.tostring(root, encoding="UTF-8")
+    finally:
+        for text, element, name in places:
+            setattr(element, name, str(text))
 
 
 class _NoTree:

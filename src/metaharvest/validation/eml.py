@@ -8,6 +8,7 @@ such free content, references, annotations and units that break a rule are warni
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from typing import Any, cast
 
 from lxml import etree
@@ -16,15 +17,20 @@ from metaharvest.model import MAX_FINDINGS, Level
 from metaharvest.text import one_line
 from metaharvest.validation.places import ElementFinding, shown_name, xpath
 
-_NAMED = ("references", "annotation", "describes", "customUnit", "{*}unit")
-_MAX_NAMES_COMPARED = 2000
+_NAMED = ("references", "annotation", "describes", "customUnit")
+_MAX_NAME = 100
+"""Characters of a name for which similar ones are looked for."""
+
+_MAX_COMPARED = 2_000_000
+"""Pairs of characters that all comparisons of one document may have: a suggestion is not worth more than a second."""
+
 _UNSHOWN = {
     level: ElementFinding("findings.more", "There is more of the same kind.", "", None, level) for level in Level
 }
 _MAX_FOUND = 10_000
 """Number of findings after which checking stops."""
 
-_ids = etree.XPath("descendant-or-self::*/@id")
+_ids = etree.XPath("//*/@id")
 _text_of = etree.XPath("string()")
 
 
@@ -60,23 +66,24 @@ class EmlRules:
         self._counts = dict.fromkeys(Level, 0)
         self._root = root
         self._targets: dict[str, etree._Element] = {(root.get("packageId") or "").strip(): root}
+        self._systems: dict[etree._Element, str | None] = {}
+        self._left_to_compare = _MAX_COMPARED
         self._unique_ids(_with_ids(root))
-        custom_units, units = [], []
-        for element in root.iter(*_NAMED):
+        custom_units: list[tuple[etree._Element, Level]] = []
+        for element, free in _with_free_content(root):
             if len(self.found) >= _MAX_FOUND:
                 return
+            level = Level.ERROR if free is None else Level.WARNING
             if element.tag == "references":
-                self._references(element)
+                self._references(element, level)
             elif element.tag == "annotation":
-                self._annotation(element)
+                self._annotation(element, free)
             elif element.tag == "describes":
-                self._describes(element)
-            elif element.tag == "customUnit":
-                custom_units.append(element)
+                self._describes(element, level)
             else:
-                units.append(element)
+                custom_units.append((element, level))
         if custom_units:
-            self._custom_units(custom_units, units)
+            self._custom_units(custom_units)
 
     def _unique_ids(self, identified: list[etree._Element]) -> None:
         """Rule 2: each id occurs once, and none is the packageId."""
@@ -97,64 +104,68 @@ class EmlRules:
                 remedy = "Give each element an id of its own, and check which of them the references mean."
                 self._add("eml.id-duplicate", message, remedy, element)
 
-    def _references(self, element: etree._Element) -> None:
+    def _references(self, element: etree._Element, level: Level) -> None:
         """Rules 3, 4 and 7, for a `references` element."""
         named = _text(element)
         looks_foreign = not named.strip() or next(element.iterchildren("*"), None) is not None
-        if looks_foreign and _is_in_free_content(element):
+        if looks_foreign and level is Level.WARNING:
             return
-        self._names_an_id(element, named, "references names")
+        self._names_an_id(element, named, "references names", level)
         parent = element.getparent()
-        if parent is not None and parent.get("id") is not None:
+        if parent is not None and "id" in parent.attrib:
+            # Not all of a long id for each of very many references that stand beside each other.
+            shown = _shown(parent.get("id")) if self._counts[level] < MAX_FINDINGS else ""
             message = (
-                f"{shown_name(parent)} has both an id ('{_shown(parent.get('id'))}') and references; "
+                f"{shown_name(parent)} has both an id ('{shown}') and references; "
                 "what is defined elsewhere has no id of its own."
             )
             remedy = "Remove the id, or replace references by the content itself."
-            self._add("eml.id-with-references", message, remedy, parent, _level(element))
+            self._add("eml.id-with-references", message, remedy, parent, level)
 
-    def _annotation(self, element: etree._Element) -> None:
-        """Rules 3, 5 and 7, for an `annotation`."""
+    def _annotation(self, element: etree._Element, free: etree._Element | None) -> None:
+        """Rules 3, 5 and 7, for an `annotation`; `free`: the free content that it is in."""
         parent = element.getparent()
         if parent is None:
             return
+        level = Level.ERROR if free is None else Level.WARNING
         if element.get("references") is not None:
-            self._names_an_id(element, element.get("references"), "annotation references")
-        elif parent.get("id") is None and not _is_described(parent):
+            self._names_an_id(element, element.get("references"), "annotation references", level)
+        elif "id" not in parent.attrib and not _is_described(parent):
             message = f"{shown_name(parent)} has an annotation and no id, so nothing says what is annotated."
             remedy = 'Give it an id, such as id="annotated-1".'
             if _is_of_additional_metadata(element) or _is_of_additional_metadata(parent):
                 remedy = "Name the id of what is annotated in a describes of the additionalMetadata."
-            self._add("eml.annotation-without-id", message, remedy, parent, _level(parent))
+            self._add("eml.annotation-without-id", message, remedy, parent, Level.ERROR if free is parent else level)
 
-    def _describes(self, element: etree._Element) -> None:
+    def _describes(self, element: etree._Element, level: Level) -> None:
         """Rule 3, for the `describes` of an additionalMetadata."""
         if _is_of_additional_metadata(element) and _text(element).strip() not in self._targets:
-            self._unresolved(element, _text(element), "describes names")
+            self._unresolved(element, _text(element), "describes names", level)
 
-    def _names_an_id(self, element: etree._Element, named: str | None, what: str) -> None:
+    def _names_an_id(self, element: etree._Element, named: str | None, what: str, level: Level) -> None:
         """Rule 3: the id exists. Rule 7: both elements have the same system, or none."""
         target = self._targets.get((named or "").strip())
         if target is None:
-            self._unresolved(element, named, what)
-        elif element.get("system") != target.get("system"):
-            systems = f"{_stated(element.get('system'))}, and what it names has {_stated(target.get('system'))}"
+            self._unresolved(element, named, what, level)
+            return
+        if target not in self._systems:
+            self._systems[target] = target.get("system")
+        if element.get("system") != self._systems[target]:
+            systems = f"{_stated(element.get('system'))}, and what it names has {_stated(self._systems[target])}"
             remedy = "Write the same system in both, or in neither."
             self._add("eml.system-differs", f"{shown_name(element)} has {systems}.", remedy, element, Level.WARNING)
 
-    def _unresolved(self, element: etree._Element, named: str | None, what: str) -> None:
+    def _unresolved(self, element: etree._Element, named: str | None, what: str, level: Level) -> None:
         message = f"{what} the id '{_shown(named)}', and nothing in the document has that id."
         similar = self._similar("id", named, self._targets)
         remedy = similar or "Correct the id, or give it to the element that is meant."
-        self._add("eml.reference-unresolved", message, remedy, element, _level(element))
+        self._add("eml.reference-unresolved", message, remedy, element, level)
 
-    def _custom_units(self, custom_units: list[etree._Element], units: list[etree._Element]) -> None:
+    def _custom_units(self, custom_units: list[tuple[etree._Element, Level]]) -> None:
         """Rule 6: each customUnit is defined as a `unit` with that id in a `unitList`, in any namespace."""
-        wanted = {_text(element).strip() for element in custom_units}
-        if wanted <= {name for unit in units if (name := _id(unit)) in wanted and _in_unit_list(unit)}:
-            return
-        defined = {_id(unit): unit for unit in units if _in_unit_list(unit)}
-        for element in custom_units:
+        units = _with_outermost(self._root, "unitList", "{*}unitList", "{*}unit")
+        defined = {_id(unit): unit for unit, unit_list in units if unit_list is not None}
+        for element, level in custom_units:
             if len(self.found) >= _MAX_FOUND:
                 return
             value = _text(element).strip()
@@ -164,13 +175,17 @@ class EmlRules:
             definition = f'<unit id="{_shown(value)}" …> in a unitList'
             remedy = f"Define it in additionalMetadata, as {definition}, or use a standardUnit."
             remedy = self._similar("unit", value, defined) or remedy
-            self._add("eml.custom-unit-undefined", message, remedy, element, _level(element))
+            self._add("eml.custom-unit-undefined", message, remedy, element, level)
 
     def _similar(self, what: str, named: str | None, known: dict[str, etree._Element]) -> str:
+        """A suggestion, if one is cheap enough to find: after so much work, a document gets no more of them."""
         value = (named or "").strip()
-        if not value or len(value) > 200 or len(known) > _MAX_NAMES_COMPARED or not self._is_shown:
+        if not value or len(value) > _MAX_NAME or not self._is_shown:
             return ""
-        close = difflib.get_close_matches(value, known, 1, 0.6)
+        self._left_to_compare -= len(value) * sum(len(name) for name in known if len(name) <= _MAX_NAME)
+        if self._left_to_compare < 0:
+            return ""
+        close = difflib.get_close_matches(value, [name for name in known if len(name) <= _MAX_NAME], 1, 0.6)
         return f"Did you mean the {what} '{_shown(close[0])}'?" if close else ""
 
     @property
@@ -197,20 +212,12 @@ def _text(element: etree._Element) -> str:
     return (element.text or "") if not len(element) else str(_text_of(element))
 
 
-def _level(element: etree._Element) -> Level:
-    return Level.WARNING if _is_in_free_content(element) else Level.ERROR
-
-
 def _stated(system: str | None) -> str:
     return "no system" if system is None else f"the system '{_shown(system)}'"
 
 
 def _shown(value: str | None) -> str:
     return one_line(value or "", 100)
-
-
-def _in_unit_list(unit: etree._Element) -> bool:
-    return next(unit.iterancestors("{*}unitList"), None) is not None
 
 
 def _id(element: etree._Element) -> str:
@@ -234,8 +241,33 @@ def _is_root(element: etree._Element | None) -> bool:
     return element is not None and element.getparent() is None
 
 
-def _is_in_free_content(element: etree._Element) -> bool:
-    """True for an element within free content, which need not be EML."""
-    return any(
-        ancestor.tag == "inline" or _is_of_additional_metadata(ancestor) for ancestor in element.iterancestors("*")
-    )
+def _with_free_content(root: etree._Element) -> Iterator[tuple[etree._Element, etree._Element | None]]:
+    """The elements that the rules are about, each with the outermost free content that it is in; None: in none.
+
+    In one pass, and not by the ancestors of each: a hostile document has very many, nested very deeply.
+    """
+    for child in root.iterchildren("*"):
+        if child.tag != "additionalMetadata":
+            yield from _with_outermost(child, "inline", "inline", *_NAMED)
+            continue
+        for content in child.iterchildren("*"):
+            for element in content.iter(*_NAMED):
+                yield element, content if element is not content else None
+
+
+def _with_outermost(
+    root: etree._Element, holder_name: str, *tags: str
+) -> Iterator[tuple[etree._Element, etree._Element | None]]:
+    """The elements with these `tags` but the holders, each with the outermost holder that it is in."""
+    holder: etree._Element | None = None
+    inside = 0
+    for element in root.iter(*tags):
+        is_holder = str(element.tag).rpartition("}")[2] == holder_name
+        if inside:
+            inside -= 1
+        elif is_holder:
+            holder, inside = element, sum(1 for _ in element.iterdescendants(*tags))
+        else:
+            holder = None
+        if not is_holder:
+            yield element, holder

@@ -51,7 +51,7 @@ _VAGUE = frozenset({"schema.bad-value", "schema.other"})
 """Rules that say less than any other rule about the same element."""
 
 _ATTRIBUTE = re.compile(r"attribute (\S+?)=")
-_ATTRIBUTE_VALUE = re.compile(r"^attribute \S+?='.*?': ", re.DOTALL)
+_ATTRIBUTE_VALUE = re.compile(r"^attribute [^\s=]++='.*?': ", re.DOTALL)
 _BOUND = re.compile(r"value has to be (less|greater) (?:than )?or equal")
 _NAMED = re.compile(r"['\"]([^'\"]+)['\"]")
 

@@ -16,7 +16,7 @@ from metaharvest.validation.catalogue import VERSIONS, EmlVersion
 from metaharvest.validation.places import ElementFinding
 
 _NEWEST = list(VERSIONS.values())[-1]
-_NUMBER = re.compile(r"eml-(\d+\.\d+\.\d+)")
+_NUMBER = re.compile(r"eml-(\d{1,9}\.\d{1,9}\.\d{1,9})")
 _SCOPED = re.compile(r"(.+)\.(\d+)\.(\d+)", re.DOTALL)
 
 

@@ -38,7 +38,8 @@ _WHITE = " \t\r\n"
 
 def is_url(value: str) -> bool:
     """True if `value`, with white space collapsed, is an absolute or relative URL by the standard."""
-    return value.strip(_WHITE) == "" or _uri().fullmatch(" ".join(value.split())) is not None
+    # White space within it need not be collapsed: one blank is encoded like many.
+    return value.strip(_WHITE) == "" or _uri().fullmatch(value.strip()) is not None
 
 
 def accepted_url(message: str) -> str | None:

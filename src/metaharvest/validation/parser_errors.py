@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from metaharvest.text import one_line
+
 _PARSER_ERRORS = (
     (r"^Excessive depth", "xml.too-deep",
      "Elements are nested more than 256 levels deep.",
@@ -77,6 +79,6 @@ def parser_error_in_words(message: str) -> tuple[str, str, str] | None:
     for pattern, rule, sentence, remedy in _PARSER_ERRORS:
         match = re.search(pattern, message)
         if match:
-            groups = match.groups("")
+            groups = [one_line(group, 200) for group in match.groups("")]
             return rule, sentence.format(*groups), remedy.format(*groups)
     return None

@@ -17,7 +17,7 @@ _SCHEMA_ERRORS = (
     (r"Missing child element\(s\)\.(?: Expected is (?:one of )?\( (.*) \)\.)?", "schema.missing-element",
      "{0} is not complete: an element is missing in it.",
      "Add what is missing. Expected at its end: {1}."),
-    (r"\[facet 'enumeration'\] The value '(.*?)' is not an element of the set \{(.*)\}\.", "schema.not-in-list",
+    (r"(?>\[facet 'enumeration'\] The value '(.*)' is not an element of the set \{)(.*)\}\.", "schema.not-in-list",
      "{0} is '{1}', which is not one of the allowed values.",
      "Allowed are: {2}."),
     (r"The attribute '([^']+)' is required but missing\.", "schema.missing-attribute",
@@ -33,21 +33,24 @@ _SCHEMA_ERRORS = (
      "{0} may hold nothing but text, and has elements in it.",
      "Remove the tags within it, and keep the text."),
     (r"\[facet 'm(?:ax|in)(?:In|Ex)clusive'\] "
-     r"The value '(.*)' is (less|greater) than the \w+ value allowed \('(.*)'\)\.",
+     r"(?>The value '(.*)' is (less|greater) than the \w+ value allowed \(')(.*)'\)\.",
      "schema.out-of-range", "{0} is {1}, which is {2} than the limit, {3}.", ""),
     (r"(?:\[facet 'minLength'\].*|\[facet 'pattern'\] The value '\s*' .*|'\s*' is not a valid value .*)",
      "schema.empty-text", "{0} is empty, and must have a value.", ""),
-    (r"'(.*)' is not a valid value .*type '(?:xs:(?:date|gYear|time|dateTime)|.*yearDate)'\.",
+    (r"(?>'(.*)' is not a valid value ).*type '(?:xs:(?:date|gYear|time|dateTime)|.*yearDate)'\.",
      "schema.bad-date", "{0} is '{1}', which is not a date or time as EML wants it, or not one that exists.", ""),
-    (r"'(.*)' is not a valid value .*type 'xs:(?:decimal|float|double|integer|int|long|unsigned\w+)'\.",
+    (r"(?>'(.*)' is not a valid value ).*type 'xs:(?:decimal|float|double|integer|int|long|unsigned\w+)'\.",
      "schema.bad-number", "{0} is '{1}', which is not a number of the right kind.", ""),
-    (r"'(.*)' is not a valid value .*type 'xs:anyURI'\.",
+    (r"(?>'(.*)' is not a valid value ).*type 'xs:anyURI'\.",
      "schema.bad-url", "{0} is '{1}', which is not a URL as the standard wants it.", ""),
-    (r"'(.*)' is not a valid value .*",
+    (r"(?>'(.*)' is not a valid value ).*",
      "schema.bad-value", "{0} is '{1}', which is not a value of the right kind.", ""),
 )  # fmt: skip
 """Pattern, rule, sentence, remedy. {0} is the element or attribute; {1} ... are the groups of the pattern.
-An empty remedy stands for that of the rule."""
+An empty remedy stands for that of the rule.
+
+Messages quote the document, which may quote messages: what may be there several times is matched atomically, so that
+the time is linear."""
 
 
 def schema_error_in_words(message: str) -> tuple[str, str, str]:
