@@ -90,6 +90,26 @@ def test_the_same_docid_listed_again_is_a_duplicate_and_the_totals_balance(
     assert "another URL" in message
 
 
+def test_of_very_many_duplicates_few_are_told_one_by_one_and_the_others_are_a_number(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    again = [(docid, server.url(f"/{docid}.xml")) for docid in ["a.1.1"] * 9_999 + ["a.2.1"] * 2]
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1", also=again))
+    for day, inserted in (("2026-11-20", 2), ("2026-11-21", 0)):
+        run = harvester.run(day, "--force")
+        site = run["sites"][0]
+        assert (site["listed"], site["duplicate"], site["status"]) == (10_003, 10_001, "succeeded")
+        assert (site["inserted"], site["unchanged"], site["warnings"]) == (inserted, 2 - inserted, 101)
+        assert harvester.operations(run["run_id"]).count("DocDuplicate") == 101
+    assert harvester.rows("SELECT document_id FROM harvest_document ORDER BY 1") == [("a.1",), ("a.2",)]
+    message = "9,901 more entries name a document that the list has named before."
+    sql = "SELECT error_message, level FROM harvest_detail_log WHERE rule = 'list.duplicate' ORDER BY detail_log_id"
+    assert harvester.rows(sql)[100] == (message, "warning")
+    reports = [" ".join(text_of(mail).split()) for mail in harvester.mails() if mail["To"] == "site@example.org"]
+    assert len(reports) == 2
+    assert all("10,001 are listed twice" in report and message in report for report in reports)
+
+
 def test_document_ids_compare_exactly(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "knb.1.1", "KNB.1.1"))
     run = harvester.run("2026-11-20")

@@ -41,7 +41,10 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source, ctx: RunCo
                 return False
             _note_list(site_run, listing, staged.count, ctx)
             tally = await _harvest_listed(site_run, listing, staged, source, ctx)
-        await ctx.journal.close_site_run(site_run, tally.listed, tally.unchanged, listing.version)
+            ctx.progress.documents_ended(site.name, staged.left_out)
+        await ctx.journal.close_site_run(
+            site_run, tally.listed + staged.left_out, tally.unchanged, staged.left_out, listing.version
+        )
     except (DatabaseError, RunLost):
         raise
     except Exception as error:

@@ -12,19 +12,26 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, groupby, islice
 from operator import attrgetter
 
-from metaharvest.model import ListedDocument
+from metaharvest.model import MAX_FINDINGS, ListedDocument
 
 FEW = 5000
 """So many documents are kept in memory."""
 
+MOST_DUPLICATES = MAX_FINDINGS
+"""So many entries of a list that name a docid again are told one by one; the others are a number."""
+
 
 class Staging:
-    """The staged documents of one site run; a context manager that leaves nothing behind."""
+    """The staged documents of one site run; a context manager that leaves nothing behind.
+
+    `count` entries were staged. So many of them batches() has left out, as they name a docid again: `left_out`.
+    """
 
     def __init__(self) -> None:
         self._few: list[ListedDocument] = []
         self._table: sqlite3.Connection | None = None
         self.count = 0
+        self.left_out = 0
 
     def __enter__(self) -> Staging:
         return self
@@ -51,7 +58,7 @@ class Staging:
         All revisions of a document are in one batch; of the same docid, the one that was listed first comes first.
         """
         staged = iter(self._few) if self._table is None else _read(self._table)
-        documents = groupby(staged, key=attrgetter("document_id"))
+        documents = groupby(self._with_few_duplicates(staged), key=attrgetter("document_id"))
         batch: list[ListedDocument] = []
         for number, (_, revisions) in enumerate(documents, 1):
             batch.extend(revisions)
@@ -60,6 +67,18 @@ class Staging:
                 batch = []
         if batch:
             yield batch
+
+    def _with_few_duplicates(self, staged: Iterator[ListedDocument]) -> Iterator[ListedDocument]:
+        """All documents, and MOST_DUPLICATES of the entries that name one of them again."""
+        last, duplicates = None, 0
+        for document in staged:
+            docid = document.document_id, document.revision
+            duplicates += docid == last
+            if docid != last or duplicates <= MOST_DUPLICATES:
+                yield document
+            else:
+                self.left_out += 1
+            last = docid
 
 
 def _new_table() -> sqlite3.Connection:

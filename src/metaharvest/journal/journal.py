@@ -222,14 +222,15 @@ class Journal:
         await self._end(Closing(site_run, (row,), status=SiteRunStatus.FAILED, reason=finding.message))
 
     async def close_site_run(
-        self, site_run: SiteRun, listed: int, unchanged: int, version: ListVersion | None = None
+        self, site_run: SiteRun, listed: int, unchanged: int, duplicates: int = 0, version: ListVersion | None = None
     ) -> None:
         """Close a site run: totals that balance, the next date, and the report that is owed to the contacts.
 
-        `version` of the list is kept, now that its documents are safe, for the next harvest to ask about.
+        `unchanged` documents and so many `duplicates` have no rows of their own, but one together. `version` of the
+        list is kept, now that its documents are safe, for the next harvest to ask about.
         """
-        row = LogRow("MetacatHasDoc", f"{unchanged:,} document{' was' if unchanged == 1 else 's were'} there already.")
-        await self._end(Closing(site_run, (row,) if unchanged else (), listed, unchanged, version))
+        rows = site_runs.rows_without_documents(unchanged, duplicates)
+        await self._end(Closing(site_run, rows, listed, unchanged, duplicates, version))
 
     async def deferred(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
         """Note why documents were deferred: one row for all of them, whose own rows carry no finding."""

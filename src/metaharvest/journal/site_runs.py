@@ -22,7 +22,17 @@ from metaharvest.journal import totals
 from metaharvest.journal.log_rows import LogRow, Stamp, Whose, whose, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.unexpected import unexpected_error
-from metaharvest.model import ListVersion, OriginalColumns, Site, SiteRun, SiteRunKind, SiteRunStatus
+from metaharvest.model import (
+    Finding,
+    Level,
+    ListVersion,
+    OriginalColumns,
+    OutcomeKind,
+    Site,
+    SiteRun,
+    SiteRunKind,
+    SiteRunStatus,
+)
 from metaharvest.sites import ledger
 from metaharvest.sites.registry import Harvested, read_sites_of, set_dates
 from metaharvest.sites.rows import BrokenSite
@@ -59,7 +69,8 @@ class Opening:
 class Closing:
     """How a site run ends: with `status`, or, where that is None, as the totals say.
 
-    `rows` are still to be logged; `listed` is None where no list could be read to its end. `version` of the list is
+    `rows` are still to be logged; `listed` is None where no list could be read to its end; so many documents that were
+    `unchanged`, or `duplicates`, have no rows of their own. `version` of the list is
     kept, now that its documents are safe, for the next harvest to ask about.
     """
 
@@ -67,6 +78,7 @@ class Closing:
     rows: tuple[LogRow, ...] = ()
     listed: int | None = None
     unchanged: int = 0
+    duplicates: int = 0
     version: ListVersion | None = None
     status: SiteRunStatus | None = None
     reason: str | None = None
@@ -181,7 +193,14 @@ def close_all(
 ) -> list[bool]:
     """Close the site runs; for each, whether there is nothing wrong with its report."""
     write_log(session, [(row, whose(closing.site_run)) for closing in closings for row in closing.rows], stamp)
-    counted = totals.count(session, {closing.site_run.site_run_id: closing.unchanged for closing in closings})
+    uncounted = {
+        closing.site_run.site_run_id: {
+            OutcomeKind.UNCHANGED: closing.unchanged,
+            OutcomeKind.DUPLICATE: closing.duplicates,
+        }
+        for closing in closings
+    }
+    counted = totals.count(session, uncounted)
     registered = read_sites_of(session, [closing.site_run.site.site_id for closing in closings])
     ends = [_end(closing, counted[closing.site_run.site_run_id]) for closing in closings]
     harvested = [Harvested(end.closing.site_run.site, end.closing.version) for end in ends if end.is_harvest]
@@ -189,6 +208,21 @@ def close_all(
     rows = [_closed_columns(end, dates, stamp) for end in ends]
     session.connection().execute(_THIS.values({name: bindparam(name) for name in rows[0] if name != "this"}), rows)
     return _reported(session, closings, registered, stamp, settings, target)
+
+
+def rows_without_documents(unchanged: int, duplicates: int) -> tuple[LogRow, ...]:
+    """The rows that tell of documents that have none of their own."""
+    rows = []
+    if unchanged:
+        were = "document was" if unchanged == 1 else "documents were"
+        rows.append(LogRow("MetacatHasDoc", f"{unchanged:,} {were} there already."))
+    if duplicates:
+        entries = "entry names" if duplicates == 1 else "entries name"
+        message = f"{duplicates:,} more {entries} a document that the list has named before."
+        remedy = "Name each document once, and give a newer document a higher revision."
+        finding = Finding("list.duplicate", message, remedy, Level.WARNING)
+        rows.append(LogRow("DocDuplicate", message, (finding,)))
+    return tuple(rows)
 
 
 @dataclass(frozen=True, slots=True)

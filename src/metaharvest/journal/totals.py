@@ -37,17 +37,15 @@ class Totals:
         return SiteRunStatus.SUCCEEDED
 
 
-def count(session: Session, unchanged: Mapping[int, int]) -> dict[int, Totals]:
-    """The totals of site runs, by number, counted from the log; `unchanged` documents have no rows there."""
-    site_runs = {"site_runs": list(unchanged)}
-    outcomes: dict[int, dict[OutcomeKind, int]] = {site_run_id: {} for site_run_id in unchanged}
+def count(session: Session, without_rows: Mapping[int, Mapping[OutcomeKind, int]]) -> dict[int, Totals]:
+    """The totals of site runs, by number: counted from the log, and so many documents that have no rows there."""
+    site_runs = {"site_runs": list(without_rows)}
+    outcomes = {site_run_id: dict(numbers) for site_run_id, numbers in without_rows.items()}
     for site_run_id, outcome, number in session.execute(_OUTCOMES, site_runs):
-        outcomes[site_run_id][OutcomeKind(outcome)] = number
+        kind = OutcomeKind(outcome)
+        outcomes[site_run_id][kind] = outcomes[site_run_id].get(kind, 0) + number
     warnings = {row[0]: row[1] for row in session.execute(_WARNINGS, site_runs)}
-    return {
-        site_run_id: Totals({**outcomes[site_run_id], OutcomeKind.UNCHANGED: number}, warnings.get(site_run_id, 0))
-        for site_run_id, number in unchanged.items()
-    }
+    return {site_run_id: Totals(numbers, warnings.get(site_run_id, 0)) for site_run_id, numbers in outcomes.items()}
 
 
 def last_listings(session: Session, site_ids: Collection[int]) -> dict[int, tuple[int, str | None]]:

@@ -68,12 +68,12 @@ def title_of(rule: str) -> str:
 def is_attention() -> ColumnElement[bool]:
     """Whether a detail row (joined to its log row) tells of something that keeps documents, or the list, out.
 
-    The reason why documents were put off is on a log row of its own, which has no outcome.
+    The reason why documents were put off, and the number of further duplicates, are on log rows without an outcome.
     """
     return or_(
         _DETAIL.level == Level.ERROR.value,
         func.coalesce(_LOG.outcome, "").in_(_ATTENTION),
-        _LOG.harvest_operation_code == "DocDeferred",
+        _LOG.harvest_operation_code.in_(("DocDeferred", "DocDuplicate")),
     )
 
 
@@ -124,7 +124,7 @@ def _lines(
         .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)
         .outerjoin(_LEDGER, same_document)
         .where(_LOG.site_run_id == site_run_id, which)
-        .order_by(_LOG.document_id, _LOG.revision, _DETAIL.detail_log_id)
+        .order_by(_LOG.document_id.is_not(None), _LOG.document_id, _LOG.revision, _DETAIL.detail_log_id)
         .limit(limit)
     )
     for log, detail, since, attempts in session.execute(query):
