@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -36,3 +37,52 @@ def test_all_sites_of_a_host_share_its_budget_and_other_hosts_have_theirs(
         assert {site["inserted"] for site in done["sites"]} == {8}
         assert (server.most_at_once, other.most_at_once) == (4, 4)
         assert max(server.most_connections, other.most_connections) <= 4
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_site_whose_servers_drag_out_every_request_leaves_room_for_the_others(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slow documents drip until the good site was served: as long as they may take, where it is not."""
+    settings = {"HARVESTER__WORKERS": 8, "HTTP__CONNECTIONS_PER_HOST": 16, "HTTP__DOCUMENT_DEADLINE": 25}
+    for name, value in settings.items():
+        monkeypatch.setenv(f"METAHARVEST_{name}", str(value))
+    good, slow = ["good.1.1", "good.2.1"], [f"slow.{number}.1" for number in range(20)]
+    all_held, served = threading.Event(), threading.Barrier(len(good))
+    done = threading.Event()
+
+    def dripping(content: bytes) -> Callable[[Asking], None]:
+        def route(asking: Asking) -> None:
+            asking.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + content)
+            while not done.is_set():
+                all_held.set()
+                asking.send(b" ")
+                asking.pause(0.1)
+            asking.end()
+
+        return route
+
+    def late(asking: Asking) -> None:
+        assert all_held.wait(20)
+        asking.pause(1)
+        asking.answer(harvest_list((docid, server.url(f"/{docid}.xml")) for docid in good))
+
+    def at_last(content: bytes) -> Callable[[Asking], None]:
+        def route(asking: Asking) -> None:
+            served.wait(20)
+            asking.answer(content)
+            done.set()
+
+        return route
+
+    with HttpServer(host="127.0.0.2") as other:
+        for docid in slow:
+            other.route(f"/{docid}.xml", dripping(eml(docid)))
+        other.serve("/list.xml", harvest_list((docid, other.url(f"/{docid}.xml")) for docid in slow))
+        for docid in good:
+            server.route(f"/{docid}.xml", at_last(eml(docid)))
+        harvester.add_site("good", server.route("/list.xml", late))
+        harvester.add_site("slow", other.url("/list.xml"))
+        run = harvester.run("2026-11-20")
+    assert [site["inserted"] for site in run["sites"]] == [2, 20]
+    assert other.most_at_once < 8

@@ -33,7 +33,7 @@ from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch import local_files, sentences
 from metaharvest.fetch.exchange import Exchange, Limits, Policy, StopReason
 from metaharvest.fetch.health import HostHealth
-from metaharvest.fetch.limits import HostLimiter, RequestLimiter, WaitedTooLong, Waiting
+from metaharvest.fetch.limits import FairLimiter, HostLimiter, WaitedTooLong, Waiting
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.fetch.multi import CurlMulti
 from metaharvest.fetch.sentences import Circumstances
@@ -65,7 +65,10 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked for, whichever address it is redirected to; `patience`: seconds to wait for a connection."""
+    """What is asked for, whichever address it is redirected to; `patience`: seconds to wait for a connection.
+
+    `site_id`: the site for which a document is asked.
+    """
 
     file: BinaryIO
     limits: Limits
@@ -74,6 +77,7 @@ class _Question:
     patience: float
     conditions: tuple[str, ...] = ()
     is_list: bool = False
+    site_id: int = 0
     gives_way: bool = True
 
 
@@ -81,8 +85,9 @@ class Fetcher:
     """Fetches whole documents under the policy of `http`; one per run, made and used within one event loop.
 
     `name` is the harvester's name and `administrator` an email address, for the servers' logs. At most `at_once`
-    documents are under way at a time, lists not counted. The authorities in `http.ca_file` (relative to the working
-    directory) are trusted in addition to the system's. Raises SettingsError if that file cannot be used.
+    documents are under way at a time, lists not counted; no site takes more of these places than it leaves free. The
+    authorities in `http.ca_file` (relative to the working directory) are trusted in addition to the system's. Raises
+    SettingsError if that file cannot be used.
     """
 
     def __init__(
@@ -100,7 +105,7 @@ class Fetcher:
         self._waiting = Waiting()
         self._hosts = HostLimiter(http.connections_per_host, self._waiting)
         self._again = asyncio.Lock()
-        self._under_way = RequestLimiter(at_once, self._waiting)
+        self._under_way = FairLimiter(at_once, self._waiting)
         self.memory = memory or MemoryBudget()
         self.user_agent = user_agent(name, http.contact_url)
         headers = [f"User-Agent: {self.user_agent}", f"Accept: {_ACCEPT}", "Accept-Encoding: gzip"]
@@ -120,12 +125,13 @@ class Fetcher:
         ca_file: Path | None = None,
         file_folder: Path | None = None,
         patience: float = inf,
+        site_id: int = 0,
     ) -> tuple[Response, bytes]:
         """The document at `url`. While it arrives it counts in `memory`; from then on the caller has to count it.
 
         `allow_networks`: also these, in addition to http.allow_networks. `ca_file`: these authorities are trusted too.
         `file_folder`: file: URLs may name what is below it. `patience`: seconds to wait for a free connection, and for
-        free memory, never longer than http.list_deadline.
+        free memory, never longer than http.list_deadline. `site_id`: for which site; they have their turns by it.
         Raises FetchError; NotAsked if its server could not be reached lately, or nothing came free in time.
         """
         limits = Limits(self._http.document_deadline, self._http.max_document_bytes)
@@ -133,7 +139,8 @@ class Fetcher:
         buffer = io.BytesIO()
         if local_files.is_file_url(url):
             return await asyncio.to_thread(_copied, url, file_folder, buffer, limits.size), buffer.getvalue()
-        question = _Question(buffer, limits, networks, ca_file, min(patience, self._http.list_deadline))
+        patience = min(patience, self._http.list_deadline)
+        question = _Question(buffer, limits, networks, ca_file, patience, site_id=site_id)
         try:
             return await self._follow(url, question), buffer.getvalue()
         except _GaveWay:
@@ -254,13 +261,13 @@ class Fetcher:
         if question.is_list:
             return
         try:
-            await self._under_way.acquire(patience)
+            await self._under_way.acquire(question.site_id, patience)
             try:
                 if not self.memory.has_room:
                     async with self._waiting.at_most(patience):
                         await self.memory.room()
             except BaseException:
-                self._under_way.release()
+                self._under_way.release(question.site_id)
                 raise
         except BaseException as error:
             self._hosts.release(host)
@@ -270,7 +277,7 @@ class Fetcher:
 
     def _release(self, host: str, question: _Question) -> None:
         if not question.is_list:
-            self._under_way.release()
+            self._under_way.release(question.site_id)
         self._hosts.release(host)
 
     async def _transfer(self, exchange: Exchange, ca_file: Path | None) -> None:

@@ -1,8 +1,9 @@
-"""How many requests may be under way at a time: to one host, and over all hosts. First come, first served."""
+"""How many requests may be under way at a time: to one host, and over all hosts."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from math import inf
@@ -45,7 +46,7 @@ class Waiting:
 
 
 class RequestLimiter:
-    """At most so many requests at a time; acquire() waits until another one may begin."""
+    """At most so many requests at a time; acquire() waits until another one may begin. First come, first served."""
 
     def __init__(self, number: int, waiting: Waiting) -> None:
         self._semaphore = asyncio.Semaphore(number)
@@ -70,6 +71,60 @@ class RequestLimiter:
         """The request has ended."""
         self.users -= 1
         self._semaphore.release()
+
+
+class FairLimiter:
+    """At most so many requests at a time over all sites, of which no site may hold more than are left free.
+
+    So there is room for another site, however many requests are held by sites whose servers drag them out. Whoever
+    holds the fewest comes first.
+    """
+
+    def __init__(self, number: int, waiting: Waiting) -> None:
+        self._free = number
+        self._waiting = waiting
+        self._held: Counter[int] = Counter()
+        self._queue: dict[asyncio.Future[None], int] = {}
+
+    async def acquire(self, site_id: int, seconds: float) -> None:
+        """Begin a request for this site, within so many seconds. Raises WaitedTooLong."""
+        if self._may_begin(site_id):
+            self._begin(site_id)
+            return
+        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue[begun] = site_id
+        try:
+            async with self._waiting.at_most(seconds):
+                await begun
+        except BaseException:
+            # It may have begun in the very moment in which the waiting ended.
+            if self._queue.pop(begun, None) is None and not begun.cancelled():
+                self.release(site_id)
+            raise
+
+    def release(self, site_id: int) -> None:
+        """The request has ended."""
+        self._free += 1
+        self._held[site_id] -= 1
+        if not self._held[site_id]:
+            del self._held[site_id]
+        self._begin_those_who_may()
+
+    def _may_begin(self, site_id: int) -> bool:
+        return self._held[site_id] < self._free
+
+    def _begin(self, site_id: int) -> None:
+        self._free -= 1
+        self._held[site_id] += 1
+
+    def _begin_those_who_may(self) -> None:
+        while self._queue and self._free:
+            begun = min(self._queue, key=lambda each: self._held[self._queue[each]])
+            if not self._may_begin(self._queue[begun]):
+                return
+            site_id = self._queue.pop(begun)
+            self._begin(site_id)
+            begun.set_result(None)
 
 
 class HostLimiter:

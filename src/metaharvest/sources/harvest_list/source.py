@@ -70,6 +70,7 @@ class HarvestListSource:
             ca_file=self._site.options.ca_file,
             file_folder=self._site.file_folder,
             patience=patience,
+            site_id=self._site.site_id,
         )
         title = html_title(content[:_HEAD])
         if title is not None:
