@@ -16,7 +16,9 @@ from metaharvest.reports.words import Total
 _URL = "https://alder.example.org/eml.xml"
 _LINE = FindingLine("alder.1.1", _URL, "line 3", "<title/>", "It has no title.", "Add one.", "since 2026-11-20")
 _GROUPS = (
-    FindingGroup("schema.unexpected-element", "Not valid", True, 2, (_LINE,), "Correct it.", "Two elements are missing."),
+    FindingGroup(
+        "schema.unexpected-element", "Not valid", True, 2, (_LINE,), "Correct it.", "Two elements are missing."
+    ),
     FindingGroup("eml.system-differs", "Doubtful", False, 1, (replace(_LINE, url="", place="", excerpt="", since=""),)),
 )
 _NAMED = NamedDocuments(2, (NamedDocument("alder.2.1", _URL, "kept at revision 3"),))
