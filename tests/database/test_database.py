@@ -476,6 +476,7 @@ def test_every_command_on_a_database_in_sql_ascii_says_that_it_must_be_utf8(
     options = "ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
     with servers.bare(database.kind, options) as engine:
         harvester = Harvester(tmp_path)
+        harvester.keeps_engine = False
         harvester.config.write_text(SETTINGS + settings_for(engine.url.render_as_string(hide_password=False)))
         add = "sites add a --list-url https://example.org/list.xml --contact a@example.org"
         commands = ["init", "sites list", add, "run", "run --dry-run", "log", "runs", "reports", "target list"]

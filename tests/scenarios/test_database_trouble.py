@@ -331,7 +331,15 @@ def test_a_full_folder_for_temporary_files_is_named_and_costs_the_site_alone_tha
     harvester: Harvester, server: HttpServer, small_disk: Path
 ) -> None:
     two_sites(harvester, server)
-    server.serve("/list.xml", harvest_list([(f"gone.{number}.1", server.url("/gone.xml")) for number in range(2000)]))
+    long_list = harvest_list([(f"gone.{number}.1", server.url("/gone.xml")) for number in range(2000)])
+
+    def after_the_small_one(asking: Asking) -> None:
+        """What there is of room would not be enough for both lists at a time."""
+        while not server.asked("/b.1.1.xml"):
+            asking.pause(0.01)
+        asking.answer(long_list)
+
+    server.route("/list.xml", after_the_small_one)
     variables = {"TMPDIR": str(small_disk), "SQLITE_TMPDIR": str(small_disk)}
     config = str(harvester.config)
     done = process(harvester.folder, "--config", config, "run", "--date", DAY, **variables)

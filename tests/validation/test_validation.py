@@ -66,7 +66,7 @@ def test_another_document_type_is_accepted_where_the_settings_list_it_if_it_is_w
     fgdc = b"<metadata><idinfo/></metadata>"
 
     assert check(fgdc, " FGDC-STD-001-1998 ").findings == ()
-    assert [f.rule for f in check(fgdc[:-3], "FGDC-STD-001-1998").findings] == ["xml.bad-tag"]
+    assert [f.rule for f in check(fgdc[:-3], "FGDC-STD-001-1998").findings] == ["xml.unclosed"]
     [finding] = check(fgdc, "INCITS-453-2009").findings
     assert finding.rule == "eml.not-eml"
     assert "INCITS-453-2009" in finding.message

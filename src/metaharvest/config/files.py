@@ -11,6 +11,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+_PIECE = 1_048_576
+
 
 def open_file(path: Path) -> BinaryIO:
     """A regular file, open for reading. Raises OSError, whose `strerror` says if something else is in its place."""
@@ -31,7 +33,10 @@ def open_file(path: Path) -> BinaryIO:
 def read_file(path: Path, limit: int) -> bytes:
     """What is in a regular file of at most `limit` bytes. Raises OSError, as `open_file`."""
     with open_file(path) as file:
-        content = file.read(limit + 1)
+        # In pieces: to read so much at once takes the memory first, whatever there is to be read.
+        content = b""
+        while len(content) <= limit and (piece := file.read(_PIECE)):
+            content += piece
     if len(content) > limit:
         raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", str(path))
     return content

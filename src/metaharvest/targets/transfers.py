@@ -30,12 +30,14 @@ def note(session: Session, document_id: str, taken_from: int | None, message: st
 
 def taken_from(session: Session, document_ids: Sequence[str]) -> Mapping[str, tuple[tuple[int, date], ...]]:
     """Those of these documents that were transferred, each with the sites that it was taken from, and the days."""
-    found: dict[str, tuple[tuple[int, date], ...]] = {}
+    asked, found = set(document_ids), dict[str, tuple[tuple[int, date], ...]]()
+    # All that there ever were are few: fewer than the documents that are asked for.
     query = (
         select(HarvestLog.document_id, HarvestLog.site_schedule_id, HarvestLog.harvest_date)
-        .where(IS_TRANSFER, HarvestLog.document_id.in_(document_ids), HarvestLog.site_schedule_id.is_not(None))
+        .where(IS_TRANSFER, HarvestLog.site_schedule_id.is_not(None))
         .order_by(HarvestLog.harvest_log_id)
     )
     for document_id, site_id, day in session.execute(query):
-        found[str(document_id)] = (*found.get(str(document_id), ()), (int(site_id or 0), day))
+        if document_id in asked:
+            found[str(document_id)] = (*found.get(str(document_id), ()), (int(site_id or 0), day))
     return found

@@ -30,6 +30,8 @@ _LONG_TEXT = 10_000
 """A text longer than this is not validated while the source is read, when it comes in pieces: libxml2 takes as long to
 add a piece as there is text before it."""
 
+_FEW_PIECES = 1000
+
 _CHUNK = 65_536
 _MAX_ERRORS = 10_000
 """Number of errors after which reading stops."""
@@ -106,7 +108,7 @@ class _StreamedValidation:
 
     def __init__(self, root: etree._Element, content: bytes) -> None:
         is_plain = content.removeprefix(codecs.BOM_UTF8)[:1] in (b"<", b" ", b"\t", b"\r", b"\n")
-        long = _texts(root)
+        long = _texts(root) if _comes_in_pieces(content) else []
         self.shortened = len(long)
         if long or not is_plain or content[1:2] == b"\0":
             self._source = _serialized(root, long)
@@ -141,6 +143,13 @@ class _StreamedValidation:
         return self._source[start : self._position]
 
 
+def _comes_in_pieces(content: bytes) -> bool:
+    """Whether a text of this may come in very many pieces: they end at other than ASCII, `&`, and CDATA sections."""
+    if not content.isascii() or b"\0" in content:
+        return True
+    return sum(map(content.count, (b"&", b"<!", b"<?"))) > _FEW_PIECES
+
+
 def _texts(root: etree._Element) -> list[Any]:
     """The long texts."""
     try:
@@ -158,7 +167,7 @@ def _serialized(root: etree._Element, long: list[Any]) -> bytes:
         return etree.tostring(root, encoding="UTF-8")
     finally:
         for text, element, name in places:
-            setattr(element, name, str(text))
+            setattr(element, name, text)
 
 
 class _NoTree:
