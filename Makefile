@@ -1,5 +1,5 @@
 # make demo    harvest the sample sites: needs nothing but Python 3.11 or later
-# make test    run the tests, three at a time, as most of them wait for something (ARGS="-n 0 -k word": one at a time, some);
+# make test    run the tests, four at a time, as most of them wait for something (ARGS="-n 0 -k word": one at a time, some);
 #              what needs a service that is not there is skipped, unless REQUIRE_SERVICES=1
 # make check   lint, type-check, and see that imports point downwards and no module is too long
 # make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; ARGS="full-night --against COMMIT": in turn with
@@ -19,7 +19,7 @@ demo: $(VENV)/installed
 	$(BIN)/metaharvest demo $(if $(FOLDER),--folder $(FOLDER))
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest --numprocesses=3 $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=4 $(ARGS)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -187,6 +187,18 @@ def test_an_address_that_is_no_contact_any_more_is_not_tried_again(harvester: Ha
     assert "Not tried any more, as their recipients get these reports no longer: 2." in again.out
 
 
+def test_a_mistake_in_one_contact_costs_the_others_no_mail(harvester: Harvester, server: HttpServer) -> None:
+    port = free_port()
+    send_by_smtp(harvester, port)
+    harvester.add_site("elm", publish(server, "a.1.1"), contact_email="one@example.org, two@example.org")
+    harvester.run(NIGHTS[0])
+    broken = "one@example.org two@example.org, three@example.org"
+    harvester.rows("UPDATE harvest_site_schedule SET contact_email = ?", broken)
+    with SmtpSink(port=port) as sink:
+        harvester("reports", "deliver")
+        assert (len(sink.to("one@example.org")), len(sink.to("two@example.org"))) == (1, 1)
+
+
 def test_what_a_removed_site_is_owed_and_what_an_administrator_is_no_longer(
     harvester: Harvester, server: HttpServer
 ) -> None:

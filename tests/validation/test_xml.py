@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from metaharvest.model import MAX_FINDINGS, Level, Verdict
+from metaharvest.validation import Validator
 from support.eml_documents import VALIDATOR, eml, listed
 
 GOOD = eml("2.2.0")
@@ -227,3 +228,15 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], capture_output=True, check=True)
     assert int(done.stdout) < 150
+
+
+@pytest.mark.parametrize("title", ["Water temperature", "&a;"])
+def test_declarations_that_only_their_encoding_hides_are_refused(title: str) -> None:
+    declaration = '<!DOCTYPE eml:eml [<!ENTITY a "x">]>'.replace("<!", "+ADw-!")
+    start, _, rest = with_title(title.encode()).replace(b"UTF-8", b"UTF-7").partition(b"\n")
+    content = b"\n".join((start, declaration.encode(), rest))
+    validator = Validator(at_once=1)
+    # The schema is there from the second document on, and only then is there a quick look first.
+    for each, expected in ((GOOD, []), (content, ["xml.dtd"])):
+        verdict = validator.check(each, listed("2.2.0"), Level.WARNING)
+        assert [finding.rule for finding in verdict.findings] == expected

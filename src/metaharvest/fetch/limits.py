@@ -120,9 +120,11 @@ class FairLimiter:
     def _begin_those_who_may(self) -> None:
         while self._queue and self._free:
             begun = min(self._queue, key=lambda each: self._held[self._queue[each]])
-            if not self._may_begin(self._queue[begun]):
+            if not begun.done() and not self._may_begin(self._queue[begun]):
                 return
             site_id = self._queue.pop(begun)
+            if begun.done():  # its waiting has ended, and it has not been told yet
+                continue
             self._begin(site_id)
             begun.set_result(None)
 

@@ -19,6 +19,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import Base, HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
+from metaharvest.model import Site
 from metaharvest.reports.mail import Attempt, Letter, MailBackend
 from metaharvest.reports.maildir import Maildir
 from metaharvest.reports.message import Report
@@ -196,7 +197,9 @@ def _leave_out_former(session_factory: Callable[[], Session], settings: Settings
         rows = session.execute(_NOT_ARRIVED, {"before": before}).all()
         known: dict[int | None, Sequence[str]] = {None: settings.harvester.administrators}
         for numbers in _groups(list({row.site_schedule_id for row in rows} - {None}), _SITES_AT_ONCE):
-            known |= {site_id: site.contacts for site_id, site in read_sites_of(session, numbers).items()}
+            # Of a broken row only some of the contacts may be legible.
+            sites = read_sites_of(session, numbers).items()
+            known |= {site_id: site.contacts for site_id, site in sites if isinstance(site, Site)}
         former = []
         for row in rows:
             addresses = [address.casefold() for address in known.get(row.site_schedule_id, ())]

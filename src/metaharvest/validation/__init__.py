@@ -100,6 +100,8 @@ class Validator:
                 root = etree.fromstring(content, tools.parser_without_blanks)
             except (etree.XMLSyntaxError, LookupError, ValueError):
                 return False
+            if root.getroottree().docinfo.internalDTD is not None:
+                return False
             version = identity.version_of(root)
             if version is None or version.is_ambiguous or version.namespace not in tools.schemas:
                 return False
