@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from support.harvester import Harvester, eml, harvest_list
+from metaharvest.harvest.limits import RunLimits
+from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
 
 
@@ -86,3 +87,25 @@ def test_a_site_whose_servers_drag_out_every_request_leaves_room_for_the_others(
         run = harvester.run("2026-11-20")
     assert [site["inserted"] for site in run["sites"]] == [2, 20]
     assert other.most_at_once < 8
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_site_whose_server_drags_out_its_list_leaves_its_place_to_the_next(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    """The list drips until the other site was served: as long as it may take, where that is not."""
+    harvester.limits = RunLimits(sites_at_once=1, site_seconds=0.3)
+    content = harvest_list([("a.1.1", server.url("/a.1.1.xml"))])
+
+    def dripping(asking: Asking) -> None:
+        asking.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + content)
+        while not server.asked("/b.1.1.xml"):
+            asking.send(b" ")
+            asking.pause(0.05)
+        asking.end()
+
+    server.serve("/a.1.1.xml", eml("a.1.1"))
+    harvester.add_site("alder", server.route("/list.xml", dripping))
+    harvester.add_site("birch", publish(server, "b.1.1", path="/birch.xml"))
+    run = harvester.run("2026-11-20")
+    assert [site["inserted"] for site in run["sites"]] == [1, 1]

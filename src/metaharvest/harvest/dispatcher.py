@@ -20,7 +20,7 @@ from metaharvest.harvest.context import Progress, RunContext
 from metaharvest.harvest.deadlines import Deadlines
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.harvest.site import harvest_site
-from metaharvest.harvest.tasks import side_by_side
+from metaharvest.harvest.tasks import held_for, side_by_side
 from metaharvest.journal.journal import Clock, Journal
 from metaharvest.model import Finding, Site, SiteRunKind
 from metaharvest.sites.rows import BrokenSite
@@ -107,10 +107,11 @@ class Dispatcher:
     async def _harvest_all(self, chosen: Sequence[Chosen], ctx: RunContext) -> list[str]:
         """Harvest the sites side by side. The first that meets the loss of the run ends it for all."""
         at_once = asyncio.Semaphore(self.limits.sites_at_once)
+        with_slow_ones = asyncio.Semaphore(4 * self.limits.sites_at_once)
         not_begun: list[str] = []
 
         async def harvest(site: Site | BrokenSite, kind: SiteRunKind) -> None:
-            async with at_once:
+            async with with_slow_ones, held_for(at_once, self.limits.site_seconds):
                 if ctx.deadlines.why():
                     not_begun.append(site.name)
                 else:

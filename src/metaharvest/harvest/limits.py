@@ -37,6 +37,10 @@ class RunLimits:
     sites_at_once: int = 32
     """Sites under way side by side; the documents that they may ask for together are bounded by harvester.workers."""
 
+    site_seconds: float = 60.0
+    """Seconds after which a site leaves its place to another, and goes on: servers that drag out what they send hold up
+    no other site. With those that do there are at most four times as many sites under way."""
+
     batch: int = 1000
     """Documents that are planned together: as many as the target is asked about at a time."""
 

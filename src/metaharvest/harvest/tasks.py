@@ -40,3 +40,23 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(each)
     else:
         yield error
+
+
+@asynccontextmanager
+async def held_for(semaphore: asyncio.Semaphore, seconds: float) -> AsyncIterator[None]:
+    """Hold `semaphore` for the body, but no longer than so many seconds."""
+    await semaphore.acquire()
+    is_held = True
+
+    def release() -> None:
+        nonlocal is_held
+        if is_held:
+            is_held = False
+            semaphore.release()
+
+    timer = asyncio.get_running_loop().call_later(seconds, release)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        release()
