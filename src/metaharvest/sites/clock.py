@@ -46,7 +46,7 @@ def wrong_clock(session: Session, run_id: int | None, now: datetime, today: date
             "the clock of this machine was wrong then, or is wrong now. See that a time server sets it."
         )
     sites = read_sites_harvested_after(session, today + _GRACE)
-    names = [site.name for site in sites if isinstance(site, Site) and site.enabled and is_too_far(site, today)]
+    names = sorted(site.name for site in sites if isinstance(site, Site) and site.enabled and is_too_far(site, today))
     if names:
         yield (
             f"The dates of the last and next harvest are in the future: {some_of(names)}. The clock was wrong when "
