@@ -116,7 +116,7 @@ def _disk_space(settings: Settings) -> Iterator[Check]:
         folders["mail"] = settings.path(settings.mail.folder)
     seen: set[int] = set()
     for folder in folders.values():
-        there = _nearest(folder)
+        there = nearest_there(folder.resolve())
         device = there.stat().st_dev
         if device not in seen:
             seen.add(device)
@@ -129,11 +129,6 @@ def _space(folder: Path) -> Check:
     if free < _FULL_BYTES:
         return problem("disk space", f"{sentence} Make room before the next run.")
     return warning("disk space", sentence) if free < _NEARLY_FULL_BYTES else ok("disk space", sentence)
-
-
-def _nearest(folder: Path) -> Path:
-    """The folder, or if it is missing the nearest one above it that is there."""
-    return next((path for path in (folder.resolve(), *folder.resolve().parents) if path.is_dir()), Path("/"))
 
 
 def _templates(settings: Settings) -> Iterator[Check]:

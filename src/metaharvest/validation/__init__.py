@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from queue import SimpleQueue
 
 from lxml import etree
@@ -26,9 +27,6 @@ _OWN_THREAD_BYTES = 50_000
 """A document larger than this is checked in a thread of its own. libxml2 keeps every name that it reads until the
 thread ends; the names of a few hostile documents take hundreds of megabytes, which are freed with their thread."""
 
-_GLANCED_BYTES = 50_000
-"""A document up to this size is looked at twice if the first look finds anything."""
-
 
 class Validator:
     """Checks documents; safe for threads. At most `at_once` documents are checked at the same time, others wait.
@@ -42,7 +40,7 @@ class Validator:
         self._explaining = catalogue.ExplainingSchemas()
         self._idle: SimpleQueue[_ParserAndSchemas] = SimpleQueue()
         for _ in range(at_once):
-            self._idle.put(_ParserAndSchemas(wellformed.new_parser(), wellformed.new_parser(without_blanks=True), {}))
+            self._idle.put(_ParserAndSchemas({}))
 
     def check(self, content: bytes, document: ListedDocument, package_id_mismatch: Level) -> Verdict:
         """The verdict on `content`, listed as `document`.
@@ -52,11 +50,11 @@ class Validator:
         tools = self._idle.get()
         try:
             if len(content) <= _OWN_THREAD_BYTES:
+                if self._is_faultless(content, document, package_id_mismatch, tools):
+                    return Verdict()
                 return self._verdict(content, document, package_id_mismatch, tools)
             # A parser that was used in another thread would bring the names of that thread along.
-            own_tools = _ParserAndSchemas(
-                wellformed.new_parser(), wellformed.new_parser(without_blanks=True), tools.schemas
-            )
+            own_tools = _ParserAndSchemas(tools.schemas)
             with ThreadPoolExecutor(1) as own_thread:
                 return own_thread.submit(self._verdict, content, document, package_id_mismatch, own_tools).result()
         finally:
@@ -65,8 +63,6 @@ class Validator:
     def _verdict(
         self, content: bytes, document: ListedDocument, package_id_mismatch: Level, tools: _ParserAndSchemas
     ) -> Verdict:
-        if len(content) <= _GLANCED_BYTES and self._is_faultless(content, document, package_id_mismatch, tools):
-            return Verdict()
         try:
             with parse_lock.parsing():
                 root = wellformed.parse(content, tools.parser)
@@ -124,9 +120,9 @@ def _verdict_of(found: list[places.ElementFinding], content: bytes, root: etree.
 class _ParserAndSchemas:
     """A parser and compiled schemas, for one thread at a time: the error log of a shared schema would mix threads."""
 
-    parser: etree.XMLParser
-    parser_without_blanks: etree.XMLParser
     schemas: dict[str, etree.XMLSchema]
+    parser: etree.XMLParser = field(default_factory=wellformed.new_parser)
+    parser_without_blanks: etree.XMLParser = field(default_factory=partial(wellformed.new_parser, without_blanks=True))
 
     def schema(self, version: EmlVersion) -> etree.XMLSchema:
         """The schema of `version`, compiled the first time it is needed."""
