@@ -1,5 +1,13 @@
 -- The tables of metaharvest on mariadb, for reading: `metaharvest init` creates and upgrades them.
 
+CREATE TABLE document_owner (
+	document_id VARCHAR(800) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, 
+	site_schedule_id BIGINT NOT NULL, 
+	CONSTRAINT pk_document_owner PRIMARY KEY (document_id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_document_owner_site_schedule_id ON document_owner (site_schedule_id);
+
 CREATE TABLE document_revision (
 	document_revision_id BIGINT NOT NULL AUTO_INCREMENT, 
 	document_id VARCHAR(800) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, 

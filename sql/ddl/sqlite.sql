@@ -1,5 +1,13 @@
 -- The tables of metaharvest on sqlite, for reading: `metaharvest init` creates and upgrades them.
 
+CREATE TABLE document_owner (
+	document_id VARCHAR(800) NOT NULL, 
+	site_schedule_id INTEGER NOT NULL, 
+	CONSTRAINT pk_document_owner PRIMARY KEY (document_id)
+);
+
+CREATE INDEX ix_document_owner_site_schedule_id ON document_owner (site_schedule_id);
+
 CREATE TABLE document_revision (
 	document_revision_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
 	document_id VARCHAR(800) NOT NULL, 

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError
+from metaharvest.errors import DatabaseError, ScheduleError
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from metaharvest.harvest.dry_run import Rehearsal
     from metaharvest.harvest.limits import RunLimits
     from metaharvest.harvest.run import RunRequest, RunResult
-    from metaharvest.reports import Deliveries, Report
+    from metaharvest.reports import Deliveries, Report, Repositories
     from metaharvest.sources.lookup import SourceFor
     from metaharvest.targets.base import Target
-    from metaharvest.targets.embedded import EmbeddedTarget
+    from metaharvest.targets.lookup import Targets
 
 
 def utc_now() -> datetime:
@@ -43,8 +43,8 @@ def utc_now() -> datetime:
 class Harvester:
     """One installation, as its settings describe it; to be closed, or used as a context manager.
 
-    `engine`, `target` and `source` are those that the settings and the sites name, unless others are given. An engine
-    that is given is left open. `limits` are for tests.
+    `engine`, `targets` and `source` are those that the settings and the sites name, unless others are given; `target`
+    stands in for all targets. An engine that is given is left open. `limits` are for tests.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Harvester:
         *,
         engine: Engine | None = None,
         target: Target | None = None,
+        targets: Targets | None = None,
         source: SourceFor | None = None,
         limits: RunLimits | None = None,
     ) -> None:
@@ -61,6 +62,7 @@ class Harvester:
         self.now = clock
         self._given_engine = engine
         self._given_target = target
+        self._given_targets = targets
         self._given_source = source
         self._limits = limits
 
@@ -103,21 +105,11 @@ class Harvester:
         return None
 
     @cached_property
-    def target(self) -> Target:
-        """Where documents go. Raises SettingsError, DatabaseError."""
-        from metaharvest.targets.lookup import target_for
+    def targets(self) -> Targets:
+        """Where documents go. Raises DatabaseError."""
+        from metaharvest.targets.lookup import Targets
 
-        return self._given_target or target_for(self.settings, self.engine)
-
-    def require_embedded_target(self) -> EmbeddedTarget:
-        """The target, if it is the embedded one. Raises MetaharvestError: no other can be looked into from here."""
-        from metaharvest.targets.embedded import EmbeddedTarget
-
-        if not isinstance(self.target, EmbeddedTarget):
-            raise MetaharvestError(
-                f"Documents go into {self.target.describe()}: only the embedded repository can be looked into."
-            )
-        return self.target
+        return self._given_targets or Targets(self.settings, self.engine, self._given_target)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -144,7 +136,7 @@ class Harvester:
         from metaharvest.sources.lookup import source_for
 
         source, told = self._given_source or source_for, progress or Progress()
-        return run_once(self.settings, self.engine, self.target, request, self.now, told, source, stop, self._limits)
+        return run_once(self.settings, self.engine, self.targets, request, self.now, told, source, stop, self._limits)
 
     def harvest_site(self, site_id: int, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
         """A run of this site alone, whether it is due or not. Raises ScheduleError if there is none, or it is off."""
@@ -162,7 +154,7 @@ class Harvester:
         """What `run` would do, on a throw-away journal: nothing is written anywhere, no mail is sent."""
         from metaharvest.harvest.dry_run import rehearsal
 
-        with rehearsal(self.settings, self.target, self.engine) as scratch:
+        with rehearsal(self.settings, self._given_target, self.engine) as scratch:
             harvester = self._on(scratch, self._given_source)
             yield DryRun(harvester, harvester.run(request, progress))
 
@@ -178,8 +170,8 @@ class Harvester:
         from metaharvest.harvest.dry_run import list_source, rehearsal, rehearsed_site
         from metaharvest.harvest.run import RunRequest
 
-        target, engine = (None, None) if self.database_error else (self.target, self.engine)
-        with rehearsal(self.settings, target, engine) as scratch:
+        engine = None if self.database_error else self.engine
+        with rehearsal(self.settings, self._given_target, engine) as scratch:
             harvester = self._on(scratch, list_source(harvest_list) or self._given_source)
             with rehearsed_site(scratch, harvest_list, site_name) as name:
                 result = harvester.run(RunRequest(self.today(), (name,)), progress)
@@ -188,7 +180,12 @@ class Harvester:
     def _on(self, scratch: Rehearsal, source: SourceFor | None) -> Harvester:
         """This harvester, but on a throw-away journal."""
         return Harvester(
-            scratch.settings, self.now, engine=scratch.engine, target=scratch.target, source=source, limits=self._limits
+            scratch.settings,
+            self.now,
+            engine=scratch.engine,
+            targets=scratch.targets,
+            source=source,
+            limits=self._limits,
         )
 
     # -- reports
@@ -197,7 +194,7 @@ class Harvester:
         """The report of a site run to the site's contacts, as it would be written now."""
         from metaharvest import reports
 
-        whose = self.settings, self.target.describe(), self.now(), self._is_rehearsal
+        whose = self.settings, self._repositories(), self.now(), self._is_rehearsal
         with self.reading() as session:
             return reports.site_report(session, site_run_id, *whose)
 
@@ -205,15 +202,20 @@ class Harvester:
         """The report of a run to the administrators, as it would be written now; it goes into its log file, if set."""
         from metaharvest import reports
 
-        whose = self.settings, self.target.describe(), self.now(), self._is_rehearsal
+        whose = self.settings, self._repositories(), self.now(), self._is_rehearsal
         with self.reading() as session:
             return reports.admin_report(session, run_id, *whose)
+
+    def _repositories(self) -> Repositories:
+        from metaharvest.journal.repositories import named_repositories
+
+        return named_repositories(self.targets)
 
     @property
     def _is_rehearsal(self) -> bool:
         from metaharvest.harvest.dry_run import RehearsalTarget
 
-        return isinstance(self.target, RehearsalTarget)
+        return isinstance(self.targets.default, RehearsalTarget)
 
     def resend(self, report_id: int) -> None:
         """Put a report into the outbox again, for all its recipients. Raises MetaharvestError if there is none."""
@@ -236,20 +238,26 @@ class Harvester:
         """Let the document of this docid or document id belong to another site from now on, and log it.
 
         `by` is the person who says so, for the log. Nothing is done if the document belongs to that site already.
-        Raises MetaharvestError if there is no such document, ScheduleError if there is no such site.
+        Raises MetaharvestError if there is no such document, ScheduleError if there is no such site, TargetError.
         """
-        from metaharvest.queries.documents import find_document
         from metaharvest.queries.sites import site_names
         from metaharvest.sites.registry import find_site
-        from metaharvest.targets import transfers
+        from metaharvest.targets import owners, transfers
+        from metaharvest.targets.embedded import EmbeddedTarget
+        from metaharvest.targets.naming import find_document
 
-        target = self.require_embedded_target()
+        target = self.targets.of(site_name)
+        document_id, revision = find_document(target, name)
         with self.writing() as session:
-            document_id, revision = find_document(session, name)
-            new, old = find_site(session, site_name).site_id, target.owner(document_id, session)
+            new = find_site(session, site_name).site_id
+            embedded = target if isinstance(target, EmbeddedTarget) else None
+            old = embedded.owner(document_id, session) if embedded else owners.owner(session, document_id)
             former = site_names(session).get(old) if old is not None else None
             if old != new:
-                target.transfer(document_id, new, session)
+                if embedded:
+                    embedded.transfer(document_id, new, session)
+                else:
+                    owners.set_owner(session, [document_id], new)
                 whose = f"from the site '{former}'" if former else "from no registered site"
                 told = f"{document_id} was transferred {whose} to the site '{site_name}'{by and f' by {by}'}."
                 transfers.note(session, document_id, old, clean(told), self.today(), self.now())

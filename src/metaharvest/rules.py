@@ -588,6 +588,17 @@ RULES: dict[str, Rule] = {
         "A run was interrupted while it sent the document; the repository now has this revision with other content.",
         "The administrator should compare the two. To replace what the repository has, raise the revision.",
     ),
+    "target.settings": Rule(
+        "The target of the site cannot be used as the settings have it",
+        "The settings give the site a target that cannot be made from them.",
+        "The administrator mends the section of the target; `metaharvest doctor` says whether all is well.",
+    ),
+    "target.away": Rule(
+        "The repository did not answer",
+        "The target could not be reached, broke off, or answered that it cannot serve anybody at the moment. What was "
+        "not sent is tried again in the next run; what may have arrived is looked up first.",
+        "Nothing is to be done, unless it lasts: then the administrator asks the people who run the repository.",
+    ),
     "site.ca-file": Rule(
         "The site's own certificate authorities cannot be used",
         "The file that `metaharvest sites edit --ca-file` named is not there, cannot be read, or has no certificates "

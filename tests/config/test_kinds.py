@@ -51,7 +51,7 @@ def test_a_kind_of_this_program_cannot_be_replaced(
     monkeypatch.syspath_prepend(install(tmp_path, "added_others", "raise RuntimeError\n", **kinds))
     assert isinstance(target_for(Settings(), engine), EmbeddedTarget)
     assert isinstance(source_for(SITE, client.fetcher), HarvestListSource)
-    assert TARGETS.names() == ["embedded"]
+    assert TARGETS.names() == ["embedded", "none"]
 
 
 def test_a_kind_that_is_not_there_is_told_with_those_that_are(engine: Engine, client: WaitingFetcher) -> None:

@@ -42,6 +42,7 @@ def harvester(tmp_path: Path, server: HttpServer) -> Iterator[Harvester]:
             server.serve(f"/{docid}.xml", eml(docid))
     server.route("/alder.6.1.xml", answering(b"gone", status=404))
     installed = Harvester(tmp_path)
+    assert installed("init").code == 0
     yield installed
     installed.close()
 

@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import DocumentRevision
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import Finding, OutcomeKind
-from metaharvest.queries.documents import find_document, held_documents, held_revisions
 from metaharvest.queries.log import LogFilter, log_entries, log_scope
 from metaharvest.queries.runs import newest_runs, run_record, site_run_id_of
 from support.journal_rows import NOW, TODAY, JournalRows, new_database
@@ -90,15 +89,3 @@ def test_findings_stay_with_their_row_however_long_the_log_is(session: Session, 
     )
     last = log_entries(session, LogFilter(run_id=run.run_id, limit=2))
     assert [entry["harvest_log_id"] for entry in last] == [1099, 1100]
-
-
-def test_a_name_is_taken_for_a_docid_first_and_then_for_a_document_id(session: Session) -> None:
-    hold(session, "a.1", 1, 2)
-    hold(session, "a.1.2", 7)
-    assert find_document(session, "a.1.2") == ("a.1", 2)
-    assert find_document(session, "a.1.2.7") == ("a.1.2", 7)
-    assert find_document(session, "a.1") == ("a.1", None)
-    with pytest.raises(MetaharvestError, match=r"no revision 3 of a\.1\. It has: 2, 1\."):
-        find_document(session, "a.1.3")
-    assert [(held.document_id, held.revision) for held in held_documents(session)] == [("a.1", 2), ("a.1.2", 7)]
-    assert [held.revision for held in held_revisions(session, "a.1")] == [2, 1]

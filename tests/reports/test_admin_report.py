@@ -17,7 +17,7 @@ from metaharvest import __version__, reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, ReportDelivery
 from metaharvest.model import Finding, OutcomeKind
-from support.journal_rows import NOW, TODAY, JournalRows
+from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 
 MISSING = Finding("schema.missing-element", "The element 'creator' is missing.", "Add it.", line=9)
 
@@ -34,7 +34,7 @@ def settings_for(folder: Path, **reports_settings: Any) -> Settings:
 
 
 def report_of(session: Session, run: HarvestRun, settings: Settings) -> reports.Report:
-    return reports.admin_report(session, run.run_id, settings, "embedded repository", NOW + timedelta(seconds=200))
+    return reports.admin_report(session, run.run_id, settings, NAMED, NOW + timedelta(seconds=200))
 
 
 def words_of(report: reports.Report) -> str:
@@ -118,7 +118,7 @@ def test_the_run_its_host_and_its_version_are_named(session: Session, rows: Jour
     text = words_of(report_of(session, a_mixed_night(rows), settings_for(tmp_path)))
 
     assert f"metaharvest {__version__} on harvest.example.org" in text
-    assert "Repository: embedded repository" in text
+    assert "Repository: the embedded repository" in text
     assert "started 2026-11-20 02:30:00 UTC, took 3 min 20 s" in text
 
 
@@ -138,7 +138,7 @@ def test_mail_that_did_not_arrive_is_told(session: Session, rows: JournalRows, t
     before = rows.run(TODAY - night, NOW - night, "succeeded")
     contacts = "waiting@example.org, refused@example.org, fresh@example.org, old@example.org"
     site_run = rows.site_run(before, rows.site("alder-creek", contacts))
-    report = reports.site_report(session, site_run.site_run_id, settings, "embedded", NOW)
+    report = reports.site_report(session, site_run.site_run_id, settings, NAMED, NOW)
     reports.queue(session, report, before.run_id, site_run.site_run_id, NOW - night)
     for delivery in session.query(ReportDelivery):
         match delivery.recipient.partition("@")[0]:

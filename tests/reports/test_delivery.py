@@ -20,7 +20,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.models import ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind
-from support.journal_rows import NOW, JournalRows
+from support.journal_rows import NAMED, NOW, JournalRows
 from support.smtp_sink import SmtpSink, free_port
 
 
@@ -63,7 +63,7 @@ def queue_reports(engine: Engine, settings: Settings, *contacts: str) -> list[in
         for number, contact in enumerate(contacts):
             site_run = rows.site_run(run, rows.site(f"site-{number}", contact))
             rows.document(run, site_run, f"scope.{number}", 1, OutcomeKind.INSERTED)
-            report = reports.site_report(session, site_run.site_run_id, settings, "embedded", NOW)
+            report = reports.site_report(session, site_run.site_run_id, settings, NAMED, NOW)
             numbers.append(reports.queue(session, report, run.run_id, site_run.site_run_id, NOW) or 0)
         session.commit()
     return numbers
@@ -290,9 +290,9 @@ def test_a_report_is_queued_once_whatever_happens(engine: Engine, tmp_path: Path
         rows = JournalRows(session)
         run = rows.run()
         site_run = rows.site_run(run, rows.site("alder-creek"))
-        first = reports.site_report(session, site_run.site_run_id, settings, "embedded", NOW)
+        first = reports.site_report(session, site_run.site_run_id, settings, NAMED, NOW)
         assert reports.queue(session, first, run.run_id, site_run.site_run_id, NOW) is not None
-        again = reports.site_report(session, site_run.site_run_id, settings, "embedded", NOW + timedelta(hours=1))
+        again = reports.site_report(session, site_run.site_run_id, settings, NAMED, NOW + timedelta(hours=1))
         assert again.message_id == first.message_id
         assert reports.queue(session, again, run.run_id, site_run.site_run_id, NOW) is None
         assert len(session.scalars(select(ReportDelivery)).all()) == 1

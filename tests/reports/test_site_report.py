@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.model import Finding, Level, OutcomeKind
-from support.journal_rows import NOW, TODAY, JournalRows
+from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 
 HEADERS = {"from", "to", "subject", "date", "message-id", "reply-to", "auto-submitted", "mime-version", "content-type"}
 
@@ -46,7 +46,7 @@ def settings_with(name: str = "NAME", **reports_settings: Any) -> Settings:
 
 
 def report_of(session: Session, site_run: Any, settings: Settings | None = None) -> reports.Report:
-    return reports.site_report(session, site_run.site_run_id, settings or settings_with(), "embedded repository", NOW)
+    return reports.site_report(session, site_run.site_run_id, settings or settings_with(), NAMED, NOW)
 
 
 def parsed(report: reports.Report) -> EmailMessage:

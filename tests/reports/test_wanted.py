@@ -13,7 +13,7 @@ from metaharvest.database.models import HarvestSiteRun
 from metaharvest.model import Finding, Level, OutcomeKind
 from metaharvest.reports.wanted import is_wanted
 from metaharvest.sites.registry import read_site
-from support.journal_rows import NOW, TODAY, JournalRows
+from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 
 BROKEN = Finding("schema.missing-element", "The element 'creator' is missing.")
 OTHER = Finding("schema.date", "This is not a date.")
@@ -44,7 +44,7 @@ class Nights:
         session = self.rows.session
         wanted = is_wanted(session, site_run, read_site(session, site_run.site_schedule_id))
         if wanted:
-            report = reports.site_report(session, site_run.site_run_id, Settings(), "embedded", NOW)
+            report = reports.site_report(session, site_run.site_run_id, Settings(), NAMED, NOW)
             reports.queue(session, report, run_id, site_run.site_run_id, NOW)
         return wanted
 

@@ -17,12 +17,15 @@ pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 SHELF = """\
 import hashlib
+from contextlib import contextmanager
 
 from metaharvest.model import Action, Holding
+from metaharvest.targets.base import HeldRevision, Standing
 
 
 class Shelf:
     writes_in_journal = False
+    uploads_at_once = 1
 
     def __init__(self, settings, engine):
         self.folder = settings.folder / "shelf"
@@ -43,14 +46,28 @@ class Shelf:
         file = self.folder / f"{document_id}.{revision}"
         return file.exists() and hashlib.sha256(file.read_bytes()).hexdigest() == sha256
 
-    def kept(self, site_id):
-        return 0
+    @contextmanager
+    def session(self, site):
+        yield self
 
-    def upload(self, uploads, session):
-        [upload] = uploads
+    def check(self, site):
+        yield Standing("ok", "Documents go onto the shelf.")
+
+    def held(self):
+        for file in sorted(self.folder.iterdir()):
+            document_id, _, revision = file.name.rpartition(".")
+            yield HeldRevision(document_id, int(revision))
+
+    def revisions(self, document_id):
+        return [each for each in self.held() if each.document_id == document_id][::-1]
+
+    def content(self, document_id, revision):
+        return (self.folder / f"{document_id}.{revision}").read_bytes()
+
+    def upload(self, upload):
         known = self.holdings([upload.fetched.document.document_id])
         (self.folder / upload.fetched.document.docid).write_bytes(upload.fetched.content)
-        return [Action.UPDATE if known else Action.INSERT]
+        return Action.UPDATE if known else Action.INSERT
 """
 
 NUMBERED = '''\
@@ -100,11 +117,14 @@ def test_a_target_that_is_installed_is_what_the_other_commands_speak_of(
     monkeypatch.syspath_prepend(install(tmp_path, "added_more_shelves", SHELF, metaharvest_targets="shelf = Shelf"))
     set_target(harvester, "shelf")
     checks = json.loads(harvester("doctor", "--json").out)["checks"]
-    assert [check["message"] for check in checks if check["check"] == "target"] == ["Documents go into the shelf."]
-    for arguments in (["list"], ["show", "a.1"], ["get", "a.1"], ["transfer", "a.1", "site"]):
-        said = harvester("target", *arguments)
-        assert (said.code, said.out) == (2, "")
-        assert said.err == "Documents go into the shelf: only the embedded repository can be looked into.\n"
+    assert [check["message"] for check in checks if check["check"] == "target"] == ["Documents go onto the shelf."]
+    (tmp_path / "shelf").mkdir(exist_ok=True)
+    (tmp_path / "shelf" / "a.1.1").write_bytes(eml("a.1.1"))
+    assert harvester("target", "list").out.strip() == "a.1.1"
+    assert json.loads(harvester("target", "show", "a.1", "--json").out)["revisions"][0]["revision"] == 1
+    harvester("target", "get", "a.1", "-o", str(tmp_path / "got.xml"))
+    assert (tmp_path / "got.xml").read_bytes() == eml("a.1.1")
+    (tmp_path / "shelf" / "a.1.1").unlink()
     rehearsed = harvester("check", publish(server, "a.1.1"))
     assert rehearsed.code == 0
     assert list((tmp_path / "shelf").iterdir()) == []
@@ -134,10 +154,10 @@ def test_a_target_that_is_not_installed_is_refused_with_all_that_is_wrong(
     monkeypatch.setenv("METAHARVEST_HARVESTER__WORKERS", "many")
     said = harvester("run")
     assert said.code == 2
-    assert f"{harvester.config}: [target] kind = 'shelf': input should be 'embedded'." in said.err
+    assert f"{harvester.config}: [target] kind = 'shelf': input should be 'embedded' or 'none'." in said.err
     assert "METAHARVEST_HARVESTER__WORKERS" in said.err
     monkeypatch.syspath_prepend(install(tmp_path, "added_other_shelves", SHELF, metaharvest_targets="cupboard = Shelf"))
-    assert "[target] kind = 'shelf': input should be 'embedded' or 'cupboard'." in harvester("run").err
+    assert "[target] kind = 'shelf': input should be 'embedded' or 'none' or 'cupboard'." in harvester("run").err
 
 
 def test_a_site_of_a_kind_that_is_installed_is_harvested_beside_others(

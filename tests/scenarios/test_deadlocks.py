@@ -13,11 +13,11 @@ from sqlalchemy import Connection, event, text
 from sqlalchemy.pool import Pool
 
 from metaharvest.config.settings import load
-from metaharvest.database.engine import open_database, readers, run_lock
+from metaharvest.database.engine import open_database, run_lock
 from metaharvest.errors import RunLost
 from metaharvest.journal.journal import Journal
 from metaharvest.journal.writer import GroupLimits
-from metaharvest.targets.embedded import EmbeddedTarget
+from metaharvest.targets.lookup import Targets
 from support.databases import TestDatabase
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
@@ -168,11 +168,11 @@ def test_a_run_that_is_given_up_during_a_second_try_writes_nothing_more(
 ) -> None:
     settings = load(harvester.config)
     engine = open_database(settings)
-    target, today = EmbeddedTarget(readers(engine)), date(2026, 11, 20)
+    targets, today = Targets(settings, engine), date(2026, 11, 20)
     try:
         with (
             run_lock(engine) as lock,
-            Journal(engine, settings, target, lambda: datetime.now(UTC), today, lock, GroupLimits()) as journal,
+            Journal(engine, settings, targets, lambda: datetime.now(UTC), today, lock, GroupLimits()) as journal,
             ThreadPoolExecutor(1) as thread,
         ):
             with row_of_run_locked(harvester, 1):

@@ -165,7 +165,7 @@ def test_a_wrong_section_of_a_site_is_told_in_a_sentence(harvester: Harvester) -
     assert said.code == 2
     for words in (
         "[sites.\"alder creek\"] file_folder = '': it must be the path of a folder.",
-        '[sites."alder creek"] folder: there is no such key. Known are: file_folder.',
+        '[sites."alder creek"] folder: there is no such key. Known are: file_folder, target.',
         '[sites."elm"] = 5: it must be a section of its own',
     ):
         assert words in said.err

@@ -1,17 +1,20 @@
 """A target that does not write in the journal's transaction: uploads are noted before they are sent, and looked up."""
 
+from __future__ import annotations
+
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from sqlalchemy.orm import Session
 
 from metaharvest.errors import TargetError
 from metaharvest.harvest.run import RunRequest, RunResult
-from metaharvest.model import Action, Finding, Holding
-from metaharvest.targets.base import Upload
+from metaharvest.model import Action, Finding, Holding, Site
+from metaharvest.targets.base import HeldRevision, Standing, Upload
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
 
@@ -19,7 +22,8 @@ from support.http_server import HttpServer
 class FolderTarget:
     """Keeps documents as files, or holds something else instead; `on_upload` is called when one was stored."""
 
-    writes_in_journal = False
+    writes_in_journal: Literal[False] = False
+    uploads_at_once = 4
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -46,18 +50,32 @@ class FolderTarget:
         file = self.folder / f"{document_id}.{revision}"
         return file.exists() and hashlib.sha256(file.read_bytes()).hexdigest() == sha256
 
-    def kept(self, site_id: int) -> int:
-        return 0
+    @contextmanager
+    def session(self, site: Site | None) -> Iterator[FolderTarget]:
+        yield self
 
-    def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
-        assert session is None
-        [upload] = uploads
+    def check(self, site: Site | None) -> Iterator[Standing]:
+        yield Standing("ok", "Documents go into a folder.")
+
+    def held(self) -> Iterator[HeldRevision]:
+        raise NotImplementedError
+
+    def revisions(self, document_id: str) -> list[HeldRevision]:
+        raise NotImplementedError
+
+    def content(self, document_id: str, revision: int) -> bytes | None:
+        raise NotImplementedError
+
+    def delete(self, document_id: str) -> bool:
+        raise NotImplementedError
+
+    def upload(self, upload: Upload) -> Action:
         document = upload.fetched.document
         known = self.holdings([document.document_id])
         self.uploads.append(document.docid)
         (self.folder / document.docid).write_bytes(upload.fetched.content)
         self.on_upload(upload)
-        return [Action.UPDATE if known else Action.INSERT]
+        return Action.UPDATE if known else Action.INSERT
 
 
 def run(harvester: Harvester, target: FolderTarget, day: date) -> RunResult:
@@ -284,6 +302,7 @@ def test_a_target_that_fails_now_and_then_is_not_given_up(
             raise TargetError(Finding("target.away", "The repository does not answer.", "Wait."), transient=True)
 
     harvester.add_site("site", publish(server, *docids))
+    target.uploads_at_once = 1
     target.on_upload = sometimes
     ended = run(harvester, target, date(2026, 11, 20))
     outcomes = list(harvester.outcomes(ended.run_id).values())

@@ -17,6 +17,7 @@ from metaharvest.harvest.run import RunRequest
 from metaharvest.reports import admin_report
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
+from support.journal_rows import NAMED
 from support.mails import words_of
 from support.smtp_sink import SmtpSink
 
@@ -197,7 +198,7 @@ def test_more_sites_than_a_statement_takes_parameters_are_told_of(
     )
     harvester.rows("UPDATE harvest_site_run SET status = 'failed' WHERE site_schedule_id > 1 AND run_id = 1")
     with readers(harvester.engine)() as session:
-        report = admin_report(session, 2, load(harvester.config, {}), "target", datetime.now(UTC))
+        report = admin_report(session, 2, load(harvester.config, {}), NAMED, datetime.now(UTC))
     text = " ".join(report.text.split())
     assert "2,501 sites name" in text
     assert "2,500 sites are overdue" in text

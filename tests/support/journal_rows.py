@@ -20,10 +20,12 @@ from metaharvest.database.models import (
     HarvestSiteSchedule,
 )
 from metaharvest.model import Finding, OutcomeKind
+from metaharvest.reports import Repositories, Repository
 
 Row = TypeVar("Row", bound=Base)
 
 TODAY = date(2026, 11, 20)
+NAMED = Repositories(Repository("the embedded repository"))
 NOW = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
 
 OPERATION_OF = {

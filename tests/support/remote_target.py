@@ -22,17 +22,15 @@ from contextlib import contextmanager
 from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
-
-from sqlalchemy.orm import Session
 
 from metaharvest.app import Harvester
 from metaharvest.config.settings import load
 from metaharvest.errors import LockHeld, TargetError
 from metaharvest.harvest.run import RunRequest
-from metaharvest.model import Action, Finding, Holding
-from metaharvest.targets.base import Upload
+from metaharvest.model import Action, Finding, Holding, Site
+from metaharvest.targets.base import HeldRevision, Standing, Upload
 
 _SLOWEST = 0.03
 
@@ -94,8 +92,10 @@ class _Asking(BaseHTTPRequestHandler):
             self._answer(b"", 200 if is_new else CONFLICT)
 
     def do_GET(self) -> None:
+        if self.path == "/":
+            return self._answer(json.dumps(list(self.server.repository.documents)).encode())
         content = self.server.repository.documents.get(unquote(self.path[1:]))
-        self._answer(b"" if content is None else content, 404 if content is None else 200)
+        return self._answer(b"" if content is None else content, 404 if content is None else 200)
 
     def do_POST(self) -> None:
         wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -128,7 +128,8 @@ class _Server(ThreadingHTTPServer):
 class RemoteTarget:
     """The repository as a target: documents travel to it one by one, outside of the journal's transactions."""
 
-    writes_in_journal = False
+    writes_in_journal: Literal[False] = False
+    uploads_at_once = 4
 
     def __init__(self, url: str) -> None:
         """`url` may have a login."""
@@ -148,12 +149,31 @@ class RemoteTarget:
         with self._asked("GET", f"/{quote(f'{document_id}.{revision}')}") as (status, body):
             return status == 200 and hashlib.sha256(body).hexdigest() == sha256
 
-    def kept(self, site_id: int) -> int:
-        return 0
+    @contextmanager
+    def session(self, site: Site | None) -> Iterator[RemoteTarget]:
+        yield self
 
-    def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
-        assert session is None
-        [upload] = uploads
+    def check(self, site: Site | None) -> Iterator[Standing]:
+        yield Standing("ok", "Documents go into a remote repository.")
+
+    def held(self) -> Iterator[HeldRevision]:
+        with self._asked("GET", "/") as (_, body):
+            docids = json.loads(body)
+        split = (docid.rpartition(".") for docid in docids)
+        for document_id, revision in sorted((document_id, int(revision)) for document_id, _, revision in split):
+            yield HeldRevision(document_id, revision)
+
+    def revisions(self, document_id: str) -> list[HeldRevision]:
+        return [each for each in self.held() if each.document_id == document_id][::-1]
+
+    def content(self, document_id: str, revision: int) -> bytes | None:
+        with self._asked("GET", f"/{quote(f'{document_id}.{revision}')}") as (status, body):
+            return body if status == 200 else None
+
+    def delete(self, document_id: str) -> bool:
+        raise NotImplementedError
+
+    def upload(self, upload: Upload) -> Action:
         document = upload.fetched.document
         known = self.holdings([document.document_id])
         with self._asked("PUT", f"/{quote(document.docid)}", upload.fetched.content) as (status, _):
@@ -162,7 +182,7 @@ class RemoteTarget:
                     Finding("target.exists", f"{document.docid} is there already.", "Raise the revision.")
                 )
             assert status == 200
-        return [Action.UPDATE if known else Action.INSERT]
+        return Action.UPDATE if known else Action.INSERT
 
     @contextmanager
     def _asked(self, method: str, path: str, body: bytes | None = None) -> Iterator[tuple[int, bytes]]:

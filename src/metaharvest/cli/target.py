@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import getpass
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +18,7 @@ from metaharvest.cli.printing import json_text, print_fields, print_json, print_
 from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
-    from sqlalchemy import Row
-    from sqlalchemy.orm import Session
+    from metaharvest.targets.base import HeldRevision
 
 
 @click.group("target")
@@ -30,18 +31,19 @@ def command() -> None:
 @click.pass_obj
 def list_documents(invocation: Invocation, as_json: bool) -> None:
     """List the documents, each with its highest revision."""
-    from metaharvest.queries.documents import held_documents
     from metaharvest.queries.sites import known_names
 
     number = 0
-    with _reading(invocation) as session:
+    with invocation.harvester.reading() as session:
         names = known_names(session)
-        for number, held in enumerate(held_documents(session), start=1):
-            if as_json:
-                start = "[" if number == 1 else ","
-                click.echo(f"{start}\n  {json_text(_as_mapping(held, names))}", nl=False)
-            else:
-                click.echo(_as_line(held, names))
+    revisions = groupby(invocation.harvester.targets.default.held(), key=attrgetter("document_id"))
+    for number, (_, of_document) in enumerate(revisions, start=1):
+        *_, held = of_document
+        if as_json:
+            start = "[" if number == 1 else ","
+            click.echo(f"{start}\n  {json_text(_as_mapping(held, names))}", nl=False)
+        else:
+            click.echo(_as_line(held, names))
     if as_json:
         click.echo("\n]" if number else "[]")
     elif not number:
@@ -54,13 +56,14 @@ def list_documents(invocation: Invocation, as_json: bool) -> None:
 @click.pass_obj
 def show(invocation: Invocation, docid: str, as_json: bool) -> None:
     """Show a document: its revisions, their sizes and dates, its site. DOCID is with or without a revision."""
-    from metaharvest.queries.documents import find_document, held_revisions
     from metaharvest.queries.sites import known_names
+    from metaharvest.targets.naming import find_document
 
-    with _reading(invocation) as session:
+    target = invocation.harvester.targets.default
+    document_id, revision = find_document(target, docid)
+    all_held = target.revisions(document_id)
+    with invocation.harvester.reading() as session:
         names = known_names(session)
-        document_id, revision = find_document(session, docid)
-        all_held = held_revisions(session, document_id)
     shown = [held for held in all_held if revision in (None, held.revision)]
     site = _site(all_held[0], names)
     if as_json:
@@ -74,10 +77,10 @@ def show(invocation: Invocation, docid: str, as_json: bool) -> None:
         [
             (
                 held.revision,
-                held.size,
-                stamp(held.inserted_at),
+                "" if held.size is None else held.size,
+                _stamp(held),
                 held.document_type,
-                held.sha256,
+                held.sha256 or "",
                 shown_url(held.source_url),
             )
             for held in shown
@@ -91,13 +94,13 @@ def show(invocation: Invocation, docid: str, as_json: bool) -> None:
 @click.pass_obj
 def get(invocation: Invocation, docid: str, output: Path | None) -> None:
     """Get the exact bytes of a document. DOCID without a revision means the highest."""
-    from metaharvest.queries.documents import find_document, held_content, held_revisions
+    from metaharvest.targets.naming import find_document
 
-    with _reading(invocation) as session:
-        document_id, revision = find_document(session, docid)
-        if revision is None:
-            revision = held_revisions(session, document_id)[0].revision
-        content = held_content(session, document_id, revision) or b""
+    target = invocation.harvester.targets.default
+    document_id, revision = find_document(target, docid)
+    if revision is None:
+        revision = target.revisions(document_id)[0].revision
+    content = target.content(document_id, revision) or b""
     if output is None:
         click.echo(content, nl=False)
         return
@@ -136,24 +139,20 @@ def _login() -> str:
         return ""
 
 
-@contextmanager
-def _reading(invocation: Invocation) -> Iterator[Session]:
-    """A session to read what the embedded target holds. Raises MetaharvestError if documents go somewhere else."""
-    invocation.harvester.require_embedded_target()
-    with invocation.harvester.reading() as session:
-        yield session
+def _as_line(held: HeldRevision, names: Mapping[int, str]) -> str:
+    size = "" if held.size is None else f"{held.size:,} bytes"
+    return f"{held.docid:<36}  {size:>17}  {_stamp(held)}  {one_line(_site(held, names))}".rstrip()
 
 
-def _as_line(held: Row[Any], names: Mapping[int, str]) -> str:
-    docid = f"{held.document_id}.{held.revision}"
-    return f"{docid:<36}  {held.size:>11,} bytes  {stamp(held.inserted_at)}  {one_line(_site(held, names))}"
-
-
-def _as_mapping(held: Row[Any], names: Mapping[int, str]) -> dict[str, Any]:
-    columns = {name: value for name, value in held._mapping.items() if name != "site_id"}
+def _as_mapping(held: HeldRevision, names: Mapping[int, str]) -> dict[str, Any]:
+    columns = {name: value for name, value in asdict(held).items() if name != "site_id"}
     return {**columns, "source_url": shown_url(held.source_url), "site": _site(held, names)}
 
 
-def _site(held: Row[Any], names: Mapping[int, str]) -> str:
+def _stamp(held: HeldRevision) -> str:
+    return stamp(held.inserted_at) if held.inserted_at else ""
+
+
+def _site(held: HeldRevision, names: Mapping[int, str]) -> str:
     """The site that a document belongs to, or belonged to while that was registered."""
     return "" if held.site_id is None else names.get(held.site_id, f"site {held.site_id}, registered no longer")

@@ -111,6 +111,15 @@ def _check_proxy(url: str) -> str:
     return url
 
 
+def _check_web_address(url: str) -> str:
+    parts = url_parts(url)
+    if url and (not parts or parts.scheme not in ("http", "https") or not re.fullmatch("[!-~]*", url)):
+        raise ValueError("it must be a web address, like https://repository.example.org/metacat/d1/mn/v2")
+    if parts and "@" in parts.netloc:
+        raise ValueError(f"a user name or password is never written here: {HOW_TO_REFER}")
+    return url.rstrip("/")
+
+
 def _check_path(path: Path) -> Path:
     at_home(path)
     return path
@@ -147,6 +156,7 @@ Sender = Annotated[Email, AfterValidator(_check_sender)]
 ZoneName = Annotated[str, AfterValidator(_check_zone)]
 DatabaseUrl = Annotated[str, AfterValidator(_check_database_url)]
 ProxyUrl = Annotated[str, AfterValidator(_check_proxy)]
+WebAddress = Annotated[str, AfterValidator(_check_web_address)]
 PingUrl = Annotated[str, AfterValidator(_check_ping_url)]
 TargetKind = Annotated[str, AfterValidator(_check_target_kind)]
 SecretReference = Annotated[str, AfterValidator(check_reference)]

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
@@ -23,6 +23,7 @@ from metaharvest.config import field_types
 from metaharvest.config.files import read_file
 from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import NOT_SHOWN, resolve_secret
+from metaharvest.config.target_settings import TargetSettings, with_target_defaults
 from metaharvest.errors import SettingsError
 from metaharvest.model import Level, Site
 from metaharvest.text import one_line
@@ -65,12 +66,6 @@ class DatabaseSettings(_Section):
 
     url: field_types.DatabaseUrl = "sqlite:///metaharvest.db"
     password: field_types.SecretReference = ""
-
-
-class TargetSettings(_Section):
-    """The repository that receives the documents."""
-
-    kind: field_types.TargetKind = "embedded"
 
 
 class MailSettings(_Section):
@@ -135,9 +130,10 @@ class MonitoringSettings(_Section):
 
 
 class SiteSettings(_Section):
-    """What only the administrator of this machine may allow a site, by the site's name."""
+    """What only the administrator of this machine may allow a site, by the site's name; `target`: its own."""
 
     file_folder: field_types.LocalFolder = None
+    target: TargetSettings | None = None
 
 
 class Settings(_Section):
@@ -155,6 +151,7 @@ class Settings(_Section):
     reports: ReportsSettings = ReportsSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
     sites: dict[str, SiteSettings] = {}
+    targets: dict[str, TargetSettings] = {}
     folder: Path = Path()
     file: Path | None = None
     variables: dict[tuple[str, str], str] = {}
@@ -170,6 +167,11 @@ class Settings(_Section):
             return (self.folder / at_home(path)).resolve()
         except (ValueError, RuntimeError, OSError) as error:
             raise SettingsError(f"The path {one_line(str(path))} cannot be used: {one_line(str(error))}.") from error
+
+    def target_of(self, name: str) -> TargetSettings:
+        """The target of the site of this name: its own, or [target]."""
+        own = self.sites.get(name)
+        return own.target if own and own.target else self.target
 
     def file_folder(self, name: str) -> Path | None:
         """The folder below which the site of this name may be harvested from file: URLs."""
@@ -204,8 +206,10 @@ class Settings(_Section):
         return replace(site, options=options, file_folder=self.file_folder(site.name))
 
 
-SECTIONS = tuple(name for name in Settings.model_fields if name not in ("sites", "folder", "file", "variables"))
-"""The sections that can be set from the environment: a site's name cannot always be part of a variable's name."""
+SECTIONS = tuple(
+    name for name in Settings.model_fields if name not in ("sites", "targets", "folder", "file", "variables")
+)
+"""The sections that can be set from the environment: names of sites cannot always be part of a variable's name."""
 
 
 def load(file: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -218,6 +222,7 @@ def load(file: Path | None = None, environ: Mapping[str, str] = os.environ) -> S
     variables = _add_environment(values, environ)
     folder = path.resolve().parent if path else Path.cwd()
     try:
+        values = with_target_defaults(values)
         return Settings.model_validate({**values, "folder": folder, "file": path, "variables": variables})
     except ValidationError as error:
         where = str(path or "the settings")
@@ -272,22 +277,35 @@ _MESSAGES = {
 def _sentence(error: dict[str, Any], where: str, variables: Mapping[tuple[str, str], str]) -> str:
     """One error of pydantic as a sentence; `variables` are those that settings were taken from."""
     section, *keys = (str(part) for part in error["loc"])
-    key = keys[0] if keys else ""
+    header, key = _place(section, keys)
     variable = variables.get((section, key))
-    place = f"{variable} in the environment" if variable else f"{where}: {_place(section, keys)}"
+    place = f"{variable} in the environment" if variable else f"{where}: {f'{header} {key}'.rstrip()}"
     if error["type"] == "extra_forbidden":
         if not keys:
-            return f"{place}: there is no such section. Known are: {', '.join((*SECTIONS, 'sites'))}."
-        known: Any = SiteSettings if section == "sites" else Settings.model_fields[section].annotation
-        return f"{place}: there is no such key. Known are: {', '.join(known.model_fields)}."
-    value = NOT_SHOWN if "password" in key or key in ("url", "proxy", "ping_url") else repr(error.get("input"))
+            return f"{place}: there is no such section. Known are: {', '.join((*SECTIONS, 'targets', 'sites'))}."
+        return f"{place}: there is no such key. Known are: {', '.join(_known(section, keys).model_fields)}."
     message = _MESSAGES.get(str(error["type"]), str(error["msg"]).removeprefix("Value error, "))
     message = message[:1].lower() + message[1:] if not message.startswith("'") else message
-    return f"{place} = {value}: {message}."
+    if not key and error["type"] == "value_error":
+        return f"{place}: {message}."
+    hidden = "password" in key or key in ("url", "proxy", "ping_url", "token")
+    return f"{place} = {NOT_SHOWN if hidden else repr(error.get('input'))}: {message}."
 
 
-def _place(section: str, keys: Sequence[str]) -> str:
-    """A section and a key as they are written in the settings file."""
-    if section == "sites" and keys:
-        return f'[sites."{keys[0]}"] {keys[1] if len(keys) > 1 else ""}'.rstrip()
-    return f"[{section}] {keys[0] if keys else ''}".rstrip()
+def _place(section: str, keys: Sequence[str]) -> tuple[str, str]:
+    """The header of a section and a key, as they are written in the settings file; the key may be empty."""
+    if section not in ("sites", "targets") or not keys:
+        return f"[{section}]", keys[0] if keys else ""
+    header, rest = f'{section}."{keys[0]}"', keys[1:]
+    if section == "sites" and rest[:1] == ["target"] and len(rest) > 1:
+        header, rest = f"{header}.target", rest[1:]
+    return f"[{header}]", rest[0] if rest else ""
+
+
+def _known(section: str, keys: Sequence[str]) -> type[BaseModel]:
+    if section == "targets" or (section == "sites" and len(keys) > 2):
+        return TargetSettings
+    if section == "sites":
+        return SiteSettings
+    known: Any = Settings.model_fields[section].annotation
+    return cast(type[BaseModel], known)

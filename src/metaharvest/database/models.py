@@ -61,9 +61,8 @@ _KEY = BigInteger().with_variant(Integer(), "sqlite")
 """A number that the database assigns, SQLite too."""
 
 _MYSQL = {"engine": "InnoDB", "charset": "utf8mb4", "collate": "utf8mb4_bin"}
-_TABLE = {f"{dialect}_{option}": value for dialect in ("mysql", "mariadb") for option, value in _MYSQL.items()} | {
-    "sqlite_autoincrement": True
-}
+_TEXTS = {f"{dialect}_{option}": value for dialect in ("mysql", "mariadb") for option, value in _MYSQL.items()}
+_TABLE = {**_TEXTS, "sqlite_autoincrement": True}
 """A number is never assigned twice (SQLite); text holds every character and compares exactly (MariaDB, MySQL)."""
 
 
@@ -292,6 +291,16 @@ class DocumentRevision(Base):
     site_schedule_id: Mapped[int | None] = mapped_column(_KEY)
     inserted_at: Mapped[datetime]
     content: Mapped[bytes] = mapped_column(_BYTES)
+
+
+class DocumentOwner(Base):
+    """To which site a document belongs that is in a target outside of this database: the one that first inserted it."""
+
+    __tablename__ = "document_owner"
+    __table_args__ = _TEXTS
+
+    document_id: Mapped[str] = mapped_column(Identifier, primary_key=True)
+    site_schedule_id: Mapped[int] = mapped_column(_KEY, index=True)
 
 
 OPERATIONS: dict[str, tuple[str, str]] = {

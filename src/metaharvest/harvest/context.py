@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,16 +13,12 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.harvest.deadlines import Deadlines
+from metaharvest.harvest.site_target import RunTargets
 from metaharvest.journal.journal import Clock, Journal
-from metaharvest.model import Finding
-from metaharvest.targets.base import Target
 
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
     from metaharvest.harvest.checker import Checker
-
-
-TARGET_FAILURES_IN_A_ROW = 5
 
 
 class Progress:
@@ -46,17 +41,16 @@ class Progress:
 class RunContext:
     """What harvesting a site needs; `deadlines` also has the site's own.
 
-    `target_threads` are for calls of a target that is reached over a network. `site_names` are the registered sites by
-    number, `to_retry` the numbers of those with documents to try again. `batch`: see RunLimits.
+    `site_names` are the registered sites by number, `to_retry` the numbers of those with documents to try again.
+    `batch`: see RunLimits.
     """
 
     settings: Settings
     engine: Engine
     journal: Journal
-    target: Target
+    targets: RunTargets
     fetcher: Fetcher
     checker: Checker
-    target_threads: Executor
     progress: Progress
     clock: Clock
     site_names: Mapping[int, str]
@@ -69,25 +63,3 @@ class RunContext:
         """A short session for reading, in whichever thread. Raises DatabaseError."""
         with database_errors(self.engine), readers(self.engine)() as session:
             yield session
-
-
-class TargetHealth:
-    """How often in a row the target did not answer a site run; `given_up`: what it said when that was often enough."""
-
-    def __init__(self) -> None:
-        self._failures = 0
-        self.given_up: tuple[Finding, ...] = ()
-
-    def failed(self, findings: tuple[Finding, ...]) -> None:
-        """The target did not answer."""
-        self._failures += 1
-        if self._failures >= TARGET_FAILURES_IN_A_ROW:
-            self.give_up(findings)
-
-    def give_up(self, findings: tuple[Finding, ...]) -> None:
-        """The target did not answer a question about very many documents."""
-        self.given_up = findings
-
-    def answered(self) -> None:
-        """The target took a document, refused one, or said whether it has one."""
-        self._failures = 0

@@ -47,7 +47,7 @@ def _decide_one(
             continue
         previous = document
         if owner is not None:
-            yield Intent(document, Action.REFUSE, held, (_other_site(document, owner, taken),))
+            yield Intent(document, Action.REFUSE, held, (other_site_owns(document, owner, taken),))
         elif held is None:
             yield Intent(document, Action.INSERT if document is listed[0] else Action.UPDATE)
         elif highest < held:
@@ -82,7 +82,8 @@ def _stale(document: ListedDocument, held: int) -> Finding:
     )
 
 
-def _other_site(document: ListedDocument, owner: str, taken: date | None) -> Finding:
+def other_site_owns(document: ListedDocument, owner: str, taken: date | None = None) -> Finding:
+    """What is said of a document that belongs to the site `owner`; `taken`: since when, if it was this one's."""
     message = f"{document.document_id} belongs to the site '{owner}'."
     remedy = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
     if taken is not None:

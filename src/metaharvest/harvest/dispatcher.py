@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Engine
 
 from metaharvest.config.settings import HttpSettings, Settings
+from metaharvest.database.engine import readers
 from metaharvest.errors import DatabaseError, RunLost, ScheduleError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.memory import MemoryBudget
@@ -20,12 +21,13 @@ from metaharvest.harvest.context import Progress, RunContext
 from metaharvest.harvest.deadlines import Deadlines
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.harvest.site import harvest_site
+from metaharvest.harvest.site_target import RunTargets
 from metaharvest.harvest.tasks import held_for, side_by_side
 from metaharvest.journal.journal import Clock, Journal
 from metaharvest.model import Finding, Site, SiteRunKind
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.lookup import SourceFor
-from metaharvest.targets.base import Target
+from metaharvest.targets.lookup import Targets
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +36,6 @@ Chosen = tuple[Site | BrokenSite, SiteRunKind]
 
 READING_THREADS = 8
 """Threads that read lists, the ledger and what the target holds; fewer than the connections to the database."""
-
-TARGET_THREADS = 8
-"""Calls under way at a time of a target that is reached over a network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Dispatcher:
     http: HttpSettings
     engine: Engine
     journal: Journal
-    target: Target
+    targets: Targets
     source: SourceFor
     progress: Progress
     clock: Clock
@@ -67,7 +66,7 @@ class Dispatcher:
     ) -> list[str]:
         harvester = self.settings.harvester
         administrator = next(iter(harvester.administrators), None)
-        with ThreadPoolExecutor(TARGET_THREADS, thread_name_prefix="target") as target_threads:
+        with RunTargets(self.targets, readers(self.engine)) as targets:
             async with (
                 Fetcher(
                     self.http,
@@ -90,10 +89,9 @@ class Dispatcher:
                     self.settings,
                     self.engine,
                     self.journal,
-                    self.target,
+                    targets,
                     fetcher,
                     checker,
-                    target_threads,
                     self.progress,
                     self.clock,
                     site_names,

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 from metaharvest.errors import DatabaseError, FetchError, NotAsked, RunLost, TargetError
 from metaharvest.fetch.backoff import Attempts, may_be_waited_for
 from metaharvest.fetch.health import ServerHealth
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.harvest.checker import CheckerLost
-from metaharvest.harvest.context import RunContext, TargetHealth
+from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.decide import other_site_owns
 from metaharvest.harvest.plan import Batch, Todo, ledger_batches, plans, settled
+from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.tasks import in_thread, side_by_side
+from metaharvest.journal.outcomes import Storing
 from metaharvest.journal.unexpected import unexpected_error
 from metaharvest.model import Action, FetchedDocument, Finding, Intent, Level, Outcome, OutcomeKind, SiteRun
 from metaharvest.sources.base import Source
 from metaharvest.targets.base import Upload
 
 log = logging.getLogger(__name__)
-
-Answer = TypeVar("Answer")
 
 UNDER_WAY_PER_CONNECTION = 4
 """Documents of a site that are under way for each connection to its host: others are checked or stored meanwhile."""
@@ -45,21 +45,22 @@ class Tally:
     unchanged: int = 0
 
 
-async def harvest_unchanged(site_run: SiteRun, source: Source, ctx: RunContext) -> Tally:
+async def harvest_unchanged(site_run: SiteRun, source: Source, target: SiteTarget, ctx: RunContext) -> Tally:
     """The documents of a list that is the one of the last harvest: most nights the target has kept them all."""
-    known, target = site_run.known_documents, ctx.target
-    may_be_kept = not site_run.resumed and target.writes_in_journal
-    if may_be_kept and known == await asyncio.to_thread(target.kept, site_run.site.site_id):
+    known, in_journal = site_run.known_documents, target.in_journal
+    if in_journal and not site_run.resumed and known == await asyncio.to_thread(in_journal.kept, site_run.site.site_id):
         ctx.progress.documents_ended(site_run.site.name, known)
         return Tally(known, known)
-    return await harvest_documents(site_run, ledger_batches(site_run, ctx), source, ctx)
+    return await harvest_documents(site_run, ledger_batches(site_run, ctx), source, target, ctx)
 
 
-async def harvest_documents(site_run: SiteRun, batches: Iterator[Batch], source: Source, ctx: RunContext) -> Tally:
+async def harvest_documents(
+    site_run: SiteRun, batches: Iterator[Batch], source: Source, target: SiteTarget, ctx: RunContext
+) -> Tally:
     """Bring every document to its outcome; the numbers that go into the totals."""
-    tally, target_health = Tally(), TargetHealth()
-    site = SiteDocuments(site_run, source, target_health, ctx)
-    planned = plans(batches, site_run, target_health, ctx)
+    tally = Tally()
+    site = SiteDocuments(site_run, source, target, ctx)
+    planned = plans(batches, site_run, target, ctx)
     async with side_by_side() as tasks:
         while (plan := await in_thread(partial(next, planned, None))) is not None:
             if plan.unlisted:
@@ -80,17 +81,16 @@ async def harvest_documents(site_run: SiteRun, batches: Iterator[Batch], source:
 class SiteDocuments:
     """Brings the documents of one site run in. `turn()` is awaited before each bring_in()."""
 
-    def __init__(self, site_run: SiteRun, source: Source, target_health: TargetHealth, ctx: RunContext) -> None:
+    def __init__(self, site_run: SiteRun, source: Source, target: SiteTarget, ctx: RunContext) -> None:
         connections = ctx.settings.http.connections_per_host
         self.servers = ServerHealth(ctx.settings.http)
         self._site_run = site_run
         self._source = source
-        self._target_health = target_health
+        self._target = target
         self._ctx = ctx
         self._asking = asyncio.Semaphore(connections)
         # So that documents of one site which take long to be checked do not take the memory of all.
         self._unchecked = MemoryBudget(ctx.fetcher.memory.limit // 4)
-        self._sending = asyncio.Semaphore(connections)
         self._under_way = asyncio.Semaphore(connections * UNDER_WAY_PER_CONNECTION)
         self._waiting = asyncio.Semaphore(MOST_WAITING)
 
@@ -118,8 +118,9 @@ class SiteDocuments:
             log.exception("The harvest of %s failed", todo.intent.document.docid)
             finding = unexpected_error(error, "The harvester itself failed on this document")
             outcome = Outcome(todo.intent.document, OutcomeKind.UPLOAD_ERROR, todo.intent.target_revision, (finding,))
-            outcome = replace(outcome, unconfirmed=not self._ctx.target.writes_in_journal)
-        await self._ctx.journal.record(self._site_run, outcome, fetched, todo.known)
+            outcome = replace(outcome, unconfirmed=self._target.in_journal is None)
+        storing = Storing(fetched, self._target.in_journal) if fetched and self._target.in_journal else None
+        await self._ctx.journal.record(self._site_run, outcome, storing, todo.known)
         self._ctx.progress.documents_ended(self._site_run.site.name, 1)
         return outcome
 
@@ -169,7 +170,7 @@ class SiteDocuments:
 
         Raises NotAsked if its server has a pause or is given up.
         """
-        if why := self._ctx.deadlines.why() or next(iter(self._target_health.given_up), None):
+        if why := self._ctx.deadlines.why() or next(iter(self._target.health.given_up), None):
             return failed or self._deferred(todo, why)
         self.servers.require_well(todo.intent.document.url)
         return await self._looked_up(todo) if todo.is_pending else None
@@ -178,13 +179,10 @@ class SiteDocuments:
         """How a pending upload ended, as the target has it; None if it did not arrive and is to be sent again."""
         entry, intent = todo.known, todo.intent
         assert entry is not None
-        holds, sha256 = self._ctx.target.holds, entry.pending_sha256 or ""
         try:
-            is_there = await self._in_thread(partial(holds, entry.document_id, entry.revision, sha256))
+            is_there = await self._target.holds(entry.document_id, entry.revision, entry.pending_sha256 or "")
         except TargetError as error:
-            self._target_health.failed(error.findings)
             return self._deferred(todo, error.findings[0])
-        self._target_health.answered()
         if is_there:
             kind = OutcomeKind.INSERTED if entry.target_revision is None else OutcomeKind.UPDATED
             return Outcome(intent.document, kind, entry.target_revision, (_ARRIVED,), sha256=entry.pending_sha256)
@@ -241,12 +239,12 @@ class SiteDocuments:
                 self._unchecked.give_back(size)
             if outcome.kind is not _wanted(intent):
                 return outcome, None
-            if self._ctx.target.writes_in_journal:
+            if self._target.in_journal:
                 is_kept = True
                 return outcome, fetched
-            async with self._sending:
-                if self._target_health.given_up:
-                    return self._deferred(todo, self._target_health.given_up[0]), None
+            async with self._target.sending:
+                if self._target.health.given_up:
+                    return self._deferred(todo, self._target.health.given_up[0]), None
                 return await self._sent(outcome, fetched), None
         finally:
             if not is_kept:
@@ -273,23 +271,14 @@ class SiteDocuments:
 
     async def _sent(self, outcome: Outcome, fetched: FetchedDocument) -> Outcome:
         """Send it; if the target does not say how that ended, the ledger goes on saying that it is pending."""
-        await self._ctx.journal.mark_pending(self._site_run, fetched, outcome.target_revision)
-        upload = Upload(fetched, self._site_run.site.site_id, self._ctx.clock())
+        if other_site := await self._ctx.journal.mark_pending(self._site_run, fetched, outcome.target_revision):
+            return outcome.as_error(OutcomeKind.UPLOAD_ERROR, other_site_owns(fetched.document, other_site))
         try:
-            [action] = await self._in_thread(partial(self._ctx.target.upload, [upload], None))
+            action = await self._target.upload(Upload(fetched, self._site_run.site.site_id, self._ctx.clock()))
         except TargetError as error:
-            if error.transient:
-                self._target_health.failed(error.findings)
-            else:
-                self._target_health.answered()
             failed = outcome.as_error(OutcomeKind.UPLOAD_ERROR, *error.findings)
             return replace(failed, transient=error.transient, unconfirmed=error.transient)
-        self._target_health.answered()
         return replace(outcome, kind=OutcomeKind.INSERTED if action is Action.INSERT else OutcomeKind.UPDATED)
-
-    async def _in_thread(self, call: Callable[[], Answer]) -> Answer:
-        """What a call of the target answers, which may wait for the network."""
-        return await asyncio.get_running_loop().run_in_executor(self._ctx.target_threads, call)
 
 
 def _wanted(intent: Intent) -> OutcomeKind:

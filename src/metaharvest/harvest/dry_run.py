@@ -7,7 +7,7 @@ harvest changes. Who runs on it, and reads it, is `metaharvest.app.Harvester`.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -15,21 +15,23 @@ from pathlib import Path
 
 from sqlalchemy import URL, Engine, insert, or_, select, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.config.settings import Settings
 from metaharvest.database.dialects import reason_of
-from metaharvest.database.engine import create_tables, open_url, readers, writers
+from metaharvest.database.engine import Sessions, create_tables, open_url, readers, writers
 from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import DatabaseUnavailable, NotAHarvestList
 from metaharvest.fetch.local_files import is_file_url
-from metaharvest.model import Action, Holding, Site
+from metaharvest.model import Site
 from metaharvest.sites.registry import add_site, edit_site, find_site, raw_rows, read_sites, remove_site
 from metaharvest.sites.rows import check_list_url
 from metaharvest.sources.harvest_list.source import FileListSource
 from metaharvest.sources.lookup import SourceFor
-from metaharvest.targets.base import Target, Upload
+from metaharvest.targets.base import Target
+from metaharvest.targets.lookup import Targets
+from metaharvest.targets.nothing import ForgettingSession, NoTarget
+from metaharvest.targets.owners import session_of
 from metaharvest.text import shown_url
 
 _COPIED_AT_ONCE = 1000
@@ -39,54 +41,44 @@ _LONGEST_NAME = 80
 class RehearsalTarget:
     """Knows what the real target holds (nothing, if there is none), and forgets what it is given."""
 
-    writes_in_journal = True
+    uploads_at_once = 1
 
-    def __init__(self, real: Target | None) -> None:
-        self._real = real
-        self._first_given: dict[str, int] = {}
+    def __init__(self, real: Target | None, sessions: Sessions) -> None:
+        self._real = real or NoTarget()
+        self._is_real = real is not None
+        self._sessions = sessions
+        self.check = self._real.check
+        self.held = self._real.held
+        self.revisions = self._real.revisions
+        self.content = self._real.content
 
     def describe(self) -> str:
         """The real target, with a word that nothing was written there."""
-        if self._real is None:
+        if not self._is_real:
             return "no repository: a rehearsal, which took every document for new"
         return f"{self._real.describe()} (a rehearsal: nothing was written)"
 
-    def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-        """What the real target holds."""
-        return self._real.holdings(document_ids) if self._real else {}
-
-    def holds(self, document_id: str, revision: int, sha256: str) -> bool:
-        """Whether the real target holds these bytes."""
-        return self._real is not None and self._real.holds(document_id, revision, sha256)
-
-    def kept(self, site_id: int) -> int:
-        """0: what the rehearsal's ledger says is not in the real target's database."""
-        return 0
-
-    def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
-        """Say for each whether it would have been an insert or an update, the same if it is handed over again."""
-        documents = [upload.fetched.document for upload in uploads]
-        held = self.holdings([document.document_id for document in documents])
-        actions = []
-        for document in documents:
-            first = self._first_given.setdefault(document.document_id, document.revision)
-            is_new = document.document_id not in held and document.revision == first
-            actions.append(Action.INSERT if is_new else Action.UPDATE)
-        return actions
+    @contextmanager
+    def session(self, site: Site | None) -> Iterator[ForgettingSession]:
+        """A session that asks the real target, logged in as the site, and forgets what it is given."""
+        with session_of(self._real, site, self._sessions) as real:
+            yield ForgettingSession(real)
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What a rehearsal runs on: settings whose mail stays in a temporary folder, a database, a target."""
+    """What a rehearsal runs on: settings whose mail stays in a temporary folder, a database, the targets."""
 
     settings: Settings
     engine: Engine
-    target: RehearsalTarget
+    targets: Targets
 
 
 @contextmanager
-def rehearsal(settings: Settings, real_target: Target | None, real: Engine | None) -> Iterator[Rehearsal]:
+def rehearsal(settings: Settings, given: Target | None, real: Engine | None) -> Iterator[Rehearsal]:
     """All that a rehearsal needs; with `real`, the schedule of that database and what waits to be tried again.
+
+    `given` stands in for the targets of the settings. Without `real` there are none.
 
     Raises DatabaseUnavailable, which names the folder for temporary files, if there is no room for it.
     """
@@ -106,11 +98,18 @@ def rehearsal(settings: Settings, real_target: Target | None, real: Engine | Non
         http = settings.http.model_copy(update={"retries": 0})
         quiet = settings.model_copy(update={"mail": mail, "reports": reports, "http": http})
         try:
-            yield Rehearsal(quiet, engine, RehearsalTarget(real_target))
+            yield Rehearsal(quiet, engine, _targets(settings, given, real, engine))
         except DatabaseUnavailable as error:
             if folder not in str(error):
                 raise
             raise _no_room(reason_of(error.__cause__ or error)) from error
+
+
+def _targets(settings: Settings, given: Target | None, real: Engine | None, scratch: Engine) -> Targets:
+    if real is None:
+        return Targets(settings, scratch, RehearsalTarget(None, readers(scratch)))
+    sessions = readers(real)
+    return Targets(settings, real, given, lambda target: RehearsalTarget(target, sessions))
 
 
 def _no_room(reason: str) -> DatabaseUnavailable:

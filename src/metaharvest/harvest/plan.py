@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
-from metaharvest.errors import TargetError
-from metaharvest.harvest.context import RunContext, TargetHealth
+from metaharvest.harvest.context import RunContext
 from metaharvest.harvest.decide import decide
+from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
 from metaharvest.journal.resumption import LoggedOutcome, logged_outcomes
 from metaharvest.model import Action, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
@@ -83,10 +83,11 @@ class Plan:
         return sum(todo.intent.wants_fetch for chain in self.chains for todo in chain)
 
 
-def plans(batches: Iterable[Batch], site_run: SiteRun, target_health: TargetHealth, ctx: RunContext) -> Iterator[Plan]:
+def plans(batches: Iterable[Batch], site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> Iterator[Plan]:
     """A plan for each batch."""
     for batch in batches:
-        yield plan(batch, _holdings(batch, target_health, ctx), site_run, ctx.site_names)
+        holdings = target.holdings(list(dict.fromkeys(document.document_id for document in batch.documents)))
+        yield plan(batch, holdings, site_run, ctx.site_names)
 
 
 def plan(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun, site_names: Mapping[int, str]) -> Plan:
@@ -183,17 +184,6 @@ def _ledger_pages(
         if is_last:
             return
         number = ctx.batch if page else number * 2
-
-
-def _holdings(batch: Batch, target_health: TargetHealth, ctx: RunContext) -> Mapping[str, Holding]:
-    """What the target holds of these documents; nothing if it does not answer."""
-    if target_health.given_up or not batch.documents:
-        return {}
-    try:
-        return ctx.target.holdings(list(dict.fromkeys(document.document_id for document in batch.documents)))
-    except TargetError as error:
-        target_health.give_up(error.findings)
-        return {}
 
 
 def _logged(site_run: SiteRun, after: str | None, upto: str | None, ctx: RunContext) -> dict[Key, list[LoggedOutcome]]:

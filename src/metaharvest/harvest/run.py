@@ -35,7 +35,7 @@ from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.lookup import SourceFor, source_for
-from metaharvest.targets.base import Target
+from metaharvest.targets.lookup import Targets
 
 if TYPE_CHECKING:
     from metaharvest.harvest.context import Progress
@@ -67,7 +67,7 @@ class RunResult:
 def run_once(
     settings: Settings,
     engine: Engine,
-    target: Target,
+    targets: Targets,
     request: RunRequest,
     clock: Clock,
     progress: Progress,
@@ -89,7 +89,7 @@ def run_once(
     with run_lock(engine) as lock:
         sites = _read_schedule(engine)
         _check_names(sites, request.names)
-        with Journal(engine, settings, target, clock, request.today, lock, limits.group) as journal:
+        with Journal(engine, settings, targets, clock, request.today, lock, limits.group) as journal:
             chosen, to_retry = _chosen(engine, sites, request, journal)
             cut_short = ""
             if chosen:
@@ -98,7 +98,7 @@ def run_once(
 
                 names = {site.site_id: site.name for site in sites}
                 dispatcher = Dispatcher(
-                    settings, http, engine, journal, target, source, progress, clock, deadlines, limits
+                    settings, http, engine, journal, targets, source, progress, clock, deadlines, limits
                 )
                 not_begun = dispatcher.harvest(chosen, names, to_retry)
                 if why := deadlines.cut_short():

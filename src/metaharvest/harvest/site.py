@@ -6,11 +6,12 @@ import logging
 from collections.abc import Generator, Iterable, Iterator
 from functools import partial
 
-from metaharvest.errors import DatabaseError, FetchError, ListError, NotAsked, RunLost
+from metaharvest.errors import DatabaseError, FetchError, ListError, NotAsked, RunLost, TargetError
 from metaharvest.fetch.backoff import Attempts, may_be_waited_for
 from metaharvest.harvest.context import RunContext
 from metaharvest.harvest.documents import Tally, harvest_documents, harvest_unchanged
 from metaharvest.harvest.plan import retry_batches, staged_batches
+from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal.unexpected import is_no_room
@@ -40,13 +41,16 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source, ctx: RunCo
                 await ctx.journal.list_failed(site_run, "ValidateHarvestListError", error.findings)
                 return False
             _note_list(site_run, listing, staged.count, ctx)
-            tally = await _harvest_listed(site_run, listing, staged, source, ctx)
+            async with ctx.targets.of(site) as target:
+                tally = await _harvest_listed(site_run, listing, staged, source, target, ctx)
             ctx.progress.documents_ended(site.name, staged.left_out)
         await ctx.journal.close_site_run(
             site_run, tally.listed + staged.left_out, tally.unchanged, staged.left_out, listing.version
         )
     except (DatabaseError, RunLost):
         raise
+    except TargetError as error:
+        await ctx.journal.target_refused(site_run, error.findings)
     except Exception as error:
         if not is_no_room(error):
             log.exception("The harvest of %s failed", site.name)
@@ -55,12 +59,12 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source, ctx: RunCo
 
 
 async def _harvest_listed(
-    site_run: SiteRun, listing: Listing, staged: Staging, source: Source, ctx: RunContext
+    site_run: SiteRun, listing: Listing, staged: Staging, source: Source, target: SiteTarget, ctx: RunContext
 ) -> Tally:
     if listing.documents is None:
-        return await harvest_unchanged(site_run, source, ctx)
+        return await harvest_unchanged(site_run, source, target, ctx)
     batches = retry_batches if site_run.kind is SiteRunKind.RETRY else staged_batches
-    return await harvest_documents(site_run, batches(site_run, staged, ctx), source, ctx)
+    return await harvest_documents(site_run, batches(site_run, staged, ctx), source, target, ctx)
 
 
 async def _listing(site_run: SiteRun, source: Source, ctx: RunContext) -> Listing:

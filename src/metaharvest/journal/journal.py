@@ -24,7 +24,8 @@ from metaharvest.errors import DatabaseError, RunLost
 from metaharvest.journal import outcomes, purge, runs, site_runs
 from metaharvest.journal.ledger_rows import Columns, delete_entries, ledger_key, write_ledger
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
-from metaharvest.journal.outcomes import OutcomeNote
+from metaharvest.journal.outcomes import OutcomeNote, Storing
+from metaharvest.journal.repositories import named_repositories
 from metaharvest.journal.site_runs import Closing, Opening
 from metaharvest.journal.unexpected import unexpected_error
 from metaharvest.journal.writer import GroupLimits, Writer
@@ -44,7 +45,8 @@ from metaharvest.model import (
 from metaharvest.sites import ledger
 from metaharvest.sites.registry import forget_lists
 from metaharvest.sites.rows import BrokenSite
-from metaharvest.targets.base import Target
+from metaharvest.targets import owners
+from metaharvest.targets.lookup import Targets
 from metaharvest.text import one_line, shown_url
 
 Clock = Callable[[], datetime]
@@ -78,19 +80,19 @@ class Journal:
         self,
         engine: Engine,
         settings: Settings,
-        target: Target,
+        targets: Targets,
         clock: Clock,
         today: date,
         lock: HeldLock,
         limits: GroupLimits,
     ) -> None:
         self._settings = settings
-        self._target = target
+        self._repositories = named_repositories(targets)
         self._clock = clock
         self._is_whole = True
         self.today = today
         self.run_id, self.left_unfinished, self.reports_not_made = runs.open_run(
-            engine, settings, target.describe(), clock(), today
+            engine, settings, self._repositories, clock(), today
         )
         self._writer = Writer(engine, lock, clock, self.run_id, self._write_notes, limits)
 
@@ -127,8 +129,8 @@ class Journal:
 
     def report_run(self) -> None:
         """Queue the composite report to the administrators; site runs that are still open wait for the next run."""
-        settings, target = self._settings, self._target.describe()
-        if not self._now(lambda session: runs.report_run(session, settings, target, self._stamp())):
+        settings, named = self._settings, self._repositories
+        if not self._now(lambda session: runs.report_run(session, settings, named, self._stamp())):
             self.reports_not_made += 1
 
     def require_ours(self) -> None:
@@ -215,6 +217,11 @@ class Journal:
         row = LogRow(code, message, tuple(findings))
         await self._end(Closing(site_run, (row,), status=SiteRunStatus.LIST_FAILED, reason=reason))
 
+    async def target_refused(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
+        """Close a site run whose documents may not be uploaded at all: none was fetched, the site's dates stay."""
+        row = LogRow("SiteError", findings[0].message, tuple(findings))
+        await self._end(Closing(site_run, (row,), status=SiteRunStatus.FAILED, reason=findings[0].message))
+
     async def site_failed(self, site_run: SiteRun, error: Exception) -> None:
         """Close a site run that met an unexpected error: its traceback is logged, its outcomes so far stand."""
         finding = unexpected_error(error, "The harvester itself failed on this site")
@@ -252,8 +259,13 @@ class Journal:
 
         await self._soon(forget)
 
-    async def mark_pending(self, site_run: SiteRun, fetched: FetchedDocument, target_revision: int | None) -> None:
-        """Commit that this upload is about to be sent, so that a crash does not leave its fate unknown for ever."""
+    async def mark_pending(
+        self, site_run: SiteRun, fetched: FetchedDocument, target_revision: int | None
+    ) -> str | None:
+        """Commit that this upload is about to be sent, so that a crash does not leave its fate unknown for ever.
+
+        Nothing is noted if another site has the document, or is sending it: then the answer is that site's name.
+        """
         document = fetched.document
         key = (
             HarvestDocument.site_schedule_id == site_run.site.site_id,
@@ -262,20 +274,23 @@ class Journal:
         )
         pending = {"pending_run": self.run_id, "pending_sha256": fetched.sha256, "target_revision": target_revision}
 
-        def mark(session: Session) -> None:
+        def mark(session: Session) -> str | None:
+            if other := owners.other_sender(session, document.document_id, site_run.site.site_id):
+                return other
             if session.execute(update(HarvestDocument).where(*key).values(**pending)).rowcount == 0:  # type: ignore[attr-defined]
                 session.execute(insert(HarvestDocument).values(**ledger_key(site_run, document), **pending))
+            return None
 
-        await self._soon(mark)
+        return await self._soon(mark)
 
     async def record(
-        self, site_run: SiteRun, outcome: Outcome, fetched: FetchedDocument | None, known: ledger.LedgerEntry | None
+        self, site_run: SiteRun, outcome: Outcome, storing: Storing | None, known: ledger.LedgerEntry | None
     ) -> None:
-        """Hand over how a document ended. With `fetched`, its bytes go into the target in the same transaction.
+        """Hand over how a document ended. What is to be stored goes into the target in the same transaction.
 
         It is not waited for its commit, but for others to be committed if very many wait.
         """
-        self._writer.hand_over(OutcomeNote(site_run, outcome, fetched, known))
+        self._writer.hand_over(OutcomeNote(site_run, outcome, storing, known))
         if self._writer.backlog > _LONGEST_BACKLOG:
             await self._soon(lambda session: None)
 
@@ -320,7 +335,7 @@ class Journal:
         if changed := [note.site_run.site.site_id for note in lists if not note.unchanged]:
             forget_lists(session, changed)
         if ended := [note for note in notes if isinstance(note, OutcomeNote)]:
-            outcomes.write(session, ended, self._target, stamp)
+            outcomes.write(session, ended, stamp)
 
     def _open(self, session: Session, openings: Sequence[Opening]) -> Sequence[SiteRun]:
         return site_runs.open_all(session, openings, self._stamp())
@@ -330,7 +345,7 @@ class Journal:
             self.reports_not_made += 1
 
     def _close(self, session: Session, closings: Sequence[Closing]) -> Sequence[bool]:
-        return site_runs.close_all(session, closings, self._stamp(), self._settings, self._target.describe())
+        return site_runs.close_all(session, closings, self._stamp(), self._settings, self._repositories)
 
 
 def _write_each(session: Session, writes: Sequence[Callable[[Session], _Value]]) -> Sequence[_Value]:

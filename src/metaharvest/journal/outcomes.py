@@ -20,53 +20,62 @@ from metaharvest.journal.ledger_rows import Columns, ledger_key, write_ledger
 from metaharvest.journal.log_rows import Stamp, outcome_rows, whose, write_log
 from metaharvest.model import Action, FetchedDocument, Finding, Outcome, OutcomeKind, SiteRun
 from metaharvest.sites import ledger
-from metaharvest.targets.base import Target, Upload
+from metaharvest.targets import owners
+from metaharvest.targets.base import JournalSession, Upload
 from metaharvest.text import one_line
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Storing:
+    """A document, and the target that it is to be put into."""
+
+    fetched: FetchedDocument
+    target: JournalSession
+
+
+@dataclass(frozen=True, slots=True)
 class OutcomeNote:
-    """An outcome handed over to the journal; `fetched`: to be put into the target with it."""
+    """An outcome handed over to the journal, with what is to be put into the target in the same transaction."""
 
     site_run: SiteRun
     outcome: Outcome
-    fetched: FetchedDocument | None
+    storing: Storing | None
     known: ledger.LedgerEntry | None
 
     @property
     def size(self) -> int:
         """The bytes that are to be stored with it."""
-        return len(self.fetched.content) if self.fetched else 0
+        return len(self.storing.fetched.content) if self.storing else 0
 
     def refused(self, *findings: Finding) -> OutcomeNote:
         """The same, ended as an upload error."""
-        return replace(self, outcome=self.outcome.as_error(OutcomeKind.UPLOAD_ERROR, *findings), fetched=None)
+        return replace(self, outcome=self.outcome.as_error(OutcomeKind.UPLOAD_ERROR, *findings), storing=None)
 
     def unwritable(self, reason: str) -> OutcomeNote:
         """The same as an upload error; without anything that may be the cause, where that is not written either."""
-        if self.fetched is not None:
+        if self.storing is not None:
             return self.refused(_not_stored(reason))
         bare = Outcome(self.outcome.document, OutcomeKind.UPLOAD_ERROR, transient=self.outcome.transient)
         first_time = self.outcome.kind is not OutcomeKind.UPLOAD_ERROR
         return replace(self, outcome=replace(bare, findings=(_not_stored(reason),) if first_time else ()))
 
 
-def write(session: Session, entries: Sequence[OutcomeNote], target: Target, stamp: Stamp) -> None:
+def write(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> None:
     """Write the group. Raises what the database raises where it fails as a whole (away, full, read-only)."""
     try:
         with session.begin_nested():
-            _write_all(session, entries, target, stamp)
+            _write_all(session, entries, stamp)
     except Exception as error:
         if is_lost(error):
             raise
         for entry in entries:
-            _write_one(session, entry, target, stamp)
+            _write_one(session, entry, stamp)
 
 
-def _write_all(session: Session, entries: Sequence[OutcomeNote], target: Target, stamp: Stamp) -> None:
-    outcomes = _stored(session, entries, target, stamp)
+def _write_all(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> None:
+    outcomes = _stored(session, entries, stamp)
     write_log(
         session,
         [
@@ -76,26 +85,27 @@ def _write_all(session: Session, entries: Sequence[OutcomeNote], target: Target,
         ],
         stamp,
     )
+    _own(session, entries)
     _write_ledger(session, entries, outcomes, stamp)
 
 
-def _write_one(session: Session, entry: OutcomeNote, target: Target, stamp: Stamp) -> None:
+def _write_one(session: Session, entry: OutcomeNote, stamp: Stamp) -> None:
     """Write one outcome; where that is refused, the same as an upload error; where even that is, nothing of it.
 
     A document without any row leaves its site run incomplete, which everybody is told of.
     """
     try:
         with session.begin_nested():
-            _write_all(session, [entry], target, stamp)
+            _write_all(session, [entry], stamp)
     except TargetError as error:
-        _write_one(session, entry.refused(*error.findings), target, stamp)
+        _write_one(session, entry.refused(*error.findings), stamp)
     except Exception as error:
         if is_lost(error):
             raise
         log.exception("The outcome of %s could not be written", entry.outcome.document.docid)
         if entry.outcome.kind is not OutcomeKind.UPLOAD_ERROR or entry.outcome.findings:
             reason = one_line(masked(str(getattr(error, "orig", None) or error)))
-            _write_one(session, entry.unwritable(reason), target, stamp)
+            _write_one(session, entry.unwritable(reason), stamp)
 
 
 def is_lost(error: Exception) -> bool:
@@ -103,15 +113,31 @@ def is_lost(error: Exception) -> bool:
     return isinstance(error, exc.OperationalError | exc.InterfaceError | exc.InternalError)
 
 
-def _stored(session: Session, entries: Sequence[OutcomeNote], target: Target, stamp: Stamp) -> list[Outcome]:
+def _stored(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> list[Outcome]:
     """The outcomes, after what was fetched has been put into the target: inserted or updated, as it turned out."""
-    with_bytes = [entry for entry in entries if entry.fetched is not None]
-    uploads = [Upload(entry.fetched, entry.site_run.site.site_id, stamp.now) for entry in with_bytes if entry.fetched]
-    actions = iter(target.upload(uploads, session) if uploads else [])
+    uploads: dict[int, list[Upload]] = {}
+    targets: dict[int, JournalSession] = {}
+    for entry in entries:
+        if entry.storing:
+            upload = Upload(entry.storing.fetched, entry.site_run.site.site_id, stamp.now)
+            uploads.setdefault(id(entry.storing.target), []).append(upload)
+            targets[id(entry.storing.target)] = entry.storing.target
+    actions = {key: iter(targets[key].upload(each, session)) for key, each in uploads.items()}
     return [
-        entry.outcome if entry.fetched is None else replace(entry.outcome, kind=_KINDS[next(actions)])
+        replace(entry.outcome, kind=_KINDS[next(actions[id(entry.storing.target)])]) if entry.storing else entry.outcome
         for entry in entries
     ]
+
+
+def _own(session: Session, entries: Sequence[OutcomeNote]) -> None:
+    """Let what went into a target outside of this database belong to the site that it came from."""
+    arrived: dict[int, list[str]] = {}
+    for entry in entries:
+        if entry.storing is None and entry.outcome.kind in _KINDS.values():
+            site_id = entry.site_run.site.site_id
+            arrived.setdefault(site_id, []).append(entry.outcome.document.document_id)
+    for site_id, document_ids in arrived.items():
+        owners.set_owner(session, document_ids, site_id)
 
 
 _KINDS = {Action.INSERT: OutcomeKind.INSERTED, Action.UPDATE: OutcomeKind.UPDATED}
@@ -136,7 +162,7 @@ def _write_ledger(session: Session, entries: Sequence[OutcomeNote], outcomes: Se
 
 def _update_by_key(session: Session, entry: OutcomeNote, values: ledger.Values) -> bool:
     """Update a row that was not there when the outcome was decided: the one that says an upload is pending."""
-    if entry.fetched is not None or (entry.outcome.sha256 is None and not entry.outcome.unconfirmed):
+    if entry.storing is not None or (entry.outcome.sha256 is None and not entry.outcome.unconfirmed):
         return False
     document = entry.outcome.document
     changed = session.execute(

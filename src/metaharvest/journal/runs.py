@@ -20,7 +20,7 @@ from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
 
 
 def open_run(
-    engine: Engine, settings: Settings, target: str, now: datetime, today: date
+    engine: Engine, settings: Settings, repositories: reports.Repositories, now: datetime, today: date
 ) -> tuple[int, dict[int, SiteRunKind], int]:
     """Open a run, log HarvesterStartup and close what dead runs left.
 
@@ -44,7 +44,7 @@ def open_run(
         closed = [LogRow("RunInterrupted", _close_dead(session, old, now)) for old in dead]
         write_log(session, [(row, NO_SITE) for row in closed], stamp)
         session.flush()
-        not_made = sum(not _report(session, old.run_id, settings, target, stamp) for old in dead)
+        not_made = sum(not _report(session, old.run_id, settings, repositories, stamp) for old in dead)
         left = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.kind).where(
             HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
         )
@@ -52,11 +52,11 @@ def open_run(
         return run.run_id, unfinished, not_made
 
 
-def report_run(session: Session, settings: Settings, target: str, stamp: Stamp) -> bool:
+def report_run(session: Session, settings: Settings, repositories: reports.Repositories, stamp: Stamp) -> bool:
     """Queue the composite report; site runs that are still open wait for the next run. False if it was not made."""
     _interrupt(session, stamp.run_id, stamp.now)
     session.flush()
-    return _report(session, stamp.run_id, settings, target, stamp)
+    return _report(session, stamp.run_id, settings, repositories, stamp)
 
 
 def run_status(session: Session, run_id: int, is_whole: bool) -> RunStatus:
@@ -117,11 +117,13 @@ def _interrupt(session: Session, run_id: int, now: datetime) -> list[str]:
     return [site_run.site_name for site_run in left]
 
 
-def _report(session: Session, run_id: int, settings: Settings, target: str, stamp: Stamp) -> bool:
+def _report(
+    session: Session, run_id: int, settings: Settings, repositories: reports.Repositories, stamp: Stamp
+) -> bool:
     """Queue the composite report of a run, unless it is there already; False if it could not be made."""
     try:
         with session.begin_nested():
-            report = reports.admin_report(session, run_id, settings, target, stamp.now)
+            report = reports.admin_report(session, run_id, settings, repositories, stamp.now)
             if reports.queue(session, report, run_id, None, stamp.now) is not None:
                 write_log(session, [(report_queued(report), NO_SITE)], stamp)
         return True

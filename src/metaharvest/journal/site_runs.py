@@ -189,7 +189,7 @@ def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tup
 
 
 def close_all(
-    session: Session, closings: Sequence[Closing], stamp: Stamp, settings: Settings, target: str
+    session: Session, closings: Sequence[Closing], stamp: Stamp, settings: Settings, repositories: reports.Repositories
 ) -> list[bool]:
     """Close the site runs; for each, whether there is nothing wrong with its report."""
     write_log(session, [(row, whose(closing.site_run)) for closing in closings for row in closing.rows], stamp)
@@ -207,7 +207,7 @@ def close_all(
     dates = set_dates(session, harvested, registered, stamp.today)
     rows = [_closed_columns(end, dates, stamp) for end in ends]
     session.connection().execute(_THIS.values({name: bindparam(name) for name in rows[0] if name != "this"}), rows)
-    return _reported(session, closings, registered, stamp, settings, target)
+    return _reported(session, closings, registered, stamp, settings, repositories)
 
 
 def rows_without_documents(unchanged: int, duplicates: int) -> tuple[LogRow, ...]:
@@ -264,13 +264,13 @@ def _reported(
     registered: Mapping[int, Site | BrokenSite],
     stamp: Stamp,
     settings: Settings,
-    target: str,
+    repositories: reports.Repositories,
 ) -> list[bool]:
     """Queue the reports that are owed. One that cannot be made is our own mistake: nothing else is lost for it."""
     by_id = {closing.site_run.site_run_id: closing for closing in closings}
     try:
         with session.begin_nested():
-            owed = reports.site_reports(session, list(by_id), registered, settings, target, stamp.now)
+            owed = reports.site_reports(session, list(by_id), registered, settings, repositories, stamp.now)
             queued = reports.queue_all(session, owed, stamp.run_id, stamp.now)
             rows = [(report_queued(owed[site_run_id]), whose(by_id[site_run_id].site_run)) for site_run_id in queued]
             write_log(session, rows, stamp)
@@ -279,7 +279,7 @@ def _reported(
         if is_lost(error):
             raise
         if len(closings) > 1:
-            one_by_one = [_reported(session, [each], registered, stamp, settings, target) for each in closings]
+            one_by_one = [_reported(session, [each], registered, stamp, settings, repositories) for each in closings]
             return [is_well for [is_well] in one_by_one]
         write_log(session, [(not_reported(error), whose(closings[0].site_run))], stamp)
         return [False]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, func, select, update
+from sqlalchemy import Connection, Engine, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
@@ -24,7 +25,7 @@ from metaharvest.database.engine import (
     shown_database,
     writers,
 )
-from metaharvest.database.models import DocumentRevision, HarvestOperation, HarvestRun
+from metaharvest.database.models import HarvestOperation, HarvestRun
 from metaharvest.errors import DatabaseError, LockHeld, SettingsError
 from metaharvest.fetch.local_files import is_file_url, refusal
 from metaharvest.model import RunStatus, Site
@@ -38,8 +39,8 @@ from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
-from metaharvest.targets.embedded import EmbeddedTarget
-from metaharvest.targets.lookup import target_for
+from metaharvest.targets.base import Target
+from metaharvest.targets.lookup import Targets
 
 _SILENCE = timedelta(hours=2)
 """A run that has committed nothing for so long may hang: it is longer than any deadline that settings usually have."""
@@ -59,7 +60,7 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
                 yield from _server(connection, settings.http.max_document_bytes)
             with database_errors(engine), readers(engine)() as session:
                 yield from _runs(session, engine, now)
-                yield _target(session, engine, settings)
+                yield from _targets(engine, settings)
                 today = now.astimezone(settings.harvester.zone).date()
                 yield from _sites(session, today)
                 yield from _clock(session, now, today)
@@ -141,15 +142,22 @@ def _last_run(run: HarvestRun) -> Check:
     return ok("last run", sentence)
 
 
-def _target(session: Session, engine: Engine, settings: Settings) -> Check:
+def _targets(engine: Engine, settings: Settings) -> Iterator[Check]:
+    """Whether each target answers, as whom it knows us, and what we may do there."""
+    targets = Targets(settings, engine)
+    yield from _target("target", lambda: targets.default)
+    for name in targets.sites_with_their_own:
+        yield from _target(f"target of {name}", partial(targets.of, name))
+
+
+def _target(name: str, find: Callable[[], Target]) -> Iterator[Check]:
     try:
-        target = target_for(settings, engine)
+        target = find()
     except SettingsError as error:
-        return problem("target", str(error))
-    if not isinstance(target, EmbeddedTarget):
-        return ok("target", f"Documents go into {target.describe()}.")
-    number = session.scalar(select(func.count(DocumentRevision.document_id.distinct()))) or 0
-    return ok("target", f"The embedded repository holds {counted(number, 'document')}.")
+        yield problem(name, str(error))
+        return
+    makers = {"ok": ok, "warning": warning, "problem": problem}
+    yield from (makers[standing.status](name, standing.sentence) for standing in target.check(None))
 
 
 def _sites(session: Session, today: date) -> Iterator[Check]:

@@ -16,12 +16,15 @@ from __future__ import annotations
 from metaharvest.reports.compose import admin_report, site_report, site_reports
 from metaharvest.reports.message import Report
 from metaharvest.reports.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all, resend
+from metaharvest.reports.site_view import Repositories, Repository
 from metaharvest.reports.tables import documents_csv, log_csv
 
 __all__ = [
     "Deliveries",
     "DeliveringRun",
     "Report",
+    "Repositories",
+    "Repository",
     "admin_report",
     "deliver",
     "documents_csv",

@@ -163,7 +163,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         run=run.run_id,
         version=__version__,
         host=one_line(run.host),
-        target=one_line(context.target),
+        target=one_line(context.repositories.default.words),
         started=f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC",
         duration=words.duration(((run.ended_at or now) - run.started_at).total_seconds()),
         recipients=context.settings.harvester.administrators,

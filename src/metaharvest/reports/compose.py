@@ -19,7 +19,7 @@ from metaharvest.reports import words
 from metaharvest.reports.admin_view import AdminView, admin_view
 from metaharvest.reports.message import Attachment, Report, build, message_id, safe_file_name
 from metaharvest.reports.render import render
-from metaharvest.reports.site_view import NO_TABLE, ReportContext, SiteView, TableNote, site_view
+from metaharvest.reports.site_view import NO_TABLE, ReportContext, Repositories, SiteView, TableNote, site_view
 from metaharvest.reports.tables import attachment_of, documents_csv, log_csv
 from metaharvest.reports.wanted import is_wanted
 from metaharvest.sites.registry import read_site
@@ -28,13 +28,18 @@ from metaharvest.text import one_line
 
 
 def site_report(
-    session: Session, site_run_id: int, settings: Settings, target: str, now: datetime, is_rehearsal: bool = False
+    session: Session,
+    site_run_id: int,
+    settings: Settings,
+    repositories: Repositories,
+    now: datetime,
+    is_rehearsal: bool = False,
 ) -> Report:
-    """The report of a site run to the site's contacts. `target` names the repository; `now` becomes the Date."""
+    """The report of a site run to the site's contacts. `repositories` are named in it; `now` becomes the Date."""
     site_run = session.get_one(HarvestSiteRun, site_run_id)
     run = session.get_one(HarvestRun, site_run.run_id)
     site = read_site(session, site_run.site_schedule_id)
-    return _site_report(session, site_run, run, site, ReportContext(settings, target, now, is_rehearsal))
+    return _site_report(session, site_run, run, site, ReportContext(settings, repositories, now, is_rehearsal))
 
 
 def site_reports(
@@ -42,11 +47,11 @@ def site_reports(
     site_run_ids: Sequence[int],
     registered: Mapping[int, Site | BrokenSite],
     settings: Settings,
-    target: str,
+    repositories: Repositories,
     now: datetime,
 ) -> dict[int, Report]:
     """The reports of those of these site runs that deserve one; `registered` are their sites as they stand now."""
-    context = ReportContext(settings, target, now)
+    context = ReportContext(settings, repositories, now)
     query = select(HarvestSiteRun).where(HarvestSiteRun.site_run_id.in_(site_run_ids))
     site_runs = {row.site_run_id: row for row in session.scalars(query.execution_options(populate_existing=True))}
     reports: dict[int, Report] = {}
@@ -76,14 +81,19 @@ def _site_report(
 
 
 def admin_report(
-    session: Session, run_id: int, settings: Settings, target: str, now: datetime, is_rehearsal: bool = False
+    session: Session,
+    run_id: int,
+    settings: Settings,
+    repositories: Repositories,
+    now: datetime,
+    is_rehearsal: bool = False,
 ) -> Report:
     """The composite report of a run to the administrators.
 
     With reports.admin = "log-file" the whole report and its table are written into files, and the mail has only the
     essentials and the place. If a file cannot be written, the mail says so and has the whole report.
     """
-    run, context = session.get_one(HarvestRun, run_id), ReportContext(settings, target, now, is_rehearsal)
+    run, context = session.get_one(HarvestRun, run_id), ReportContext(settings, repositories, now, is_rehearsal)
     view = admin_view(session, run, context)
     name = f"run-{run_id:06}-{view.date}"
     attachment: Attachment | None = None

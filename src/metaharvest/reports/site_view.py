@@ -5,7 +5,8 @@ Which site runs deserve a report at all is decided in wanted.py; the templates d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlalchemy import func, select
@@ -36,14 +37,34 @@ NO_TABLE = TableNote()
 
 
 @dataclass(frozen=True, slots=True)
+class Repository:
+    """A target in a few words. `keeps` is false if it only looks at documents, and forgets them."""
+
+    words: str
+    keeps: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Repositories:
+    """The targets by the names of their sites; `default` is that of all others, and of the run as a whole."""
+
+    default: Repository
+    of_sites: Mapping[str, Repository] = field(default_factory=dict)
+
+    def of(self, site_name: str) -> Repository:
+        """The target of the site of this name."""
+        return self.of_sites.get(site_name, self.default)
+
+
+@dataclass(frozen=True, slots=True)
 class ReportContext:
-    """What all reports of one call share: the settings, the repository's name, and the time they are made at.
+    """What all reports of one call share: the settings, the repositories, and the time they are made at.
 
     `is_rehearsal`: they are printed and not sent, and nothing of what they tell has been done.
     """
 
     settings: Settings
-    target: str
+    repositories: Repositories
     now: datetime
     is_rehearsal: bool = False
 
@@ -98,13 +119,15 @@ def site_view(
     is_well = status is SiteRunStatus.SUCCEEDED and not words.total(counts, words.ATTENTION)
     problems = () if is_well else attention(session, site_run.site_run_id, today, limit)
     reason = one_line(site_run.failure_reason or "", 1000)
+    repository = context.repositories.of(site_run.site_name)
+    would = context.is_rehearsal or not repository.keeps
     return SiteView(
         network=one_line(harvester.name),
         site=one_line(site_run.site_name),
         date=today.isoformat(),
         story=words.site_story(status, counts),
         tone=words.site_tone(status, counts),
-        sentence=words.site_sentence(status, SiteRunKind(site_run.kind), counts, site_run.listed, context.is_rehearsal),
+        sentence=words.site_sentence(status, SiteRunKind(site_run.kind), counts, site_run.listed, would),
         reason="" if is_told(reason, problems) else reason,
         listed=site_run.listed,
         totals=totals_of(site_run.listed, counts, site_run.warnings),
@@ -119,7 +142,7 @@ def site_view(
         registered=_registered(site_run, schedule) if registered else (),
         recipients=registered.contacts if registered else (),
         administrators=harvester.administrators,
-        target=one_line(context.target),
+        target=one_line(repository.words),
         site_run=site_run.site_run_id,
         is_rehearsal=context.is_rehearsal,
     )

@@ -1,38 +1,65 @@
-"""Where documents go: the repository that the harvest keeps up to date."""
+"""Where documents go: the repository that the harvest keeps up to date.
+
+There are two ways into a repository. A `JournalTarget` lies in the harvester's own database and is written in the
+journal's transactions. Every other is a `RemoteTarget`, also where it is a folder of this machine: the journal commits
+that an upload is pending before it begins, and how it ended afterwards.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from sqlalchemy.orm import Session
 
-from metaharvest.model import Action, FetchedDocument, Holding
+from metaharvest.model import Action, FetchedDocument, Holding, Site
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A checked document on its way into the target."""
+    """A checked document on its way into the target, from the site with this number (0: not from a site)."""
 
     fetched: FetchedDocument
     site_id: int
     at: datetime
 
 
-class Target(Protocol):
-    """A repository. It knows a document by its document id (opaque, compared exactly) and its revision alone.
+@dataclass(frozen=True, slots=True)
+class HeldRevision:
+    """One revision of a document as a target describes it. What it does not know is None, or empty.
 
-    Where `writes_in_journal` is true, `upload` writes through the session it is given, and is undone with it.
-    Otherwise the journal notes the upload as pending and commits before `upload` is called without a session; what a
-    later run finds pending it looks up with `holds` before anything is sent again.
+    `size` is in bytes; `source_url` is where it came from, or where the target has it; `site_id`: its first site.
     """
 
-    writes_in_journal: bool
+    document_id: str
+    revision: int
+    document_type: str = ""
+    size: int | None = None
+    sha256: str | None = None
+    inserted_at: datetime | None = None
+    source_url: str = ""
+    site_id: int | None = None
 
-    def describe(self) -> str:
-        """The target in a few words, for reports; no secrets."""
+    @property
+    def docid(self) -> str:
+        """Document id and revision: `knb-lter-gce.109.6`."""
+        return f"{self.document_id}.{self.revision}"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of the target after it was asked: one fact, as a sentence for the administrator."""
+
+    status: Literal["ok", "warning", "problem"]
+    sentence: str
+
+
+class Holder(Protocol):
+    """Says what a repository holds. It knows a document by its document id (opaque, compared exactly) and its revision
+    alone. Safe for threads."""
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """The highest revision of each of these documents (at most a thousand) that the target holds.
@@ -43,14 +70,79 @@ class Target(Protocol):
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether the target holds exactly these bytes under this docid. Raises TargetError."""
 
+
+class JournalSession(Holder, Protocol):
+    """A target that is written in the journal's own transaction, and is undone with it."""
+
+    writes_in_journal: Literal[True]
+
     def kept(self, site_id: int) -> int:
         """How many documents of the site's ledger the target holds just as the ledger says, told in one question.
 
-        Asked only where `writes_in_journal` is true, as the ledger is beside it then; 0: ask about each document.
+        0: ask about each document.
         """
 
-    def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
+    def upload(self, uploads: Sequence[Upload], session: Session) -> list[Action]:
         """Insert these documents or update them; which of the two it was for each.
 
-        Raises TargetError where one is refused: then none of them is there. Without a session there is only one.
+        Raises TargetError where one is refused: then none of them is there.
         """
+
+
+class RemoteSession(Holder, Protocol):
+    """A target outside of the journal's database, logged in for one site; safe for threads.
+
+    The journal has committed that the upload is pending before `upload` is called. What a later run finds pending it
+    looks up with `holds` before anything is sent again. There is never more than one upload of a document id at a time.
+    """
+
+    writes_in_journal: Literal[False]
+
+    def upload(self, upload: Upload) -> Action:
+        """Insert this document, or update the one that is there; which of the two it was.
+
+        Raises TargetError where it is refused, or a higher revision is there; `transient` where the target did not
+        answer, so that it is not known whether it arrived.
+        """
+
+    def delete(self, document_id: str) -> bool:
+        """Have the target say from now on that this document was deleted; False if it holds none, or said so already.
+
+        `holdings` leaves a deleted document out; its revisions are used up all the same. Raises TargetError.
+        """
+
+
+TargetSession = JournalSession | RemoteSession
+
+
+class Target(Protocol):
+    """A repository, as the settings describe it."""
+
+    @property
+    def uploads_at_once(self) -> int:
+        """How many documents it may be sent side by side."""
+
+    def describe(self) -> str:
+        """The target in a few words, for reports; no secrets."""
+
+    def session(self, site: Site | None) -> AbstractContextManager[TargetSession]:
+        """The target as this site's documents go into it, logged in as that site where it asks for a login.
+
+        Without a site, as the settings of the target itself say. Raises TargetError, `transient` where it does not
+        answer: otherwise nothing of the site may be uploaded.
+        """
+
+    def check(self, site: Site | None) -> Iterable[Standing]:
+        """Whether it answers, as whom it knows us, and what we may do there. Writes nothing; raises nothing of ours."""
+
+    def held(self) -> Iterable[HeldRevision]:
+        """Every revision that it holds: document by document in the order of their ids, each in ascending order.
+
+        Raises TargetError where it does not answer, or cannot list what it holds.
+        """
+
+    def revisions(self, document_id: str) -> list[HeldRevision]:
+        """The revisions of one document, the highest first; empty if it has none. Raises TargetError."""
+
+    def content(self, document_id: str, revision: int) -> bytes | None:
+        """The exact bytes of one revision; None if it is not there. Raises TargetError."""

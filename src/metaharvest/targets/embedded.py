@@ -1,34 +1,43 @@
 """The embedded target: a repository in the harvester's own database, the table document_revision.
 
 It keeps every revision of every document, the bytes exactly as received, and writes in the journal's own transaction,
-so that a document and its log row are there together or not at all. What it holds is listed by `queries/documents.py`.
+so that a document and its log row are there together or not at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Literal
 
 from sqlalchemy import bindparam, exists, func, select, update
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from metaharvest.database.dialects import document_size_for, largest_packet
+from metaharvest.database.dialects import document_size_for, largest_packet, reason_of
 from metaharvest.database.engine import Sessions
 from metaharvest.database.models import Base, DocumentRevision, HarvestDocument, HarvestSiteSchedule
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
-from metaharvest.model import Action, Finding, Holding, OutcomeKind
+from metaharvest.model import Action, Finding, Holding, OutcomeKind, Site
 from metaharvest.targets import transfers
-from metaharvest.targets.base import Upload
+from metaharvest.targets.base import HeldRevision, Standing, Upload
 from metaharvest.text import shown_url
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
+_DESCRIBED = select(
+    *_REVISIONS.c["document_id", "revision", "document_type", "size", "sha256", "inserted_at", "source_url"],
+    _REVISIONS.c.site_schedule_id.label("site_id"),
+)
+_ROWS_AT_ONCE = 1000
 
 
 class EmbeddedTarget:
     """Documents as rows. A document belongs to the site that its highest revision came from, or was transferred to."""
 
-    writes_in_journal = True
+    writes_in_journal: Literal[True] = True
+    uploads_at_once = 1
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
@@ -36,6 +45,45 @@ class EmbeddedTarget:
     def describe(self) -> str:
         """The target in a few words."""
         return "the embedded repository"
+
+    @contextmanager
+    def session(self, site: Site | None) -> Iterator[EmbeddedTarget]:
+        """The same for every site: who a document belongs to is decided before it is handed over."""
+        yield self
+
+    def check(self, site: Site | None) -> Iterator[Standing]:
+        """How many documents it holds."""
+        try:
+            with self._sessions() as session:
+                number = session.scalar(select(func.count(_REVISIONS.c.document_id.distinct()))) or 0
+        except DBAPIError as error:
+            yield Standing("problem", f"The harvester's own database does not answer: {reason_of(error)}.")
+        else:
+            documents = "1 document" if number == 1 else f"{number:,} documents"
+            yield Standing("ok", f"The embedded repository holds {documents}.")
+
+    def held(self) -> Iterator[HeldRevision]:
+        """Every revision, without its bytes."""
+        with self._sessions() as session:
+            query = _DESCRIBED.order_by(_REVISIONS.c.document_id, _REVISIONS.c.revision)
+            for row in session.execute(query.execution_options(yield_per=_ROWS_AT_ONCE)).mappings():
+                yield HeldRevision(**row)
+
+    def revisions(self, document_id: str) -> list[HeldRevision]:
+        """The revisions of one document, the highest first."""
+        query = _DESCRIBED.where(_REVISIONS.c.document_id == document_id).order_by(_REVISIONS.c.revision.desc())
+        with self._sessions() as session:
+            # Compared here too: MariaDB takes no notice of spaces at the end.
+            found = [HeldRevision(**row) for row in session.execute(query).mappings()]
+        return [each for each in found if each.document_id == document_id]
+
+    def content(self, document_id: str, revision: int) -> bytes | None:
+        """The exact bytes of one revision; None if it is not there."""
+        query = select(_REVISIONS.c.content).where(
+            _REVISIONS.c.document_id == document_id, _REVISIONS.c.revision == revision
+        )
+        with self._sessions() as session:
+            return session.scalar(query)
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """The highest revision of each of these documents, with its digest and the site it belongs to."""
@@ -60,13 +108,11 @@ class EmbeddedTarget:
         with self._sessions() as session:
             return session.connection().execute(_KEPT, {"site": site_id}).scalar_one()
 
-    def upload(self, uploads: Sequence[Upload], session: Session | None) -> list[Action]:
+    def upload(self, uploads: Sequence[Upload], session: Session) -> list[Action]:
         """Store the revisions through `session`.
 
         Raises TargetError if one of them, or a higher one, is there already, or the document is another site's.
         """
-        if session is None:
-            raise TypeError("the embedded target writes in the journal's session")
         document_ids = {upload.fetched.document.document_id for upload in uploads}
         held = {holding.document_id: holding for holding in _highest(session, list(document_ids))}
         packet = largest_packet(session.connection())
@@ -122,7 +168,7 @@ def _row(upload: Upload) -> dict[str, object]:
         "size": len(fetched.content),
         "sha256": fetched.sha256,
         "source_url": shown_url(document.url),
-        "site_schedule_id": upload.site_id,
+        "site_schedule_id": upload.site_id or None,
         "inserted_at": upload.at,
     }
 

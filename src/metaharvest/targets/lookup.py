@@ -1,11 +1,13 @@
-"""Which target the settings name: one of this program, or one that another distribution adds.
+"""Which target the settings name for a site: one of this program, or one that another distribution adds.
 
-An entry point in the group `metaharvest.targets` is called with the settings and the engine of the harvester's own
-database, and returns a Target (see base.py); its name is what `[target] kind` says.
+An entry point in the group `metaharvest.targets` is called with settings and the engine of the harvester's own
+database, and returns a Target (see base.py); its name is what `kind` says. The section `settings.target` is its own:
+that of the site, or of [targets.NAME], where it is made for one of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from metaharvest.config.kinds import TARGETS
@@ -15,17 +17,76 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from metaharvest.config.settings import Settings
+    from metaharvest.config.target_settings import TargetSettings
     from metaharvest.targets.base import Target
 
 
+class Targets:
+    """The targets of the settings, each made when it is first asked for; `given` stands in for all of them.
+
+    `wrap` is put around each, for rehearsals.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        engine: Engine,
+        given: Target | None = None,
+        wrap: Callable[[Target], Target] = lambda target: target,
+    ) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._given = given
+        self._wrap = wrap
+        self._made: list[tuple[TargetSettings, Target]] = []
+
+    @property
+    def sites_with_their_own(self) -> list[str]:
+        """The names of the sites to which the settings give a target of their own."""
+        return [name for name, site in self._settings.sites.items() if site.target]
+
+    @property
+    def default(self) -> Target:
+        """That of [target]. Raises SettingsError."""
+        return self._target(self._settings.target)
+
+    def of(self, site_name: str) -> Target:
+        """That of the site of this name. Raises SettingsError."""
+        return self._target(self._settings.target_of(site_name))
+
+    def named(self, name: str) -> Target:
+        """That of [targets.NAME]; `target` is that of [target], `embedded` the embedded one. Raises SettingsError."""
+        if name in self._settings.targets:
+            return self._target(self._settings.targets[name])
+        if name == "target":
+            return self.default
+        if name == "embedded":
+            return self._target(type(self._settings.target)())
+        known = ", ".join(("target", "embedded", *self._settings.targets))
+        raise SettingsError(f"There is no target '{name}'. Known are: {known}. Others are sections [targets.NAME].")
+
+    def _target(self, wanted: TargetSettings) -> Target:
+        for settings, target in self._made:
+            if settings == wanted:
+                return target
+        made = self._given or target_for(self._settings.model_copy(update={"target": wanted}), self._engine)
+        target = self._wrap(made)
+        self._made.append((wanted, target))
+        return target
+
+
 def target_for(settings: Settings, engine: Engine) -> Target:
-    """The target of `[target] kind`. Raises SettingsError if there is no such kind, or it cannot be loaded."""
+    """The target of `settings.target`. Raises SettingsError if there is no such kind, or it cannot be made."""
     kind = settings.target.kind
     if kind == "embedded":
         from metaharvest.database.engine import readers
         from metaharvest.targets.embedded import EmbeddedTarget
 
         return EmbeddedTarget(readers(engine))
+    if kind == "none":
+        from metaharvest.targets.nothing import NoTarget
+
+        return NoTarget()
     try:
         make = TARGETS.load(kind)
     except ValueError as error:

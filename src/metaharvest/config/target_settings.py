@@ -1,0 +1,107 @@
+"""The sections [target], [targets.NAME] and [sites."NAME".target]: which repository, and how it is reached.
+
+A site's own section changes single keys of [target]; if it names another kind, it stands alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from metaharvest.config import field_types
+
+_REACHED = frozenset(("url", "certificate", "key", "ca_file", "proxy", "proxy_password")) | frozenset(
+    ("connect_timeout", "read_timeout", "deadline", "uploads_at_once")
+)
+_DESCRIBED = frozenset(
+    ("checksum_algorithm", "format_id", "rights_holder", "submitter", "read", "write", "change_permission")
+)
+KEYS_OF_KINDS: Mapping[str, frozenset[str]] = {
+    "embedded": frozenset(),
+    "none": frozenset(),
+    "folder": frozenset({"folder", "layout", "files_per_folder"}),
+    "metacat": _REACHED | {"username", "password", "read"},
+    "dataone": _REACHED | _DESCRIBED | {"token"},
+}
+"""The keys that the kinds of this program use, beside `kind`; one of another distribution uses those that it wants."""
+
+_REQUIRED = {"folder": "folder", "metacat": "url", "dataone": "url"}
+
+
+class TargetSettings(BaseModel):
+    """A repository that receives documents. Times are in seconds; `token`, `password` are secret references.
+
+    `read`, `write` and `change_permission` are the subjects to which a DataONE access policy grants that; `public` is
+    everybody. `options` are for kinds that other distributions add.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    kind: field_types.TargetKind = "embedded"
+    url: field_types.WebAddress = ""
+    token: field_types.SecretReference = ""
+    username: str = ""
+    password: field_types.SecretReference = ""
+    certificate: field_types.LocalPath | None = None
+    key: field_types.LocalPath | None = None
+    ca_file: field_types.LocalPath | None = None
+    proxy: field_types.ProxyUrl = ""
+    proxy_password: field_types.SecretReference = ""
+    connect_timeout: field_types.Seconds = 10
+    read_timeout: field_types.Seconds = 60
+    deadline: field_types.Seconds = 300
+    uploads_at_once: Annotated[int, Field(ge=1, le=64)] = 4
+    checksum_algorithm: Literal["MD5", "SHA-1", "SHA-256"] = "SHA-1"
+    format_id: str = ""
+    rights_holder: str = ""
+    submitter: str = ""
+    read: field_types.Texts = ("public",)
+    write: field_types.Texts = ()
+    change_permission: field_types.Texts = ()
+    folder: field_types.LocalPath | None = None
+    layout: Literal["tree", "flat"] = "tree"
+    files_per_folder: field_types.Positive = 5000
+    options: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _keys_fit_the_kind(self) -> TargetSettings:
+        known = KEYS_OF_KINDS.get(self.kind)
+        if known is None:
+            return self
+        if unused := sorted(self.model_fields_set - known - {"kind"}):
+            uses = f"it uses {', '.join(sorted(known))}" if known else "it needs no other key"
+            raise ValueError(f"{' and '.join(unused)} mean nothing to the kind '{self.kind}': {uses}")
+        required = _REQUIRED.get(self.kind)
+        if required and not getattr(self, required):
+            raise ValueError(f"the kind '{self.kind}' needs {required}")
+        if self.key is not None and self.certificate is None:
+            raise ValueError("key is set, but certificate is not")
+        return self
+
+
+def with_target_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The raw settings with each site's own target section completed from [target], where that is of the same kind."""
+    target, sites = values.get("target", {}), values.get("sites", {})
+    if not isinstance(target, dict) or not isinstance(sites, dict):
+        return dict(values)
+    completed = {
+        name: {**site, "target": _completed(target, site["target"])}
+        if isinstance(site, dict) and isinstance(site.get("target"), dict)
+        else site
+        for name, site in sites.items()
+    }
+    return {**values, "sites": completed} if sites else dict(values)
+
+
+def _completed(target: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
+    kind = target.get("kind", "embedded")
+    return own if own.get("kind", kind) != kind else {**target, **own}
+
+
+def folder_of(settings: TargetSettings) -> Path:
+    """The base folder of a folder target, which every such target has."""
+    assert settings.folder is not None
+    return settings.folder

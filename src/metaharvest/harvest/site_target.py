@@ -1,0 +1,179 @@
+"""The target as the documents of one site go into it, and what a run knows of each target that it uses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
+from typing import Literal, NoReturn, Self, TypeVar
+
+from metaharvest.database.engine import Sessions
+from metaharvest.errors import SettingsError, TargetError
+from metaharvest.model import Action, Finding, Holding, Site
+from metaharvest.targets.base import JournalSession, Target, TargetSession, Upload
+from metaharvest.targets.lookup import Targets
+from metaharvest.targets.owners import session_of
+
+Answer = TypeVar("Answer")
+
+FAILURES_IN_A_ROW = 5
+
+
+class TargetHealth:
+    """How often in a row the target did not answer this run; `given_up`: what it said when that was often enough."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self.given_up: tuple[Finding, ...] = ()
+
+    def failed(self, findings: tuple[Finding, ...]) -> None:
+        """The target did not answer."""
+        self._failures += 1
+        if self._failures >= FAILURES_IN_A_ROW:
+            self.give_up(findings)
+
+    def give_up(self, findings: tuple[Finding, ...]) -> None:
+        """The target did not answer a question about very many documents, or a login."""
+        self.given_up = self.given_up or findings
+
+    def answered(self) -> None:
+        """The target took a document, refused one, or said whether it has one."""
+        self._failures = 0
+
+
+class SiteTarget:
+    """A target during the harvest of one site. Made by `RunTargets.of`."""
+
+    def __init__(self, session: TargetSession, used: _UsedTarget) -> None:
+        self.health = used.health
+        self.sending = used.sending
+        self._session = session
+        self._threads = used.threads
+
+    @property
+    def in_journal(self) -> JournalSession | None:
+        """The target, if it is written in the journal's own transactions."""
+        return self._session if self._session.writes_in_journal else None
+
+    def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
+        """What it holds of these documents; nothing if it does not answer. To be called in a thread."""
+        if self.health.given_up or not document_ids:
+            return {}
+        try:
+            return self._session.holdings(document_ids)
+        except TargetError as error:
+            self.health.give_up(error.findings)
+            return {}
+
+    async def holds(self, document_id: str, revision: int, sha256: str) -> bool:
+        """Whether it holds exactly these bytes under this docid. Raises TargetError."""
+        try:
+            there = await self._in_thread(partial(self._session.holds, document_id, revision, sha256))
+        except TargetError as error:
+            self.health.failed(error.findings)
+            raise
+        self.health.answered()
+        return there
+
+    async def upload(self, upload: Upload) -> Action:
+        """Send a document to a target that is not written in the journal's transactions. Raises TargetError."""
+        session = self._session
+        assert not session.writes_in_journal
+        try:
+            action = await self._in_thread(partial(session.upload, upload))
+        except TargetError as error:
+            if error.transient:
+                self.health.failed(error.findings)
+            else:
+                self.health.answered()
+            raise
+        self.health.answered()
+        return action
+
+    async def _in_thread(self, call: Callable[[], Answer]) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+
+class RunTargets:
+    """The targets that a run uses, each with its health, which all its sites share. A context manager."""
+
+    def __init__(self, targets: Targets, sessions: Sessions) -> None:
+        self._targets = targets
+        self._sessions = sessions
+        self._used: list[_UsedTarget] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for used in self._used:
+            used.threads.shutdown()
+
+    @asynccontextmanager
+    async def of(self, site: Site) -> AsyncIterator[SiteTarget]:
+        """The target for the documents of this site, logged in. Raises TargetError if that is refused.
+
+        If it does not answer, it is given up, and what is asked of it afterwards is deferred.
+        """
+        try:
+            used = self._used_by(site)
+        except SettingsError as error:
+            remedy = "The administrator should mend the settings; `metaharvest doctor` says whether all is well."
+            raise TargetError(*(Finding("target.settings", problem, remedy) for problem in error.problems)) from error
+        loop, stack = asyncio.get_running_loop(), ExitStack()
+        session: TargetSession = _AwaySession()
+        if not used.health.given_up:
+            opening = partial(stack.enter_context, session_of(used.target, site, self._sessions))
+            try:
+                session = await loop.run_in_executor(used.threads, opening)
+            except TargetError as error:
+                if not error.transient:
+                    raise
+                used.health.give_up(error.findings)
+        try:
+            yield SiteTarget(session, used)
+        finally:
+            await loop.run_in_executor(used.threads, stack.close)
+
+    def _used_by(self, site: Site) -> _UsedTarget:
+        target = self._targets.of(site.name)
+        for used in self._used:
+            if used.target is target:
+                return used
+        used = _UsedTarget(target)
+        self._used.append(used)
+        return used
+
+
+class _UsedTarget:
+    """A target with its health, its threads, and the semaphore that uploads share."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.health = TargetHealth()
+        self.sending = asyncio.Semaphore(target.uploads_at_once)
+        # Beside the uploads, logins and look-ups are under way.
+        self.threads = ThreadPoolExecutor(target.uploads_at_once + 4, thread_name_prefix="target")
+
+
+class _AwaySession:
+    """A target that did not answer as its session was to begin; nobody asks it, as it is given up."""
+
+    writes_in_journal: Literal[False] = False
+
+    def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
+        return self._away()
+
+    def holds(self, document_id: str, revision: int, sha256: str) -> bool:
+        return self._away()
+
+    def upload(self, upload: Upload) -> Action:
+        return self._away()
+
+    def delete(self, document_id: str) -> bool:
+        return self._away()
+
+    def _away(self) -> NoReturn:
+        raise TargetError(Finding("target.away", "The repository does not answer.", "Nothing is lost."), transient=True)

@@ -1,0 +1,26 @@
+"""The targets as reports name them."""
+
+from __future__ import annotations
+
+from metaharvest.errors import SettingsError
+from metaharvest.reports import Repositories, Repository
+from metaharvest.targets.base import Target
+from metaharvest.targets.lookup import Targets
+from metaharvest.targets.nothing import NoTarget
+
+
+def named_repositories(targets: Targets) -> Repositories:
+    """The repository of each site that has one of its own, and the one of all others. Raises SettingsError."""
+    own = {name: _of_site(targets, name) for name in targets.sites_with_their_own}
+    return Repositories(_repository(targets.default), own)
+
+
+def _of_site(targets: Targets, name: str) -> Repository:
+    try:
+        return _repository(targets.of(name))
+    except SettingsError:
+        return Repository("a repository that the settings name, and that cannot be used")
+
+
+def _repository(target: Target) -> Repository:
+    return Repository(target.describe(), keeps=not isinstance(target, NoTarget))

@@ -1,0 +1,109 @@
+"""To which site a document belongs that is in a target outside of the harvester's own database.
+
+It is the site that first inserted or updated it there (or that it was transferred to): another site that lists it is
+refused. Until an upload is known to have arrived, the site that began it has the document to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Literal
+
+from sqlalchemy import bindparam, delete, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.engine import Sessions
+from metaharvest.database.models import Base, DocumentOwner, HarvestDocument, HarvestSiteSchedule
+from metaharvest.database.rows import insert_rows
+from metaharvest.model import Action, Holding, Site
+from metaharvest.targets import transfers
+from metaharvest.targets.base import RemoteSession, Target, TargetSession, Upload
+
+_OWNERS = Base.metadata.tables[DocumentOwner.__tablename__]
+_SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
+_OWNED = select(_OWNERS.c.document_id, _OWNERS.c.site_schedule_id).where(
+    _OWNERS.c.document_id.in_(bindparam("documents", expanding=True))
+)
+
+
+@contextmanager
+def session_of(target: Target, site: Site | None, sessions: Sessions) -> Iterator[TargetSession]:
+    """The target's session for a site; its holdings tell to which site each document belongs. Raises TargetError."""
+    with target.session(site) as session:
+        yield session if session.writes_in_journal else _OwnedSession(session, sessions)
+
+
+def owners_of(session: Session, document_ids: Sequence[str]) -> Mapping[str, int]:
+    """The site that each of these documents belongs to, whether it is still registered or not."""
+    return {str(row[0]): int(row[1]) for row in session.execute(_OWNED, {"documents": list(document_ids)})}
+
+
+def owner(session: Session, document_id: str) -> int | None:
+    """The registered site that a document belongs to, if there is one."""
+    site_id = owners_of(session, [document_id]).get(document_id)
+    return session.scalar(select(_SITES.c.site_schedule_id).where(_SITES.c.site_schedule_id == site_id))
+
+
+def set_owner(session: Session, document_ids: Sequence[str], site_id: int) -> None:
+    """Let these documents belong to this site."""
+    before = owners_of(session, document_ids)
+    changed = [document_id for document_id in dict.fromkeys(document_ids) if before.get(document_id) != site_id]
+    if replaced := [document_id for document_id in changed if document_id in before]:
+        session.execute(delete(DocumentOwner).where(DocumentOwner.document_id.in_(replaced)))
+    rows = [{"document_id": document_id, "site_schedule_id": site_id} for document_id in changed]
+    if rows:
+        insert_rows(session.connection(), _OWNERS, rows)
+
+
+def other_sender(session: Session, document_id: str, site_id: int) -> str | None:
+    """The name of another registered site that has this document, or is sending it; None if it is free."""
+    owner = (
+        select(_SITES.c.name)
+        .join(_OWNERS, _OWNERS.c.site_schedule_id == _SITES.c.site_schedule_id)
+        .where(_OWNERS.c.document_id == document_id, _OWNERS.c.site_schedule_id != site_id)
+    )
+    if (name := session.scalar(owner)) is not None:
+        return str(name)
+    sender = (
+        select(_SITES.c.name)
+        .join(HarvestDocument, HarvestDocument.site_schedule_id == _SITES.c.site_schedule_id)
+        .where(
+            HarvestDocument.document_id == document_id,
+            HarvestDocument.site_schedule_id != site_id,
+            HarvestDocument.pending_sha256.is_not(None),
+        )
+    )
+    return session.scalar(sender.limit(1))
+
+
+class _OwnedSession:
+    """A session whose holdings tell to which site each document belongs."""
+
+    writes_in_journal: Literal[False] = False
+
+    def __init__(self, real: RemoteSession, sessions: Sessions) -> None:
+        self._real = real
+        self._sessions = sessions
+
+    def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
+        held = self._real.holdings(document_ids)
+        with self._sessions() as session:
+            owners = owners_of(session, list(held))
+            taken = transfers.taken_from(session, list(held))
+        return {
+            document_id: replace(
+                holding, site_id=owners.get(document_id, holding.site_id), taken_from=taken.get(document_id, ())
+            )
+            for document_id, holding in held.items()
+        }
+
+    def upload(self, upload: Upload) -> Action:
+        return self._real.upload(upload)
+
+    def holds(self, document_id: str, revision: int, sha256: str) -> bool:
+        return self._real.holds(document_id, revision, sha256)
+
+    def delete(self, document_id: str) -> bool:
+        return self._real.delete(document_id)
