@@ -88,6 +88,30 @@ CREATE TABLE harvest_site_schedule (
 	CONSTRAINT uq_harvest_site_schedule_name UNIQUE (name)
 );
 
+CREATE TABLE site_problem (
+	site_problem_id BIGSERIAL NOT NULL, 
+	site_schedule_id BIGINT NOT NULL, 
+	fingerprint VARCHAR(32) NOT NULL, 
+	document_id VARCHAR(800) COLLATE "C", 
+	rule VARCHAR(64) NOT NULL, 
+	needs_attention BOOLEAN NOT NULL, 
+	detail_log_id BIGINT NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	first_seen DATE NOT NULL, 
+	first_site_run BIGINT NOT NULL, 
+	last_seen DATE NOT NULL, 
+	last_site_run BIGINT NOT NULL, 
+	nights INTEGER NOT NULL, 
+	ended_on DATE, 
+	ended_site_run BIGINT, 
+	CONSTRAINT pk_site_problem PRIMARY KEY (site_problem_id), 
+	CONSTRAINT uq_site_problem UNIQUE (site_schedule_id, fingerprint)
+);
+
+CREATE INDEX ix_site_problem_ended_site_run ON site_problem (ended_site_run);
+
+CREATE INDEX ix_site_problem_state ON site_problem (site_schedule_id, state);
+
 CREATE TABLE harvest_site_run (
 	site_run_id BIGSERIAL NOT NULL, 
 	run_id BIGINT NOT NULL, 
@@ -189,6 +213,7 @@ CREATE TABLE harvest_detail_log (
 	xpath TEXT, 
 	excerpt TEXT, 
 	remedy TEXT, 
+	fingerprint VARCHAR(32), 
 	CONSTRAINT pk_harvest_detail_log PRIMARY KEY (detail_log_id), 
 	CONSTRAINT fk_harvest_detail_log_harvest_log_id FOREIGN KEY(harvest_log_id) REFERENCES harvest_log (harvest_log_id)
 );

@@ -210,6 +210,39 @@ class HarvestDetailLog(Base):
     xpath: Mapped[str | None] = mapped_column(_TEXT)
     excerpt: Mapped[str | None] = mapped_column(_TEXT)
     remedy: Mapped[str | None] = mapped_column(_TEXT)
+    fingerprint: Mapped[str | None] = mapped_column(String(32))
+
+
+class SiteProblem(Base):
+    """What the findings of a site amount to over the nights: a row for each fingerprint (document id, rule, place).
+
+    `state` is open; fixed, when the document (or the list) was looked at again and the finding was gone; or gone, when
+    there is nothing left to look at: the document is listed no longer, or fails in another way before that. `nights`
+    are the harvests in which it was open. A log row without a document: about the list, or the site.
+    """
+
+    __tablename__ = "site_problem"
+    __table_args__ = (
+        UniqueConstraint("site_schedule_id", "fingerprint", name="uq_site_problem"),
+        Index("ix_site_problem_state", "site_schedule_id", "state"),
+        _TABLE,
+    )
+
+    site_problem_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    site_schedule_id: Mapped[int] = mapped_column(_KEY)
+    fingerprint: Mapped[str] = mapped_column(String(32))
+    document_id: Mapped[str | None] = mapped_column(Identifier)
+    rule: Mapped[str] = mapped_column(String(64))
+    needs_attention: Mapped[bool]
+    detail_log_id: Mapped[int] = mapped_column(_KEY)
+    state: Mapped[str] = mapped_column(String(16))
+    first_seen: Mapped[date]
+    first_site_run: Mapped[int] = mapped_column(_KEY)
+    last_seen: Mapped[date]
+    last_site_run: Mapped[int] = mapped_column(_KEY)
+    nights: Mapped[int]
+    ended_on: Mapped[date | None]
+    ended_site_run: Mapped[int | None] = mapped_column(_KEY, index=True)
 
 
 class HarvestDocument(Base):

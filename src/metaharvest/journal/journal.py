@@ -21,7 +21,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.locks import HeldLock
 from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import DatabaseError, RunLost
-from metaharvest.journal import outcomes, purge, runs, site_runs
+from metaharvest.journal import outcomes, problems, purge, runs, site_runs
 from metaharvest.journal.ledger_rows import Columns, delete_entries, ledger_key, write_ledger
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
 from metaharvest.journal.outcomes import OutcomeNote, Storing
@@ -154,6 +154,7 @@ class Journal:
         limit = self.today - timedelta(days=self._settings.harvester.log_period_days)
         rows = self._purged(purge.log_rows, limit, purge.CHUNK)
         gone = self._purged(purge.reports, limit, purge.REPORTS)
+        self._now(lambda session: problems.purge(session, limit))
         if rows or gone:
             message = f"{rows:,} log rows and {gone:,} delivered reports from before {limit} were deleted."
             self._now(lambda session: self._log(session, LogRow("LogPurged", message)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from hashlib import blake2b
 
 from sqlalchemy.orm import Session
 
@@ -180,4 +181,15 @@ def _detail(
         "xpath": clean(finding.xpath) or None,
         "excerpt": clean(finding.excerpt) or None,
         "remedy": clean(finding.remedy) or None,
+        "fingerprint": _fingerprint(finding, document),
     }
+
+
+def _fingerprint(finding: Finding, document: ListedDocument | None) -> str:
+    """What makes a finding the same one night after night: its document, its rule, its place in the document.
+
+    The line is no part of it: lines move when something else is mended.
+    """
+    about = document.document_id if document else finding.docid
+    text = "\0".join((about, finding.rule, finding.xpath))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

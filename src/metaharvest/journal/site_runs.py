@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestSiteRun
-from metaharvest.journal import totals
+from metaharvest.journal import problems, totals
 from metaharvest.journal.log_rows import LogRow, Stamp, Whose, whose, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.unexpected import unexpected_error
@@ -54,6 +54,9 @@ _INTERRUPTED = (
     )
     .order_by(HarvestSiteRun.site_run_id)
 )
+
+
+_FINE = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,8 @@ def fail(session: Session, site: Site | BrokenSite, kind: SiteRunKind, reason: s
     session.add(failed)
     session.flush()
     write_log(session, [(row, Whose(site.site_id, failed.site_run_id))], stamp)
+    told = problems.Ended(site.site_id, failed.site_run_id, kind, list_was_read=False, has_findings=bool(row.findings))
+    problems.update_problems(session, [told], stamp.today)
 
 
 def note_error(session: Session, site: Site | BrokenSite, kind: SiteRunKind, row: LogRow, stamp: Stamp) -> None:
@@ -205,6 +210,7 @@ def close_all(
     ends = [_end(closing, counted[closing.site_run.site_run_id]) for closing in closings]
     harvested = [Harvested(end.closing.site_run.site, end.closing.version) for end in ends if end.is_harvest]
     dates = set_dates(session, harvested, registered, stamp.today)
+    problems.update_problems(session, [_problems_of(end) for end in ends], stamp.today)
     rows = [_closed_columns(end, dates, stamp) for end in ends]
     session.connection().execute(_THIS.values({name: bindparam(name) for name in rows[0] if name != "this"}), rows)
     return _reported(session, closings, registered, stamp, settings, repositories)
@@ -244,6 +250,14 @@ def _end(closing: Closing, counted: totals.Totals) -> _End:
     status = closing.status or counted.status(listed)
     is_whole = closing.status is None and status is not SiteRunStatus.INCOMPLETE
     return _End(closing, counted, listed, status, is_whole and closing.site_run.kind is not SiteRunKind.RETRY)
+
+
+def _problems_of(end: _End) -> problems.Ended:
+    site_run, outcomes = end.closing.site_run, end.totals.outcomes
+    others = any(outcomes.get(kind) for kind in OutcomeKind if kind not in _FINE)
+    list_was_read = end.closing.status is None and end.status is not SiteRunStatus.INCOMPLETE
+    has_findings = bool(end.totals.warnings or others or end.closing.status)
+    return problems.Ended(site_run.site.site_id, site_run.site_run_id, site_run.kind, list_was_read, has_findings)
 
 
 def _closed_columns(end: _End, dates: Mapping[int, date | None], stamp: Stamp) -> dict[str, object]:

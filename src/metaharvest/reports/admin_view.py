@@ -34,6 +34,7 @@ from metaharvest.reports.findings import (
     title_of,
 )
 from metaharvest.reports.outbox import stuck_mail
+from metaharvest.reports.over_nights import FailingSite, failing_sites
 from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
 from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.sites.clock import wrong_clock
@@ -118,6 +119,8 @@ class AdminView:
     more_undelivered: int
     waits: tuple[str, ...]
     more_waits: int
+    failing: tuple[FailingSite, ...]
+    more_failing: int
     run: int
     version: str
     host: str
@@ -141,6 +144,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     overdue = overdue_sites(session, run.harvest_date)
     clock = tuple(wrong_clock(session, run.run_id, now, max(now.date(), run.harvest_date)))
     waits = [*clock, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
+    failing, more_failing = failing_sites(session, run.harvest_date, limit)
     statuses = [SiteRunStatus(row.status) for row in site_runs]
     counts = _sum(site_runs)
     listed = sum(row.listed for row in site_runs)
@@ -160,6 +164,8 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         more_undelivered=more_undelivered,
         waits=tuple(one_line(wait, 1000) for wait in waits[:limit]),
         more_waits=max(0, len(waits) - limit),
+        failing=failing,
+        more_failing=more_failing,
         run=run.run_id,
         version=__version__,
         host=one_line(run.host),

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select, true
+from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog
+from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
 from metaharvest.model import ERROR_OUTCOMES, Level, OutcomeKind
 from metaharvest.reports.words import ATTENTION, OUTCOME_TITLES, counted, docid_of
 from metaharvest.rules import RULES
@@ -24,7 +24,7 @@ MAX_MESSAGE = 800
 TRACEBACK_RULE = "harvest.surprise"
 """The rule whose excerpt is a traceback: the table has it, for programmers; a mail does not."""
 
-_LOG, _DETAIL, _LEDGER = HarvestLog, HarvestDetailLog, HarvestDocument
+_LOG, _DETAIL, _LEDGER, _PROBLEM = HarvestLog, HarvestDetailLog, HarvestDocument, SiteProblem
 _ATTENTION = [kind.value for kind in ATTENTION]
 _NOT_FINE = [*_ATTENTION, *(kind.value for kind in ERROR_OUTCOMES)]
 
@@ -77,10 +77,15 @@ def is_attention() -> ColumnElement[bool]:
     )
 
 
-def attention(session: Session, site_run_id: int, today: date, limit: int) -> tuple[FindingGroup, ...]:
-    """What somebody has to correct or decide, the gravest first; at most `limit` lines a group."""
-    explained = _groups(session, site_run_id, is_attention(), today, limit)
-    return (*explained, *_unexplained(session, site_run_id, limit))
+def attention(
+    session: Session, site_run_id: int, today: date, limit: int, news: bool | None = None
+) -> tuple[FindingGroup, ...]:
+    """What somebody has to correct or decide, the gravest first; at most `limit` lines a group.
+
+    `news`: only what this site run was the first to find, or only what it has found again.
+    """
+    explained = _groups(session, site_run_id, and_(is_attention(), _is_news(site_run_id, news)), today, limit)
+    return (*explained, *(() if news is False else _unexplained(session, site_run_id, limit)))
 
 
 def is_told(reason: str, groups: Iterable[FindingGroup]) -> bool:
@@ -88,9 +93,24 @@ def is_told(reason: str, groups: Iterable[FindingGroup]) -> bool:
     return any(line.message and line.message in reason for group in groups for line in group.lines)
 
 
-def warnings(session: Session, site_run_id: int, today: date, limit: int) -> tuple[FindingGroup, ...]:
-    """What is doubtful about documents that went in nevertheless; at most `limit` lines a group."""
-    return tuple(_groups(session, site_run_id, ~is_attention(), today, limit))
+def warnings(
+    session: Session, site_run_id: int, today: date, limit: int, news: bool | None = None
+) -> tuple[FindingGroup, ...]:
+    """What is doubtful about documents that went in nevertheless; at most `limit` lines a group. `news`: as above."""
+    return tuple(_groups(session, site_run_id, and_(~is_attention(), _is_news(site_run_id, news)), today, limit))
+
+
+def _is_news(site_run_id: int, news: bool | None) -> ColumnElement[bool]:
+    """Whether a detail row tells of a problem that this site run was the first to find, if `news` is set."""
+    if news is None:
+        return true()
+    problem = aliased(_PROBLEM)
+    known = exists().where(
+        problem.site_schedule_id == _LOG.site_schedule_id,
+        problem.fingerprint == _DETAIL.fingerprint,
+        problem.first_site_run < site_run_id,
+    )
+    return ~known if news else known
 
 
 def _groups(
@@ -119,16 +139,18 @@ def _lines(
         _LEDGER.document_id == _LOG.document_id,
         _LEDGER.revision == _LOG.revision,
     )
+    its_problem = and_(_PROBLEM.site_schedule_id == _LOG.site_schedule_id, _PROBLEM.fingerprint == _DETAIL.fingerprint)
     query = (
-        select(_LOG, _DETAIL, _LEDGER.failing_since, _LEDGER.attempts)
+        select(_LOG, _DETAIL, _LEDGER.failing_since, _LEDGER.attempts, _PROBLEM.first_seen, _PROBLEM.nights)
         .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)
         .outerjoin(_LEDGER, same_document)
+        .outerjoin(_PROBLEM, its_problem)
         .where(_LOG.site_run_id == site_run_id, which)
         .order_by(_LOG.document_id.is_not(None), _LOG.document_id, _LOG.revision, _DETAIL.detail_log_id)
         .limit(limit)
     )
-    for log, detail, since, attempts in session.execute(query):
-        yield finding_line(log, detail, _since(since, attempts, today))
+    for log, detail, since, attempts, first_seen, nights in session.execute(query):
+        yield finding_line(log, detail, _since(since, attempts, today) or _there_since(first_seen, nights, today))
 
 
 def finding_line(log: HarvestLog, detail: HarvestDetailLog, since: str = "") -> FindingLine:
@@ -161,6 +183,13 @@ def _since(since: date | None, attempts: int | None, today: date) -> str:
         return ""
     tried = f", {counted(attempts, 'attempt')}" if attempts else ""
     return f"failing since {since.isoformat()}{tried}"
+
+
+def _there_since(first_seen: date | None, nights: int | None, today: date) -> str:
+    """Of what keeps no document out, and so has no date in the ledger."""
+    if first_seen is None or first_seen >= today:
+        return ""
+    return f"since {first_seen.isoformat()}, {counted(nights or 1, 'harvest')}"
 
 
 def _with_shared(name: str, group: FindingGroup) -> FindingGroup:

@@ -194,6 +194,10 @@ def plain_report(view: SiteView | AdminView, notice: str) -> RenderedText:
 def _plain_site(view: SiteView) -> Iterator[str]:
     yield from [wrapped(view.reason)] if view.reason else []
     yield from _plain_groups((*view.attention, *view.warnings))
+    for heading, remembered in (("Still broken", view.still_unseen), ("Fixed", view.fixed)):
+        yield from (
+            wrapped(f"{heading}: {each.title} ({each.count:,}) {', '.join(each.documents)}") for each in remembered
+        )
     for label, names in (("Mended", view.mended), ("New", view.inserted), ("Updated", view.updated)):
         yield from (f"{label}: {row.docid} {row.url}" for row in names.rows)
         yield from [f"{label}: {names.more:,} more"] if names.more else []
@@ -210,6 +214,8 @@ def _plain_run(view: AdminView) -> Iterator[str]:
     for problem in view.problems:
         yield wrapped(f"{problem.site}: {problem.title} ({problem.documents:,}), {problem.example.docid}")
         yield from _plain_lines([problem.example])
+    for site in view.failing:
+        yield wrapped(f"Still failing since {site.since}: {site.name}, {site.rules}")
     for mail in view.undelivered:
         yield wrapped(f"{mail.state}: {mail.recipient}, {mail.subject}: {mail.error}")
 

@@ -10,6 +10,7 @@ from metaharvest.model import OutcomeKind
 from metaharvest.reports.admin_view import AdminView, FailedSite, RuleProblem, SiteRow, Undelivered
 from metaharvest.reports.findings import FindingGroup, FindingLine
 from metaharvest.reports.named_documents import NamedDocument, NamedDocuments
+from metaharvest.reports.over_nights import FailingSite, RememberedProblems
 from metaharvest.reports.site_view import NO_TABLE, SiteView, TableNote
 from metaharvest.reports.words import Total
 
@@ -23,7 +24,8 @@ _GROUPS = (
 )
 _NAMED = NamedDocuments(2, (NamedDocument("alder.2.1", _URL, "kept at revision 3"),))
 _TABLE = TableNote("The attached table has every document.", "in the attached table")
-_TOTALS = (Total("listed", 5, "plain"), Total("with errors", 2, "bad"), Total("new", 1, "good"))
+_TOTALS = (Total("listed", 5, "plain"), Total("with errors", 2, "bad", 1), Total("new", 1, "good"))
+_REMEMBERED = (RememberedProblems("eml.unique-ids", "Ids twice", 3, ("alder.1", "alder.2"), "since 2026-11-20"),)
 _COUNTS = {kind.column: number for number, kind in enumerate(OutcomeKind)}
 
 _View = TypeVar("_View", SiteView, AdminView)
@@ -48,7 +50,15 @@ _SITE = SiteView(
     listed=5,
     totals=_TOTALS,
     attention=_GROUPS,
+    news=_GROUPS,
+    still=_GROUPS,
+    still_unseen=_REMEMBERED,
     warnings=_GROUPS,
+    new_warnings=_GROUPS,
+    old_warnings=_GROUPS,
+    standing_warnings=_REMEMBERED,
+    fixed=_REMEMBERED,
+    has_history=True,
     mended=_NAMED,
     inserted=_NAMED,
     updated=_NAMED,
@@ -81,6 +91,8 @@ _RUN = AdminView(
     more_undelivered=1,
     waits=("alder has been due since 2026-11-20, and no run has harvested it.",),
     more_waits=1,
+    failing=(FailingSite("alder", 2, "2026-11-14", 7, "Not valid (2)", "2026-11-15"),),
+    more_failing=1,
     run=1,
     version="1.0",
     host="harvester.example.org",

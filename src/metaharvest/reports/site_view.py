@@ -18,6 +18,7 @@ from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, Site, SiteRunKind, Si
 from metaharvest.reports import words
 from metaharvest.reports.findings import FindingGroup, attention, is_told, warnings
 from metaharvest.reports.named_documents import NamedDocuments, ended_as, mended, unchanged
+from metaharvest.reports.over_nights import RememberedProblems, fixed, has_remembered, previous, standing
 from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line, shown_url
@@ -76,7 +77,11 @@ class ReportContext:
 
 @dataclass(frozen=True, slots=True)
 class SiteView:
-    """A site report's content. `recipients` are the site's contacts; `registered` is empty if the site is not."""
+    """A site report's content. `recipients` are the site's contacts; `registered` is empty if the site is not.
+
+    `attention` is what keeps documents out: `news` and `still`, what this harvest was the first to find, and what it
+    has found again; `still_unseen` was not looked at again. Likewise the warnings. `fixed` was looked at, and is well.
+    """
 
     network: str
     site: str
@@ -88,7 +93,15 @@ class SiteView:
     listed: int
     totals: tuple[Total, ...]
     attention: tuple[FindingGroup, ...]
+    news: tuple[FindingGroup, ...]
+    still: tuple[FindingGroup, ...]
+    still_unseen: tuple[RememberedProblems, ...]
     warnings: tuple[FindingGroup, ...]
+    new_warnings: tuple[FindingGroup, ...]
+    old_warnings: tuple[FindingGroup, ...]
+    standing_warnings: tuple[RememberedProblems, ...]
+    fixed: tuple[RememberedProblems, ...]
+    has_history: bool
     mended: NamedDocuments
     inserted: NamedDocuments
     updated: NamedDocuments
@@ -120,7 +133,11 @@ def site_view(
     problems = () if is_well else attention(session, site_run.site_run_id, today, limit)
     reason = one_line(site_run.failure_reason or "", 1000)
     repository = context.repositories.of(site_run.site_name)
+    is_retry = site_run.kind == SiteRunKind.RETRY.value
     would = context.is_rehearsal or not repository.keeps
+    number, remembered = site_run.site_run_id, has_remembered(session, site_run)
+    doubts = warnings(session, number, today, limit) if site_run.warnings else ()
+    before = previous(session, site_run)
     return SiteView(
         network=one_line(harvester.name),
         site=one_line(site_run.site_name),
@@ -130,9 +147,17 @@ def site_view(
         sentence=words.site_sentence(status, SiteRunKind(site_run.kind), counts, site_run.listed, would),
         reason="" if is_told(reason, problems) else reason,
         listed=site_run.listed,
-        totals=totals_of(site_run.listed, counts, site_run.warnings),
+        totals=totals_of(site_run.listed, counts, site_run.warnings, None if is_retry else before),
         attention=problems,
-        warnings=warnings(session, site_run.site_run_id, today, limit) if site_run.warnings else (),
+        news=attention(session, number, today, limit, news=True) if problems and remembered else problems,
+        still=attention(session, number, today, limit, news=False) if problems and remembered else (),
+        still_unseen=standing(session, site_run, limit, grave=True) if remembered else (),
+        warnings=doubts,
+        new_warnings=warnings(session, number, today, limit, news=True) if doubts and remembered else doubts,
+        old_warnings=warnings(session, number, today, limit, news=False) if doubts and remembered else (),
+        standing_warnings=standing(session, site_run, limit, grave=False) if remembered else (),
+        fixed=fixed(session, site_run, limit) if remembered else (),
+        has_history=remembered or before is not None,
         mended=mended(session, site_run, limit),
         inserted=ended_as(session, site_run, OutcomeKind.INSERTED, limit),
         updated=ended_as(session, site_run, OutcomeKind.UPDATED, limit),

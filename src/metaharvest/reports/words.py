@@ -192,11 +192,17 @@ def site_tone(status: SiteRunStatus, counts: Counts) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """One number among the totals; `tone` is good, doubtful, bad or plain."""
+    """One number among the totals; `tone` is good, doubtful, bad or plain. `change`: to the last harvest, if known."""
 
     label: str
     number: int
     tone: str
+    change: int = 0
+
+    @property
+    def changed(self) -> str:
+        """The change as people write it: `+3`, `-2`; empty if there is none."""
+        return f"{self.change:+,}" if self.change else ""
 
 
 def counts_of(site_run: HarvestSiteRun) -> dict[OutcomeKind, int]:
@@ -210,23 +216,25 @@ def is_quiet(site_run: HarvestSiteRun) -> bool:
     return is_well and site_run.listed == (site_run.unchanged or 0)
 
 
-def totals_of(listed: int, counts: Counts, warned: int) -> tuple[Total, ...]:
-    """The totals as shown: listed and the fine outcomes always, the others only if there are any."""
+def totals_of(listed: int, counts: Counts, warned: int, before: HarvestSiteRun | None = None) -> tuple[Total, ...]:
+    """The totals as shown: listed and the fine outcomes always, the others only if there are any, or were `before`."""
     if not listed:
         return ()
-    shown = [Total("listed", listed, "plain")]
+    earlier: Counts = counts_of(before) if before else counts
+    shown = [Total("listed", listed, "plain", listed - before.listed if before else 0)]
     for kind in OutcomeKind:
-        number = counts.get(kind, 0)
-        if kind in FINE or number:
-            shown.append(Total(LABELS[kind], number, _total_tone(kind, number)))
+        number, was = counts.get(kind, 0), earlier.get(kind, 0)
+        if kind in FINE or number or was:
+            shown.append(Total(LABELS[kind], number, _total_tone(kind, number), number - was))
     if warned:
-        shown.append(Total("warning" if warned == 1 else "warnings", warned, "doubtful"))
+        label = "warning" if warned == 1 else "warnings"
+        shown.append(Total(label, warned, "doubtful", warned - before.warnings if before else 0))
     return tuple(shown)
 
 
 def _total_tone(kind: OutcomeKind, number: int) -> str:
     if kind in ERROR_OUTCOMES:
-        return "bad"
+        return "bad" if number else "plain"
     if kind in ATTENTION:
-        return "doubtful"
+        return "doubtful" if number else "plain"
     return "good" if number and kind is not OutcomeKind.UNCHANGED else "plain"
