@@ -228,6 +228,8 @@ CREATE TABLE report_delivery (
 	attempts INTEGER NOT NULL DEFAULT '0', 
 	last_error LONGTEXT, 
 	last_attempt_at DATETIME(6), 
+	first_sent_at DATETIME(6), 
+	by_hand BOOL NOT NULL DEFAULT false, 
 	CONSTRAINT pk_report_delivery PRIMARY KEY (delivery_id), 
 	CONSTRAINT uq_report_delivery UNIQUE (report_id, recipient), 
 	CONSTRAINT fk_report_delivery_report_id FOREIGN KEY(report_id) REFERENCES report_outbox (report_id)

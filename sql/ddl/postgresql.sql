@@ -228,6 +228,8 @@ CREATE TABLE report_delivery (
 	attempts INTEGER DEFAULT '0' NOT NULL, 
 	last_error TEXT, 
 	last_attempt_at TIMESTAMP WITHOUT TIME ZONE, 
+	first_sent_at TIMESTAMP WITHOUT TIME ZONE, 
+	by_hand BOOLEAN DEFAULT false NOT NULL, 
 	CONSTRAINT pk_report_delivery PRIMARY KEY (delivery_id), 
 	CONSTRAINT uq_report_delivery UNIQUE (report_id, recipient), 
 	CONSTRAINT fk_report_delivery_report_id FOREIGN KEY(report_id) REFERENCES report_outbox (report_id)

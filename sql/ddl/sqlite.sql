@@ -219,6 +219,8 @@ CREATE TABLE report_delivery (
 	attempts INTEGER DEFAULT '0' NOT NULL, 
 	last_error TEXT, 
 	last_attempt_at DATETIME, 
+	first_sent_at DATETIME, 
+	by_hand BOOLEAN DEFAULT 0 NOT NULL, 
 	CONSTRAINT uq_report_delivery UNIQUE (report_id, recipient), 
 	CONSTRAINT fk_report_delivery_report_id FOREIGN KEY(report_id) REFERENCES report_outbox (report_id)
 );

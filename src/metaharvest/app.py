@@ -7,7 +7,7 @@ of `Harvester.reading()`. Heavy modules are imported when they are first used: a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from metaharvest.harvest.dry_run import Rehearsal
     from metaharvest.harvest.limits import RunLimits
     from metaharvest.harvest.run import RunRequest, RunResult
-    from metaharvest.reports import Deliveries, Report, Repositories
+    from metaharvest.reports import Deliveries, Report, Repositories, Resent
     from metaharvest.sources.lookup import SourceFor
     from metaharvest.targets.base import Target
     from metaharvest.targets.lookup import Targets
@@ -217,12 +217,19 @@ class Harvester:
 
         return isinstance(self.targets.default, RehearsalTarget)
 
-    def resend(self, report_id: int) -> None:
-        """Put a report into the outbox again, for all its recipients. Raises MetaharvestError if there is none."""
+    def resend(self, report_id: int, to: Sequence[str] = ()) -> Resent:
+        """Put a report into the outbox again; see `reports.resend`. Raises MetaharvestError if there is none."""
         from metaharvest import reports
 
         with self.writing() as session:
-            reports.resend(session, report_id)
+            return reports.resend(session, report_id, self.settings, to)
+
+    def drop_report(self, report_id: int, by: str = "") -> int:
+        """Have nobody else get this report; how many deliveries were given up. Raises MetaharvestError."""
+        from metaharvest import reports
+
+        with self.writing() as session:
+            return reports.drop(session, report_id, f"It was dropped{by and f' by {by}'} on {self.today()}.")
 
     def deliver(self) -> Deliveries:
         """Hand over what waits in the outbox, under the run lock, as a run would send the same. Raises LockHeld."""

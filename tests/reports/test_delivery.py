@@ -144,7 +144,7 @@ def test_a_recipient_who_is_put_off_for_days_is_given_up_with_the_last_answer(
     status, attempts, error = states(engine)["full@example.org"]
     assert (status, attempts, "answered 450: 4.2.2 mailbox full" in error) == ("refused", 8, True)
     with Session(engine) as session:
-        reports.resend(session, report)
+        reports.resend(session, report, settings)
         session.commit()
     assert on_day(9, settings) == (1, 0)
 
@@ -319,7 +319,7 @@ def test_a_crash_after_the_file_was_written_does_not_double_it(engine: Engine, t
     deliver(engine, settings)
     (file,) = (tmp_path / "mail" / "new").iterdir()
     with Session(engine) as session:
-        reports.resend(session, numbers[0])
+        reports.resend(session, numbers[0], settings)
         session.commit()
     file.rename(tmp_path / "mail" / "cur" / f"{file.name}:2,S")
 
@@ -353,10 +353,10 @@ def test_resend_puts_a_report_back_and_names_a_report_that_is_not_there(
 
     sink.answers = {}
     with Session(engine) as session:
-        reports.resend(session, number)
+        reports.resend(session, number, settings)
         session.commit()
         with pytest.raises(MetaharvestError, match="no report number 999"):
-            reports.resend(session, 999)
+            reports.resend(session, 999, settings)
     assert deliver(engine, settings).sent == 1
     assert len(sink.to("a@example.org")) == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import shlex
 import shutil
 import sys
@@ -62,6 +63,14 @@ def called_as() -> str:
     found = shutil.which("metaharvest")
     is_found = found is not None and called.exists() and called.samefile(found)
     return "metaharvest" if is_found or called.name != "metaharvest" else shlex.quote(sys.argv[0])
+
+
+def login() -> str:
+    """The user name of the person at this terminal, for the log; empty where the machine has none for them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def day(_context: click.Context, _parameter: click.Parameter, text: str | None) -> date | None:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation
+from metaharvest.cli.invocation import ROWS, Invocation, login
 from metaharvest.cli.printing import print_fields, print_json, print_line, print_table, stamp
 from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
 
+    from metaharvest.queries.outbox import ReportFilter
     from metaharvest.queries.records import Record
 
 _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
@@ -22,12 +23,31 @@ _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
 @click.group("reports", invoke_without_command=True)
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @click.option("--undelivered", is_flag=True, help="Only those that somebody has not got.")
+@click.option("--site", metavar="NAME", help="Only those to the contacts of this site.")
+@click.option("--kind", type=click.Choice(["site", "admin", "digest"]), help="Only those of this kind.")
+@click.option("--recipient", metavar="ADDRESS", help="Only those to this address.")
+@click.option("--state", type=click.Choice(list(_STATES.values())), help="Only those with a delivery that is so.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
-def command(context: click.Context, limit: int, undelivered: bool, as_json: bool) -> None:
-    """List the reports, the newest first, and whether they arrived."""
+def command(
+    context: click.Context,
+    limit: int,
+    undelivered: bool,
+    site: str | None,
+    kind: str | None,
+    recipient: str | None,
+    state: str | None,
+    as_json: bool,
+) -> None:
+    """List the reports, the newest first, to whom they went, and whether they arrived.
+
+    Example: metaharvest reports --site "Alder Creek" --state refused
+    """
     if context.invoked_subcommand is None:
-        _list(context.obj, limit, undelivered, as_json)
+        from metaharvest.queries.outbox import ReportFilter
+
+        key = next((key for key, word in _STATES.items() if word == state), None)
+        _list(context.obj, limit, ReportFilter(undelivered, site, kind, recipient, key), as_json)
 
 
 @command.command("show")
@@ -61,17 +81,100 @@ def show(invocation: Invocation, report_id: int, form: str) -> None:
 
 @command.command("resend")
 @click.argument("report_id", type=click.IntRange(min=1))
+@click.option("--to", multiple=True, metavar="ADDRESS", help="To this address, whoever it is; may be repeated.")
 @click.pass_obj
-def resend(invocation: Invocation, report_id: int) -> int:
-    """Send a report again to all its recipients, under its old Message-ID."""
+def resend(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> int:
+    """Send a report again, under its old Message-ID, to those who get such reports now.
+
+    A contact that was corrected since gets it; an address that is no contact any more is not tried again.
+
+    Example: metaharvest reports resend 12 --to steward@example.org
+    """
+    from metaharvest.config.field_types import check_email
     from metaharvest.errors import LockHeld
 
-    invocation.harvester.resend(report_id)
+    try:
+        addresses = [check_email(each) for each in to]
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from error
+    resent = invocation.harvester.resend(report_id, addresses)
+    for address in resent.former:
+        click.echo(clean(f"{address} gets these reports no longer, and so not this one; --to sends it all the same."))
+    if not resent.recipients:
+        click.echo("Nobody gets such reports now: nothing was sent.", err=True)
+        return 1
     try:
         return _deliver(invocation)
     except LockHeld:
         click.echo(f"Report {report_id} is in the outbox again; the run that is under way hands it over.")
         return 0
+
+
+@command.command("drop")
+@click.argument("report_id", type=click.IntRange(min=1))
+@click.pass_obj
+def drop(invocation: Invocation, report_id: int) -> None:
+    """Try no longer to deliver a report: whoever has not got it does not get it.
+
+    Example: metaharvest reports drop 12
+    """
+    number = invocation.harvester.drop_report(report_id, login())
+    deliveries = "1 delivery was" if number == 1 else f"{number} deliveries were"
+    click.echo(f"{deliveries} given up." if number else "Nothing of it was waiting: nothing was changed.")
+
+
+@command.command("open")
+@click.argument("report_id", type=click.IntRange(min=1))
+@click.pass_obj
+def open_report(invocation: Invocation, report_id: int) -> None:
+    """Open a report in the web browser, as its recipients see it.
+
+    Example: metaharvest reports open 12
+    """
+    from email import message_from_bytes
+    from email.policy import default
+
+    from metaharvest.queries.outbox import report_content, report_record
+
+    with invocation.harvester.reading() as session:
+        report_record(session, report_id)
+        message = message_from_bytes(report_content(session, report_id), policy=default)
+    _browse(_part(message, "html"), f"report-{report_id}")
+
+
+@command.command("preview")
+@click.option("--site", metavar="NAME", help="The report to the contacts of this site. [default: the administrator's]")
+@click.option("--html", "as_html", is_flag=True, help="The HTML.")
+@click.option("--open", "in_browser", is_flag=True, help="Open it in the web browser.")
+@click.pass_obj
+def preview(invocation: Invocation, site: str | None, as_html: bool, in_browser: bool) -> None:
+    """Show the newest report as it would be written now, with the templates as they are; nothing is sent.
+
+    Example: metaharvest reports preview --site "Alder Creek"
+    """
+    from metaharvest.queries.outbox import newest_run, newest_site_run
+
+    harvester = invocation.harvester
+    with harvester.reading() as session:
+        number = newest_run(session) if site is None else newest_site_run(session, site)
+    report = harvester.admin_report(number) if site is None else harvester.site_report(number)
+    if in_browser:
+        _browse(report.html, "preview")
+    elif as_html:
+        click.echo(report.html.encode("utf-8"), nl=False)
+    else:
+        click.echo(clean(f"Subject: {report.subject}\n\n{report.text}"))
+
+
+def _browse(page: str, name: str) -> None:
+    """Open a page in the browser; where there is none, say where it is."""
+    import tempfile
+    from pathlib import Path
+
+    file = Path(tempfile.mkdtemp(prefix="metaharvest-")) / f"{name}.html"
+    file.write_text(page, encoding="utf-8")
+    opened = click.launch(str(file)) == 0
+    click.echo(f"{'Opened' if opened else 'There is no web browser to open it with. It is in'} {file}")
 
 
 @command.command("deliver")
@@ -100,24 +203,27 @@ def _deliver(invocation: Invocation) -> int:
     return 1
 
 
-def _list(invocation: Invocation, limit: int, undelivered: bool, as_json: bool) -> None:
-    from metaharvest.queries.outbox import newest_reports
+def _list(invocation: Invocation, limit: int, which: ReportFilter, as_json: bool) -> None:
+    from metaharvest.queries.outbox import ReportFilter, newest_reports
 
     with invocation.harvester.reading() as session:
-        reports = newest_reports(session, limit, undelivered=undelivered)
+        reports = newest_reports(session, limit, which)
     if as_json:
         print_json(reports)
         return
     if not reports:
-        click.echo("Every report has arrived." if undelivered else "There is no report yet.")
+        is_all = which in (ReportFilter(), ReportFilter(undelivered=True))
+        none = "There is no report yet." if is_all else "There is no such report."
+        click.echo("Every report has arrived." if which == ReportFilter(undelivered=True) else none)
         return
     print_table(
-        ["report", "written (UTC)", "kind", "delivery", "subject"],
+        ["report", "written (UTC)", "kind", "to", "delivery", "subject"],
         [
             [
                 report["report_id"],
                 stamp(report["created_at"]),
                 report["kind"],
+                ", ".join(one_line(delivery["recipient"]) for delivery in report["deliveries"]),
                 _summary(report["deliveries"]),
                 report["subject"],
             ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.invocation import Invocation, login
 from metaharvest.cli.printing import json_text, print_fields, print_json, print_table, stamp
 from metaharvest.text import clean, one_line, shown_url
 
@@ -117,7 +116,7 @@ def get(invocation: Invocation, docid: str, output: Path | None) -> None:
 @click.pass_obj
 def transfer(invocation: Invocation, document_id: str, site: str) -> None:
     """Let a document belong to another site from now on, with all its revisions."""
-    made = invocation.harvester.transfer_document(document_id, site, _login())
+    made = invocation.harvester.transfer_document(document_id, site, login())
     if not made.done:
         click.echo(f"{made.document_id} belongs to {site} already: nothing was changed.")
         return
@@ -129,14 +128,6 @@ def transfer(invocation: Invocation, document_id: str, site: str) -> None:
         click.echo(clean(f"Until now it belonged to {made.former}, which should take it out of its list."))
     command = f"{invocation.start} run --site {shlex.quote(site)}"
     click.echo(f"Higher revisions that {site} lists go in with its next harvest: {command}")
-
-
-def _login() -> str:
-    """The user name of the person at this terminal, for the log; empty where the machine has none for them."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
 
 
 def _as_line(held: HeldRevision, names: Mapping[int, str]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import Dialect, ForeignKey, Index, MetaData, UniqueConstraint, true
+from sqlalchemy import Dialect, ForeignKey, Index, MetaData, UniqueConstraint, false, true
 from sqlalchemy.dialects import mysql
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import BigInteger, DateTime, Float, Integer, LargeBinary, String, Text, TypeDecorator
@@ -290,7 +290,8 @@ class ReportOutbox(Base):
 class ReportDelivery(Base):
     """A row for each recipient of a report. Status: queued, sent or refused.
 
-    One that is refused without the time of an attempt went to somebody who gets these reports no longer.
+    One that is refused without the time of an attempt went to somebody who gets these reports no longer, or was
+    dropped. `first_sent_at` stays when it is sent again. `by_hand`: somebody asked for it to go to this very address.
     """
 
     __tablename__ = "report_delivery"
@@ -303,6 +304,8 @@ class ReportDelivery(Base):
     attempts: Mapped[int] = mapped_column(default=0, server_default="0")
     last_error: Mapped[str | None] = mapped_column(_TEXT)
     last_attempt_at: Mapped[datetime | None]
+    first_sent_at: Mapped[datetime | None]
+    by_hand: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
 class DocumentRevision(Base):

@@ -3,33 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Row, Select, func, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
+from metaharvest.database.models import HarvestRun, HarvestSiteRun, HarvestSiteSchedule, ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
 from metaharvest.queries.records import LARGEST_ID, Record, columns, records_under
+from metaharvest.text import one_line
 
 _OF_LATE = timedelta(days=7)
 _NEWEST_ATTEMPTS = 1000
 _MOST_REASONS = 10
 _REPORT = "report_id created_at kind run_id site_run_id subject message_id"
-_DELIVERY = "recipient status attempts last_error last_attempt_at"
+_DELIVERY = "recipient status attempts last_error last_attempt_at first_sent_at"
 
 
-def newest_reports(session: Session, limit: int, *, undelivered: bool = False) -> list[Record]:
-    """So many reports without their content, the newest first, each with its `deliveries`: the recipients.
+@dataclass(frozen=True, slots=True)
+class ReportFilter:
+    """Which reports: of this site (by its identity: a name that it had counts too), kind, recipient, state."""
 
-    With `undelivered` only those that somebody has not got.
-    """
+    undelivered: bool = False
+    site: str | None = None
+    kind: str | None = None
+    recipient: str | None = None
+    state: str | None = None
+
+
+def newest_reports(session: Session, limit: int, which: ReportFilter | None = None) -> list[Record]:
+    """So many reports without their content, the newest first, each with its `deliveries`: the recipients."""
+    which = which or ReportFilter()
     statement = select(*columns(ReportOutbox, _REPORT))
-    if undelivered:
-        missing = select(ReportDelivery.report_id).where(ReportDelivery.status != "sent")
-        statement = statement.where(ReportOutbox.report_id.in_(missing))
+    delivered = select(ReportDelivery.report_id)
+    if which.undelivered:
+        statement = statement.where(ReportOutbox.report_id.in_(delivered.where(ReportDelivery.status != "sent")))
+    if which.state:
+        statement = statement.where(ReportOutbox.report_id.in_(delivered.where(ReportDelivery.status == which.state)))
+    if which.recipient:
+        it_is = func.lower(ReportDelivery.recipient) == which.recipient.lower()
+        statement = statement.where(ReportOutbox.report_id.in_(delivered.where(it_is)))
+    if which.kind:
+        statement = statement.where(ReportOutbox.kind == which.kind)
+    if which.site:
+        statement = statement.where(ReportOutbox.site_run_id.in_(_site_runs(session, which.site)))
     return _with_deliveries(session, statement.order_by(ReportOutbox.report_id.desc()).limit(limit))
+
+
+def newest_run(session: Session) -> int:
+    """The number of the newest run. Raises MetaharvestError if there is none."""
+    number = session.scalar(select(func.max(HarvestRun.run_id)))
+    if number is None:
+        raise MetaharvestError("There was no run yet, so there is nothing to report.")
+    return int(number)
+
+
+def newest_site_run(session: Session, name: str) -> int:
+    """The number of the newest run of the site of this name. Raises MetaharvestError if there is none."""
+    which = HarvestSiteRun.site_run_id.in_(_site_runs(session, name))
+    number = session.scalar(select(func.max(HarvestSiteRun.site_run_id)).where(which))
+    if number is None:
+        known = "`metaharvest sites list` lists the sites."
+        raise MetaharvestError(f"There is no harvest of a site '{one_line(name)}' yet. {known}")
+    return int(number)
 
 
 def report_record(session: Session, report_id: int) -> Record:
@@ -88,6 +126,13 @@ def outbox_state(session: Session, now: datetime) -> Row[Any, Any, Any, Any]:
         number.where(refused).label("refused"),
     )
     return session.execute(statement).one()
+
+
+def _site_runs(session: Session, name: str) -> Select[int]:
+    """The site runs of the site of this name; if none is registered, those that were noted under it."""
+    site_id = session.scalar(select(HarvestSiteSchedule.site_schedule_id).where(HarvestSiteSchedule.name == name))
+    its_own = HarvestSiteRun.site_name == name if site_id is None else HarvestSiteRun.site_schedule_id == site_id
+    return select(HarvestSiteRun.site_run_id).where(its_own)
 
 
 def _with_deliveries(session: Session, statement: Select[Any]) -> list[Record]:

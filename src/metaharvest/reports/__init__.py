@@ -13,9 +13,10 @@ Everything in a report is read from the tables, never from memory: the tables sa
 
 from __future__ import annotations
 
+from metaharvest.reports.by_hand import Resent, drop, resend
 from metaharvest.reports.compose import admin_report, site_report, site_reports
 from metaharvest.reports.message import Report
-from metaharvest.reports.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all, resend
+from metaharvest.reports.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all
 from metaharvest.reports.site_view import Repositories, Repository
 from metaharvest.reports.tables import documents_csv, log_csv
 
@@ -25,9 +26,11 @@ __all__ = [
     "Report",
     "Repositories",
     "Repository",
+    "Resent",
     "admin_report",
     "deliver",
     "documents_csv",
+    "drop",
     "log_csv",
     "queue",
     "queue_all",

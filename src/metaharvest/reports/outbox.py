@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Row, and_, bindparam, exists, func, insert, or_, select, true, update
+from sqlalchemy import ColumnElement, Row, and_, bindparam, case, exists, func, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import Base, HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
-from metaharvest.errors import MetaharvestError
 from metaharvest.model import Site
 from metaharvest.reports.mail import Attempt, Letter, MailBackend
 from metaharvest.reports.maildir import Maildir
@@ -137,17 +136,6 @@ _KEYS = select(_OUTBOX.c.idempotency_key).where(_OUTBOX.c.idempotency_key.in_(bi
 _DELIVERIES = Base.metadata.tables[ReportDelivery.__tablename__]
 
 
-def resend(session: Session, report_id: int) -> None:
-    """Put all deliveries of a report back to queued. Raises MetaharvestError if there is no such report."""
-    if session.get(ReportOutbox, report_id) is None:
-        raise MetaharvestError(f"There is no report number {report_id}. `metaharvest reports` lists those there are.")
-    session.execute(
-        update(ReportDelivery)
-        .where(ReportDelivery.report_id == report_id)
-        .values(status="queued", attempts=0, last_error=None, last_attempt_at=None)
-    )
-
-
 def backend_for(settings: Settings) -> MailBackend:
     """The mail backend that the settings name; it must be closed."""
     if settings.mail.backend == "maildir":
@@ -205,7 +193,7 @@ def _leave_out_former(session_factory: Callable[[], Session], settings: Settings
             addresses = [address.casefold() for address in known.get(row.site_schedule_id, ())]
             if addresses and row.recipient.casefold() not in addresses:
                 answer = f" The last answer: {row.last_error}" if row.last_error else ""
-                former.append({"delivery": row.delivery_id, "error": f"{_NO_LONGER}{answer}"})
+                former.append({"delivery": row.delivery_id, "error": f"{NO_LONGER}{answer}"})
         if former:
             session.connection().execute(_LEFT_OUT, former)
             session.commit()
@@ -270,12 +258,18 @@ _ATTEMPTED = (
     update(_DELIVERIES)
     .where(_DELIVERIES.c.status == "queued")
     .values(status=bindparam("state"), last_error=bindparam("error"), last_attempt_at=bindparam("now"))
-    .values(attempts=_DELIVERIES.c.attempts + 1)
+    .values(
+        attempts=_DELIVERIES.c.attempts + 1,
+        first_sent_at=case(
+            (bindparam("state") == "sent", func.coalesce(_DELIVERIES.c.first_sent_at, bindparam("now"))),
+            else_=_DELIVERIES.c.first_sent_at,
+        ),
+    )
 )
 _ATTEMPTED_ONE = _ATTEMPTED.where(
     _DELIVERIES.c.report_id == bindparam("report"), _DELIVERIES.c.recipient == bindparam("to")
 )
-_NO_LONGER = "This address gets these reports no longer, so it is not tried again."
+NO_LONGER = "This address gets these reports no longer, so it is not tried again."
 _NOT_ARRIVED = (
     select(
         HarvestSiteRun.site_schedule_id, ReportDelivery.delivery_id, ReportDelivery.recipient, ReportDelivery.last_error
@@ -288,6 +282,7 @@ _NOT_ARRIVED = (
             ReportDelivery.status == "queued",
             and_(ReportDelivery.status == "refused", ReportDelivery.last_attempt_at.is_not(None)),
         ),
+        ~ReportDelivery.by_hand,
         ReportOutbox.created_at <= bindparam("before", type_=_OUTBOX.c.created_at.type),
     )
 )
