@@ -244,6 +244,7 @@ INSERT INTO harvest_operation VALUES ('SiteError', 'A site could not be harveste
 INSERT INTO harvest_operation VALUES ('GetHarvestListSuccess', 'The harvest list was fetched', 'debug');
 INSERT INTO harvest_operation VALUES ('GetHarvestListError', 'The harvest list could not be fetched', 'error');
 INSERT INTO harvest_operation VALUES ('ValidateHarvestListSuccess', 'The harvest list is valid', 'debug');
+INSERT INTO harvest_operation VALUES ('ValidateHarvestListWarning', 'The harvest list is valid, but doubtful', 'warning');
 INSERT INTO harvest_operation VALUES ('ValidateHarvestListError', 'The harvest list is not valid', 'error');
 INSERT INTO harvest_operation VALUES ('HarvestListUnchanged', 'The harvest list is the one of the last harvest', 'info');
 INSERT INTO harvest_operation VALUES ('GetDocSuccess', 'The document was fetched', 'debug');

@@ -259,12 +259,16 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What is to be done with a listed document. `findings` say why, if nothing will be fetched."""
+    """What is to be done with a listed document. `findings` say why, if nothing will be fetched.
+
+    `held_sha256` is that of the highest revision that the target holds, if it is known.
+    """
 
     document: ListedDocument
     action: Action
     target_revision: int | None = None
     findings: tuple[Finding, ...] = ()
+    held_sha256: str | None = None
 
     @property
     def wants_fetch(self) -> bool:

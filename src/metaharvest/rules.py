@@ -554,6 +554,22 @@ RULES: dict[str, Rule] = {
         "The list names the same docid twice; the first entry was used.",
         "Delete one of the two entries, or give the newer document a higher revision.",
     ),
+    "list.shrank": Rule(
+        "The list lost many of its documents",
+        "The list names far fewer documents than at the last harvest: a fifth of them, and at least five, are gone. It "
+        "may have been cut short, or the program that writes it did not find all of them.",
+        "Put the whole list back, if it was a mistake. Nothing is deleted: the repository keeps what it has.",
+    ),
+    "list.vanished": Rule(
+        "A document is listed no longer",
+        "The repository has the document from this site, and the list names no revision of it any more.",
+        "Put it back into the list, if it was left out by mistake. Nothing is deleted: the repository keeps it.",
+    ),
+    "list.same-content": Rule(
+        "The new revision is the old one, byte for byte",
+        "The list names a higher revision, and its document has exactly the bytes of the one that the repository has.",
+        "Raise the revision only where the document changes. If it was to, look whether the right file is there.",
+    ),
     "list.stale": Rule(
         "The list is behind the repository",
         "The highest revision that the list names is below the one that the repository has: an old list was put back, "

@@ -347,6 +347,7 @@ OPERATIONS: dict[str, tuple[str, str]] = {
     "GetHarvestListSuccess": ("debug", "The harvest list was fetched"),
     "GetHarvestListError": ("error", "The harvest list could not be fetched"),
     "ValidateHarvestListSuccess": ("debug", "The harvest list is valid"),
+    "ValidateHarvestListWarning": ("warning", "The harvest list is valid, but doubtful"),
     "ValidateHarvestListError": ("error", "The harvest list is not valid"),
     "HarvestListUnchanged": ("info", "The harvest list is the one of the last harvest"),
     "GetDocSuccess": ("debug", "The document was fetched"),

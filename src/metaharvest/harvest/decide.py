@@ -55,7 +55,7 @@ def _decide_one(
         elif document.revision <= held:
             yield Intent(document, Action.UNCHANGED, held)
         else:
-            yield Intent(document, Action.UPDATE, held)
+            yield Intent(document, Action.UPDATE, held, held_sha256=holding.sha256 if holding else None)
 
 
 def _duplicate(document: ListedDocument, first: ListedDocument) -> Finding:

@@ -39,10 +39,11 @@ MOST_WAITING = 100
 
 @dataclass(slots=True)
 class Tally:
-    """How many documents were listed, and how many of them the target had already."""
+    """How many documents were listed, how many of them the target had already, and how many are listed no longer."""
 
     listed: int = 0
     unchanged: int = 0
+    vanished: int = 0
 
 
 async def harvest_unchanged(site_run: SiteRun, source: Source, target: SiteTarget, ctx: RunContext) -> Tally:
@@ -64,7 +65,8 @@ async def harvest_documents(
     async with side_by_side() as tasks:
         while (plan := await in_thread(partial(next, planned, None))) is not None:
             if plan.unlisted:
-                await ctx.journal.forget(site_run, plan.unlisted)
+                await ctx.journal.forget(site_run, plan.unlisted, plan.vanished, tally.vanished)
+                tally.vanished += len(plan.vanished)
             await ctx.journal.set_unchanged(site_run, plan.settled)
             tally.listed += plan.listed
             tally.unchanged += plan.unchanged
@@ -263,7 +265,7 @@ class SiteDocuments:
             intent.document,
             _wanted(intent) if verdict.acceptable else OutcomeKind.INVALID,
             intent.target_revision,
-            verdict.findings,
+            (*verdict.findings, *_same_content(intent, fetched)),
             fetched.seconds,
             len(fetched.content),
             fetched.sha256,
@@ -279,6 +281,15 @@ class SiteDocuments:
             failed = outcome.as_error(OutcomeKind.UPLOAD_ERROR, *error.findings)
             return replace(failed, transient=error.transient, unconfirmed=error.transient)
         return replace(outcome, kind=OutcomeKind.INSERTED if action is Action.INSERT else OutcomeKind.UPDATED)
+
+
+def _same_content(intent: Intent, fetched: FetchedDocument) -> tuple[Finding, ...]:
+    """What is said of a document whose new revision is the old one, byte for byte."""
+    if intent.held_sha256 is None or intent.held_sha256 != fetched.sha256:
+        return ()
+    message = f"Revision {fetched.document.revision} has exactly the bytes of revision {intent.target_revision}."
+    remedy = "Raise the revision only where the document changes; if it was to, look whether the right file is there."
+    return (Finding("list.same-content", message, remedy, Level.WARNING),)
 
 
 def _wanted(intent: Intent) -> OutcomeKind:

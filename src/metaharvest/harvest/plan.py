@@ -37,6 +37,13 @@ class Batch:
     logged: dict[Key, list[LoggedOutcome]] = field(default_factory=dict)
     unlisted: Sequence[LedgerEntry] = ()
 
+    @property
+    def vanished(self) -> list[LedgerEntry]:
+        """What the target has, and the list names in no revision any more."""
+        listed = {document.document_id for document in self.documents}
+        gone = {e.document_id: e for e in self.unlisted if e.document_id not in listed and e.outcome in ledger.GOOD}
+        return list(gone.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Todo:
@@ -58,8 +65,10 @@ class Todo:
 
     def after(self, outcome: Outcome) -> Todo:
         """The same, for a revision that follows one with this outcome: what the target holds has changed since."""
-        held = outcome.document.revision if outcome.kind in _WENT_IN else outcome.target_revision
-        return replace(self, intent=replace(self.intent, target_revision=held))
+        if outcome.kind not in _WENT_IN:
+            return replace(self, intent=replace(self.intent, target_revision=outcome.target_revision))
+        held = replace(self.intent, target_revision=outcome.document.revision, held_sha256=outcome.sha256)
+        return replace(self, intent=held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,7 @@ class Plan:
     settled: Sequence[tuple[Outcome, LedgerEntry | None]]
     chains: Sequence[Sequence[Todo]]
     unlisted: Sequence[LedgerEntry]
+    vanished: Sequence[LedgerEntry]
 
     @property
     def to_fetch(self) -> int:
@@ -108,6 +118,7 @@ def plan(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun, site_
         settled=[(settled(todo.intent), todo.known) for todo in there],
         chains=[list(revisions) for _, revisions in rest],
         unlisted=batch.unlisted,
+        vanished=batch.vanished if batch.unlisted else (),
     )
 
 

@@ -21,7 +21,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.locks import HeldLock
 from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import DatabaseError, RunLost
-from metaharvest.journal import outcomes, problems, purge, runs, site_runs
+from metaharvest.journal import forensics, outcomes, problems, purge, runs, site_runs, totals
 from metaharvest.journal.ledger_rows import Columns, delete_entries, ledger_key, write_ledger
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
 from metaharvest.journal.outcomes import OutcomeNote, Storing
@@ -66,6 +66,7 @@ class _ListNote:
     site_run: SiteRun
     rows: tuple[LogRow, ...]
     unchanged: bool
+    listed: int
     size: int = 0
 
 
@@ -207,7 +208,7 @@ class Journal:
         ]
         if unchanged:
             rows.append(LogRow("HarvestListUnchanged", "The harvest list is the one of the last harvest."))
-        self._writer.hand_over(_ListNote(site_run, tuple(rows), unchanged))
+        self._writer.hand_over(_ListNote(site_run, tuple(rows), unchanged, listed))
 
     async def list_failed(self, site_run: SiteRun, code: str, findings: Sequence[Finding]) -> None:
         """Close a site run whose list could not be read: nothing is harvested, the site's dates stay."""
@@ -247,8 +248,17 @@ class Journal:
 
     # -- documents
 
-    async def forget(self, site_run: SiteRun, entries: Sequence[ledger.LedgerEntry]) -> None:
-        """Delete from the ledger what is listed no longer; log what nobody knows to have arrived."""
+    async def forget(
+        self,
+        site_run: SiteRun,
+        entries: Sequence[ledger.LedgerEntry],
+        vanished: Sequence[ledger.LedgerEntry] = (),
+        told: int = 0,
+    ) -> None:
+        """Delete from the ledger what is listed no longer; log what nobody knows to have arrived.
+
+        Of the `vanished` ones no revision is listed any more, which is logged; `told`: so many of this list were.
+        """
 
         def forget(session: Session) -> None:
             for entry in entries:
@@ -256,6 +266,8 @@ class Journal:
                     it = ListedDocument(entry.document_id, entry.revision, entry.document_type, entry.url)
                     message = f"It is not known whether {it.docid} arrived, and it is listed no longer."
                     self._log(session, LogRow("UploadUnconfirmed", message, (), it), site_run)
+            if vanished:
+                self._log(session, forensics.vanished(vanished, told), site_run)
             delete_entries(session, [entry.entry_id for entry in entries])
 
         await self._soon(forget)
@@ -332,11 +344,20 @@ class Journal:
         stamp = self._stamp()
         lists = [note for note in notes if isinstance(note, _ListNote)]
         write_log(session, [(row, whose(note.site_run)) for note in lists for row in note.rows], stamp)
+        self._compare_lists(session, [note for note in lists if not note.unchanged], stamp)
         # From here on the ledger follows the new list: until all of it is done, it mirrors neither.
         if changed := [note.site_run.site.site_id for note in lists if not note.unchanged]:
             forget_lists(session, changed)
         if ended := [note for note in notes if isinstance(note, OutcomeNote)]:
             outcomes.write(session, ended, stamp)
+
+    def _compare_lists(self, session: Session, lists: Sequence[_ListNote], stamp: Stamp) -> None:
+        """Log which of these lists, that are not those of the last harvest, have lost much since."""
+        before = totals.last_listings(session, [note.site_run.site.site_id for note in lists]) if lists else {}
+        for note in lists:
+            listed, _ = before.get(note.site_run.site.site_id, (0, None))
+            if not note.site_run.resumed and (row := forensics.shrank(note.listed, listed)):
+                write_log(session, [(row, whose(note.site_run))], stamp)
 
     def _open(self, session: Session, openings: Sequence[Opening]) -> Sequence[SiteRun]:
         return site_runs.open_all(session, openings, self._stamp())

@@ -185,11 +185,17 @@ def _detail(
     }
 
 
-def _fingerprint(finding: Finding, document: ListedDocument | None) -> str:
+_EVENTS = ("list.shrank", "list.vanished", "list.same-content", "target.unconfirmed")
+"""The rules of what happened once: it is not there the next night, and nobody has mended it."""
+
+
+def _fingerprint(finding: Finding, document: ListedDocument | None) -> str | None:
     """What makes a finding the same one night after night: its document, its rule, its place in the document.
 
-    The line is no part of it: lines move when something else is mended.
+    The line is no part of it: lines move when something else is mended. None for an event, which no night repeats.
     """
+    if finding.rule in _EVENTS:
+        return None
     about = document.document_id if document else finding.docid
     text = "\0".join((about, finding.rule, finding.xpath))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

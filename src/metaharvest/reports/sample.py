@@ -25,7 +25,7 @@ _GROUPS = (
 _NAMED = NamedDocuments(2, (NamedDocument("alder.2.1", _URL, "kept at revision 3"),))
 _TABLE = TableNote("The attached table has every document.", "in the attached table")
 _TOTALS = (Total("listed", 5, "plain"), Total("with errors", 2, "bad", 1), Total("new", 1, "good"))
-_REMEMBERED = (RememberedProblems("eml.unique-ids", "Ids twice", 3, ("alder.1", "alder.2"), "since 2026-11-20"),)
+_REMEMBERED = (RememberedProblems("eml.system-differs", "Ids twice", 3, ("alder.1", "alder.2"), "since 2026-11-20"),)
 _COUNTS = {kind.column: number for number, kind in enumerate(OutcomeKind)}
 
 _View = TypeVar("_View", SiteView, AdminView)

@@ -24,7 +24,7 @@ fails; after that, only with the site's schedule."""
 Key = tuple[str, int]
 Values = Mapping[str, object]
 
-_GOOD = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
+GOOD = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _waiting(today: date) -> tuple[ColumnElement[bool], ...]:
         later.site_schedule_id == HarvestDocument.site_schedule_id,
         later.document_id == HarvestDocument.document_id,
         later.revision > HarvestDocument.revision,
-        later.outcome.in_(_GOOD),
+        later.outcome.in_(GOOD),
     )
     return HarvestDocument.next_attempt <= today, ~superseded
 

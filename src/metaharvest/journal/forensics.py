@@ -1,0 +1,50 @@
+"""What is doubtful about a list that is valid, seen beside the last one: it lost much, or it lost documents. Pure.
+
+Nothing is deleted because a list names it no longer: somebody is told, and puts it back or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metaharvest.journal.log_rows import LogRow
+from metaharvest.model import MAX_FINDINGS, Finding, Level
+from metaharvest.sites.ledger import LedgerEntry
+
+_LOST_MUCH = 0.2
+_FEW = 5
+"""A list that lost so large a part of its entries, and no fewer than so many, shrank."""
+
+
+def shrank(listed: int, before: int) -> LogRow | None:
+    """The row about a list that names `listed` documents and named so many at the last harvest; None if all is well."""
+    lost = before - listed
+    if lost < max(_FEW, _LOST_MUCH * before):
+        return None
+    message = f"The list names {listed:,} documents; at the last harvest it named {before:,}."
+    remedy = (
+        "If the list was cut short by mistake, put the whole list back. The repository keeps what it has of the others."
+    )
+    return LogRow("ValidateHarvestListWarning", message, (Finding("list.shrank", message, remedy, Level.WARNING),))
+
+
+def vanished(entries: Sequence[LedgerEntry], told: int) -> LogRow:
+    """The row about documents that the repository has and the list names no longer.
+
+    So many others of the same list are `told` already: 100 are told one by one, of the rest only the number.
+    """
+    were = "1 document is" if len(entries) == 1 else f"{len(entries):,} documents are"
+    message = f"{were} listed no longer; the repository keeps what it has."
+    findings = [_vanished(entry) for entry in entries[: max(MAX_FINDINGS - told, 0)]]
+    return LogRow("ValidateHarvestListWarning", message, tuple(findings))
+
+
+def _vanished(entry: LedgerEntry) -> Finding:
+    held = entry.revision if entry.target_revision is None else entry.target_revision
+    return Finding(
+        "list.vanished",
+        f"{entry.document_id} is listed no longer; the repository keeps it, at revision {held}.",
+        "If it was left out by mistake, put it back into the list. If it is to go, ask the administrator.",
+        Level.WARNING,
+        docid=f"{entry.document_id}.{entry.revision}",
+    )
