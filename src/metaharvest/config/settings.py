@@ -113,10 +113,16 @@ class ValidationSettings(_Section):
 
 
 class ReportsSettings(_Section):
-    """How long reports get, and where the administrator's go; above `gzip_csv_over` bytes a table is gzipped."""
+    """How long reports get, where the administrator's go, and when; above `gzip_csv_over` bytes a table is gzipped.
+
+    `remind_days`: after so many days a site with `notify = on-change` is told again what is still broken; 0: never.
+    """
 
     lines_per_group: field_types.Positive = 50
+    remind_days: Annotated[int, Field(ge=0, le=366)] = 7
     admin: Literal["mail", "log-file"] = "mail"
+    admin_notify: Literal["always", "attention"] = "always"
+    digest: Literal["never", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"] = "never"
     log_folder: field_types.LocalPath = Path("reports")
     templates: field_types.LocalPath | None = None
     gzip_csv_over: field_types.Positive = 262_144

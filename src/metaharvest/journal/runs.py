@@ -56,7 +56,8 @@ def report_run(session: Session, settings: Settings, repositories: reports.Repos
     """Queue the composite report; site runs that are still open wait for the next run. False if it was not made."""
     _interrupt(session, stamp.run_id, stamp.now)
     session.flush()
-    return _report(session, stamp.run_id, settings, repositories, stamp)
+    is_made = _report(session, stamp.run_id, settings, repositories, stamp)
+    return _report_digest(session, stamp.run_id, settings, stamp) and is_made
 
 
 def run_status(session: Session, run_id: int, is_whole: bool) -> RunStatus:
@@ -117,6 +118,25 @@ def _interrupt(session: Session, run_id: int, now: datetime) -> list[str]:
     return [site_run.site_name for site_run in left]
 
 
+def _queue(session: Session, report: reports.Report, run_id: int, stamp: Stamp) -> None:
+    if reports.queue(session, report, run_id, None, stamp.now) is not None:
+        write_log(session, [(report_queued(report), NO_SITE)], stamp)
+
+
+def _report_digest(session: Session, run_id: int, settings: Settings, stamp: Stamp) -> bool:
+    """Queue the administrators' digest, if this is the day for it; False if it could not be made."""
+    try:
+        with session.begin_nested():
+            if digest := reports.digest(session, run_id, settings, stamp.now):
+                _queue(session, digest, run_id, stamp)
+        return True
+    except Exception as error:
+        if is_lost(error):
+            raise
+        write_log(session, [(not_reported(error), NO_SITE)], stamp)
+        return False
+
+
 def _report(
     session: Session, run_id: int, settings: Settings, repositories: reports.Repositories, stamp: Stamp
 ) -> bool:
@@ -124,8 +144,9 @@ def _report(
     try:
         with session.begin_nested():
             report = reports.admin_report(session, run_id, settings, repositories, stamp.now)
-            if reports.queue(session, report, run_id, None, stamp.now) is not None:
-                write_log(session, [(report_queued(report), NO_SITE)], stamp)
+            if settings.reports.admin_notify == "attention" and report.tone == "good":
+                return True
+            _queue(session, report, run_id, stamp)
         return True
     except Exception as error:
         if is_lost(error):

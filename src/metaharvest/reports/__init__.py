@@ -14,7 +14,7 @@ Everything in a report is read from the tables, never from memory: the tables sa
 from __future__ import annotations
 
 from metaharvest.reports.by_hand import Resent, drop, resend
-from metaharvest.reports.compose import admin_report, site_report, site_reports
+from metaharvest.reports.compose import admin_report, digest, site_report, site_reports
 from metaharvest.reports.message import Report
 from metaharvest.reports.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all
 from metaharvest.reports.site_view import Repositories, Repository
@@ -29,6 +29,7 @@ __all__ = [
     "Resent",
     "admin_report",
     "deliver",
+    "digest",
     "documents_csv",
     "drop",
     "log_csv",

@@ -17,9 +17,18 @@ from metaharvest.database.models import HarvestRun, HarvestSiteRun
 from metaharvest.model import Site
 from metaharvest.reports import words
 from metaharvest.reports.admin_view import AdminView, admin_view
+from metaharvest.reports.digest_view import DigestView, digest_view
 from metaharvest.reports.message import Attachment, Report, build, message_id, safe_file_name
 from metaharvest.reports.render import render
-from metaharvest.reports.site_view import NO_TABLE, ReportContext, Repositories, SiteView, TableNote, site_view
+from metaharvest.reports.site_view import (
+    NO_TABLE,
+    ReportContext,
+    Repositories,
+    Repository,
+    SiteView,
+    TableNote,
+    site_view,
+)
 from metaharvest.reports.tables import attachment_of, documents_csv, log_csv
 from metaharvest.reports.wanted import is_wanted
 from metaharvest.sites.registry import read_site
@@ -58,7 +67,7 @@ def site_reports(
     for site_run_id in site_run_ids:
         site_run = site_runs[site_run_id]
         site = registered.get(site_run.site_schedule_id)
-        if is_wanted(session, site_run, site):
+        if is_wanted(session, site_run, site, settings.reports.remind_days):
             run = session.get_one(HarvestRun, site_run.run_id)
             reports[site_run_id] = _site_report(session, site_run, run, site, context)
     return reports
@@ -107,18 +116,31 @@ def admin_report(
     return _report("admin", run_id, _seed(run), view, attachment, context)
 
 
+def digest(session: Session, run_id: int, settings: Settings, now: datetime) -> Report | None:
+    """The administrators' digest of the weeks until this run's day; None unless that is the day for it.
+
+    Its key is the day's: further runs of that day have no digest of their own.
+    """
+    run = session.get_one(HarvestRun, run_id)
+    if f"{run.harvest_date:%A}".lower() != settings.reports.digest:
+        return None
+    context = ReportContext(settings, Repositories(Repository("")), now)
+    view = digest_view(session, run.harvest_date, settings)
+    return _report("digest", run.harvest_date.toordinal(), (run.harvest_date,), view, None, context)
+
+
 def _report(
     kind: str,
     number: int,
     seed: Iterable[object],
-    view: SiteView | AdminView,
+    view: SiteView | AdminView | DigestView,
     attachment: Attachment | None,
     context: ReportContext,
 ) -> Report:
     key, settings = f"{kind}:{number}", context.settings
     rendered = render(f"{kind}_report", view, settings)
     identifier = message_id(key, seed, settings)
-    return build(kind, key, identifier, view.recipients, rendered, attachment, settings, context.now)
+    return build(kind, key, identifier, view.recipients, rendered, attachment, settings, context.now, view.tone)
 
 
 def _seed(run: HarvestRun) -> tuple[object, ...]:

@@ -56,6 +56,7 @@ class Report:
     html: str
     content: bytes
     message_id: str
+    tone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ def build(
     attachment: Attachment | None,
     settings: Settings,
     now: datetime,
+    tone: str = "",
 ) -> Report:
     """The report with its whole message. `now` becomes its Date; replies go to the administrators."""
     subject, name = header_text(rendered.subject), header_text(settings.harvester.name, 100)
@@ -135,7 +137,7 @@ def build(
     if attachment is not None:
         message = _multipart("mixed", [message, _attachment_part(attachment, policy)], digest[19:38], policy)
     content = "".join(headers).encode("ascii") + message
-    return Report(kind, key, recipients, subject, rendered.text, rendered.html, content, identifier)
+    return Report(kind, key, recipients, subject, rendered.text, rendered.html, content, identifier, tone)
 
 
 def _header(name: str, value: str, policy: EmailPolicy[EmailMessage]) -> str:

@@ -24,6 +24,7 @@ from markupsafe import Markup
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import Settings
 from metaharvest.reports.admin_view import AdminView
+from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.findings import FindingGroup, FindingLine
 from metaharvest.reports.message import RenderedText
 from metaharvest.reports.site_view import SiteView
@@ -35,7 +36,7 @@ _PARTS = ("subject.txt", "body.txt", "body.html")
 _log = logging.getLogger(__name__)
 
 
-def render(folder: str, view: SiteView | AdminView, settings: Settings) -> RenderedText:
+def render(folder: str, view: SiteView | AdminView | DigestView, settings: Settings) -> RenderedText:
     """The report from the templates `email/FOLDER/{subject.txt,body.txt,body.html}`.
 
     If a template fails, for any reason, the report is a plain one that says which template failed, and why.
@@ -95,7 +96,7 @@ def broken_templates(settings: Settings) -> list[str]:
     return problems
 
 
-def _failure(environment: Environment, name: str, view: SiteView | AdminView | None = None) -> str | None:
+def _failure(environment: Environment, name: str, view: SiteView | AdminView | DigestView | None = None) -> str | None:
     """A sentence if the template cannot be compiled, or rendered with this report."""
     try:
         template = environment.get_template(name)
@@ -170,7 +171,7 @@ def _reason(error: Exception) -> str:
     return place + one_line(said)
 
 
-def plain_report(view: SiteView | AdminView, notice: str) -> RenderedText:
+def plain_report(view: SiteView | AdminView | DigestView, notice: str) -> RenderedText:
     """The essentials without any template: the story, the totals, the findings; `notice` says why it is plain."""
     about = f"{view.site}: {view.story}" if isinstance(view, SiteView) else view.story
     lines = [
@@ -182,13 +183,26 @@ def plain_report(view: SiteView | AdminView, notice: str) -> RenderedText:
         "",
         *(f"{total.number:>12,}  {total.label}" for total in view.totals),
         "",
-        *(_plain_site(view) if isinstance(view, SiteView) else _plain_run(view)),
+        *_plain(view),
         wrapped(view.table.sentence),
     ]
     text = "\n".join(lines).rstrip() + "\n"
     head = '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"></head>'
     page = f"{head}<body><pre>{escape(text)}</pre></body></html>\n"
     return RenderedText(f"[{view.network}] {about} ({view.date})", text, page)
+
+
+def _plain(view: SiteView | AdminView | DigestView) -> Iterator[str]:
+    if isinstance(view, SiteView):
+        return _plain_site(view)
+    return _plain_run(view) if isinstance(view, AdminView) else _plain_digest(view)
+
+
+def _plain_digest(view: DigestView) -> Iterator[str]:
+    for site in view.sites:
+        yield wrapped(f"{site.name}: {', '.join(str(week.went_in) for week in site.weeks)}; {site.last.failed} failed")
+    for failing in view.failing:
+        yield wrapped(f"Still failing since {failing.since}: {failing.name}, {failing.rules}")
 
 
 def _plain_site(view: SiteView) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from metaharvest.model import OutcomeKind
 from metaharvest.reports.admin_view import AdminView, FailedSite, RuleProblem, SiteRow, Undelivered
+from metaharvest.reports.digest_view import DigestView, SiteTrend, Week
 from metaharvest.reports.findings import FindingGroup, FindingLine
 from metaharvest.reports.named_documents import NamedDocument, NamedDocuments
 from metaharvest.reports.over_nights import FailingSite, RememberedProblems
@@ -104,7 +105,22 @@ _RUN = AdminView(
     table=_TABLE,
 )
 
-SAMPLES: Mapping[str, Sequence[SiteView | AdminView]] = {
+_DIGEST = DigestView(
+    network="Sample network",
+    date="2026-11-22",
+    story="the week: 5 new or updated, 1 site failing",
+    tone="doubtful",
+    sentence="2 sites had 14 harvests in the last seven days.",
+    totals=_TOTALS,
+    sites=(
+        SiteTrend("alder", tuple(Week("2026-11-16", 7, number, number % 2, 12 * number) for number in range(8)), "▁█"),
+    ),
+    failing=_RUN.failing,
+    more_failing=1,
+    recipients=("steward@example.org",),
+)
+
+SAMPLES: Mapping[str, Sequence[SiteView | AdminView | DigestView]] = {
     "site_report": (_SITE, *(_emptied(_SITE, tone) for tone in ("good", "doubtful"))),
     "admin_report": (
         _RUN,
@@ -112,5 +128,6 @@ SAMPLES: Mapping[str, Sequence[SiteView | AdminView]] = {
         replace(_RUN, log_file_error="No space left on device."),
         _emptied(_RUN, "good"),
     ),
+    "digest_report": (_DIGEST, replace(_DIGEST, sites=(), failing=(), more_failing=0, tone="good")),
 }
 """Folder of templates -> reports."""

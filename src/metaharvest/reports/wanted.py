@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSiteRun, ReportOutbox
+from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, ReportOutbox
 from metaharvest.model import ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
 from metaharvest.reports.named_documents import earlier_site_runs
 from metaharvest.reports.words import ATTENTION, counts_of, is_quiet, total
@@ -18,12 +18,13 @@ _Trouble = tuple[str | None, int | None, str | None, str | None]
 """Document id and revision (None: the list itself), outcome, rule."""
 
 
-def is_wanted(session: Session, site_run: HarvestSiteRun, site: Site | BrokenSite | None) -> bool:
+def is_wanted(session: Session, site_run: HarvestSiteRun, site: Site | BrokenSite | None, remind_days: int = 0) -> bool:
     """Whether the contacts of the site, as it is registered now, are to get a report of this site run.
 
     The site's wish is `always`, `never`, `on-error` (a document failed, or the site did) or `on-change` (something was
-    inserted or updated, or the problems are not those of the last report). A retry is reported only if a document ended
-    differently than before. A registration that cannot be used counts as `always`; a site without one gets nothing.
+    inserted or updated, the problems are not those of the last report, or it was `remind_days` ago; 0: no reminder). A
+    retry is reported only if a document ended differently than before. A registration that cannot be used counts as
+    `always`; a site without one gets nothing.
     """
     notify = site.notify if isinstance(site, Site) else Notify.ALWAYS
     if site is None or notify is Notify.NEVER:
@@ -33,18 +34,27 @@ def is_wanted(session: Session, site_run: HarvestSiteRun, site: Site | BrokenSit
     if notify is Notify.ON_ERROR:
         return site_run.status != SiteRunStatus.SUCCEEDED.value or total(counts_of(site_run), ERROR_OUTCOMES) > 0
     if notify is Notify.ON_CHANGE:
-        return _changed(session, site_run)
+        return _changed(session, site_run, remind_days)
     return True
 
 
-def _changed(session: Session, site_run: HarvestSiteRun) -> bool:
-    """Whether something went in, or the problems are not those of the site's last report."""
+def _changed(session: Session, site_run: HarvestSiteRun, remind_days: int) -> bool:
+    """Whether something went in, the problems are not those of the site's last report, or it is time to remind."""
     if total(counts_of(site_run), _CHANGES):
         return True
     before = _last_reported(session, site_run)
     if before is None:
         return site_run.status != SiteRunStatus.SUCCEEDED.value or bool(_troubles(session, site_run))
-    return before.status != site_run.status or _troubles(session, before) != _troubles(session, site_run)
+    troubles = _troubles(session, site_run)
+    if before.status != site_run.status or _troubles(session, before) != troubles:
+        return True
+    is_broken = bool(troubles) or site_run.status != SiteRunStatus.SUCCEEDED.value
+    return is_broken and 0 < remind_days <= _days_between(session, before, site_run)
+
+
+def _days_between(session: Session, before: HarvestSiteRun, site_run: HarvestSiteRun) -> int:
+    first, last = (session.get_one(HarvestRun, row.run_id).harvest_date for row in (before, site_run))
+    return (last - first).days
 
 
 def _last_reported(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | None:
