@@ -188,6 +188,16 @@ class Harvester:
             limits=self._limits,
         )
 
+    def write_metrics(self) -> None:
+        """Write [monitoring] metrics_file, if it is set. Raises OSError."""
+        if self.settings.monitoring.metrics_file is None:
+            return
+        from metaharvest.monitoring.metrics import metrics, write_metrics
+
+        with self.reading() as session:
+            now = metrics(session)
+        write_metrics(now, self.settings.path(self.settings.monitoring.metrics_file))
+
     # -- reports
 
     def site_report(self, site_run_id: int) -> Report:

@@ -37,11 +37,11 @@ def moment(text: str) -> datetime:
     ],
 )
 def test_a_time_of_day_is_meant_in_the_harvester_s_time_zone_summer_and_winter(after: str, expected: str) -> None:
-    assert next_at(moment(after), time(3, 0), BERLIN) == moment(expected)
+    assert next_at(moment(after), [time(3, 0)], BERLIN) == moment(expected)
 
 
 def test_a_time_that_a_clock_change_leaves_out_comes_all_the_same() -> None:
-    assert next_at(moment("2026-03-28 12:00"), time(2, 30), BERLIN) == moment("2026-03-29 01:30")
+    assert next_at(moment("2026-03-28 12:00"), [time(2, 30)], BERLIN) == moment("2026-03-29 01:30")
 
 
 @pytest.mark.parametrize(
@@ -55,21 +55,36 @@ def test_a_time_that_a_clock_change_leaves_out_comes_all_the_same() -> None:
 def test_a_period_counts_from_the_start_of_a_run_and_missed_ones_are_left_out(
     began: str, now: str, hours: int, expected: str
 ) -> None:
-    planned = next_time(moment(began), moment(now), timedelta(hours=hours), None, BERLIN)
+    planned = next_time(moment(began), moment(now), timedelta(hours=hours), (), BERLIN)
     assert planned == moment(expected)
 
 
 def test_with_a_time_of_day_the_next_run_is_so_many_days_later() -> None:
     began, now = moment("2026-11-20 02:00"), moment("2026-11-20 04:00")
-    assert next_time(began, now, DAY, time(3, 0), BERLIN) == moment("2026-11-21 02:00")
-    assert next_time(began, now, 2 * DAY, time(3, 0), BERLIN) == moment("2026-11-22 02:00")
+    assert next_time(began, now, DAY, [time(3, 0)], BERLIN) == moment("2026-11-21 02:00")
+    assert next_time(began, now, 2 * DAY, [time(3, 0)], BERLIN) == moment("2026-11-22 02:00")
     long_run = moment("2026-11-21 05:00")
-    assert next_time(began, long_run, DAY, time(3, 0), BERLIN) == moment("2026-11-22 02:00")
+    assert next_time(began, long_run, DAY, [time(3, 0)], BERLIN) == moment("2026-11-22 02:00")
+
+
+def test_of_several_times_of_day_the_next_one_comes() -> None:
+    times = [time(3, 0), time(15, 0)]
+    assert next_at(moment("2026-11-20 04:00"), times, BERLIN) == moment("2026-11-20 14:00")
+    began = moment("2026-11-20 02:00")
+    assert next_time(began, moment("2026-11-20 02:00"), DAY, times, BERLIN) == moment("2026-11-20 14:00")
+    assert next_time(began, moment("2026-11-20 14:05"), DAY, times, BERLIN) == moment("2026-11-21 02:00")
 
 
 @pytest.mark.parametrize(
     "options",
-    [("--every", "0"), ("--every", "nan"), ("--delay", "nan"), ("--at", "3 am"), ("--at", "03:00", "--every", "12")],
+    [
+        ("--every", "0"),
+        ("--every", "nan"),
+        ("--delay", "nan"),
+        ("--at", "3 am"),
+        ("--at", "03:00", "--every", "12"),
+        ("--at", "3:00", "--at", "4:00", "--every", "48"),
+    ],
 )
 def test_a_plan_that_makes_no_sense_is_a_usage_error(tmp_path: Path, options: tuple[str, ...]) -> None:
     tell(tmp_path, "init")
@@ -121,3 +136,22 @@ def test_a_signal_between_two_runs_ends_it_politely(tmp_path: Path, number: sign
         assert daemon.stderr.read() == "Stopped between two runs.\n"
     assert daemon.returncode == 0
     assert tell(tmp_path, "runs", "--json").json == []
+
+
+def test_sighup_has_the_settings_read_again_and_the_next_run_reckoned_anew(tmp_path: Path) -> None:
+    tell(tmp_path, "init")
+    command = [sys.executable, "-m", "metaharvest", "--config", str(tmp_path / "metaharvest.toml")]
+    with subprocess.Popen([*command, "daemon", "--at", "03:00"], stderr=subprocess.PIPE, text=True) as daemon:
+        assert daemon.stderr is not None
+        assert daemon.stderr.readline().endswith("03:00 UTC.\n")
+        (tmp_path / "metaharvest.toml").write_text('[harvester]\ntime_zone = "Asia/Tokyo"\n')
+        daemon.send_signal(signal.SIGHUP)
+        assert daemon.stderr.readline() == "The settings were read again.\n"
+        assert daemon.stderr.readline().endswith("03:00 JST.\n")
+        (tmp_path / "metaharvest.toml").write_text("[harvester]\nworkers = 0\n")
+        daemon.send_signal(signal.SIGHUP)
+        assert "and cannot be used: " in daemon.stderr.readline()
+        assert daemon.stderr.readline().endswith("03:00 JST.\n")
+        daemon.terminate()
+        assert "Stopped between two runs." in daemon.stderr.read()
+    assert daemon.returncode == 0

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from metaharvest import __version__
+from metaharvest.cli.examples import with_examples
 from metaharvest.cli.invocation import Invocation
 from metaharvest.config.secret_references import MaskingFormatter, masked
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, RunLost
@@ -49,6 +50,7 @@ _COMMANDS = {
     "reports": "List, show, resend and deliver reports.",
     "target": "Look into the target: what it holds.",
     "doctor": "Tell what is missing or overdue.",
+    "completion": "Complete commands in your shell.",
 }
 
 
@@ -68,25 +70,75 @@ class _LazyGroup(click.Group):
             return None
         command = importlib.import_module(f"metaharvest.cli.{name}").command
         assert isinstance(command, click.Command)
-        return command
+        return with_examples(command, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
     help="The settings file. Default: metaharvest.toml here, then in your configuration folder.",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How warnings and errors of the program itself are written on stderr; json: an object a line.",
+)
 @click.version_option(__version__, prog_name="metaharvest")
 @click.pass_context
-def cli(ctx: click.Context, config: Path | None) -> None:
+def cli(ctx: click.Context, config: Path | None, log_format: str) -> None:
     """Harvests metadata documents from the sites that publish them, and tells everybody what happened."""
+    if log_format == "json":
+        _log_as_json()
     ctx.obj = (ctx.obj or Invocation)(config)
     ctx.call_on_close(ctx.obj.close)
+    if ctx.invoked_subcommand is None:
+        click.echo(_what_to_do_first(ctx.obj))
+        click.echo(f"\nAll commands: {ctx.obj.start} --help")
+
+
+def _what_to_do_first(invocation: Invocation) -> str:
+    """For somebody who has just installed the program, or has forgotten how it goes on."""
+    from metaharvest.config.settings import find_file
+
+    start, file = invocation.start, invocation.config or find_file()
+    if file is None or not file.is_file():
+        return (
+            "There are no settings here yet.\n"
+            f"  {start} demo         shows all of it on sample sites, and needs nothing\n"
+            f"  {start} check URL    rehearses the harvest of a list, a document or a folder\n"
+            f"  {start} init         writes a settings file here, and makes the database"
+        )
+    return (
+        f"The settings are in {file}.\n"
+        f"  {start} doctor                                            says what is missing\n"
+        f"  {start} sites add NAME --list-url URL --contact EMAIL     registers a site\n"
+        f"  {start} run                                               harvests the sites that are due\n"
+        f"  {start} runs                                              says what happened"
+    )
+
+
+def _log_as_json() -> None:
+    """Write log records as JSON, an object a line, without secrets."""
+    from pythonjsonlogger.json import JsonFormatter
+
+    class MaskedJson(JsonFormatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return masked(super().format(record))
+
+    fields = {"asctime": "time", "levelname": "level", "name": "logger"}
+    formatter = MaskedJson("%(asctime)s %(levelname)s %(name)s %(message)s", rename_fields=fields)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(formatter)
 
 
 def main(
@@ -113,7 +165,7 @@ def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocat
     """Run a command; what it returned, or the exit code of what it raised, after a sentence on stderr."""
     try:
         _require_text(arguments)
-        returned = cli(arguments, standalone_mode=False, obj=invocation)
+        returned = cli(arguments, prog_name="metaharvest", standalone_mode=False, obj=invocation)
         return returned if isinstance(returned, int) else 0
     except click.ClickException as error:
         error.show()

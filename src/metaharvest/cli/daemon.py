@@ -1,7 +1,8 @@
 """`metaharvest daemon`: run again and again, on machines without cron.
 
 Each run is what `metaharvest run` does, with the settings as they are then. If a run fails, that is told, and the next
-one comes nevertheless.
+one comes nevertheless. SIGHUP has the settings read at once, which matters for the time zone, and for knowing whether
+they can be used.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import logging
 import math
 import signal
-import time as clock
-from collections.abc import Callable
+import threading
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import click
@@ -21,19 +23,22 @@ from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.run import handled, harvest_now
 from metaharvest.text import clean
 
+if TYPE_CHECKING:
+    from schedule import Job, Scheduler
+
 _LONGEST_SLEEP = 30.0
 """Seconds after which the clock is read again: it may have been set, or the machine may have slept."""
 
 log = logging.getLogger(__name__)
 
 
-def _time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> time | None:
-    if value is None:
-        return None
+def _times(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> tuple[time, ...]:
     try:
-        return datetime.strptime(value.strip(), "%H:%M").time()  # noqa: DTZ007 - a time of day, without a date
+        # A time of day, without a date.
+        return tuple(sorted({datetime.strptime(value.strip(), "%H:%M").time() for value in values}))  # noqa: DTZ007
     except ValueError:
-        raise click.BadParameter(f"'{value}' is not a time of day; write it like 03:00") from None
+        named = ", ".join(f"'{value}'" for value in values)
+        raise click.BadParameter(f"{named} is not a time of day; write it like 03:00") from None
 
 
 def _hours(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
@@ -52,7 +57,13 @@ def _hours(_context: click.Context, _parameter: click.Parameter, value: float) -
     metavar="HOURS",
     help="The period.",
 )
-@click.option("--at", callback=_time, metavar="HH:MM", help="Run at this time of day, in the harvester's time zone.")
+@click.option(
+    "--at",
+    multiple=True,
+    callback=_times,
+    metavar="HH:MM",
+    help="Run at this time of day, in the harvester's time zone; may be repeated.",
+)
 @click.option(
     "--delay",
     type=click.FloatRange(0, 8784),
@@ -63,69 +74,113 @@ def _hours(_context: click.Context, _parameter: click.Parameter, value: float) -
 )
 @click.option("--max-runs", type=click.IntRange(0), default=0, metavar="N", help="End after N runs; 0: never.")
 @click.pass_obj
-def command(invocation: Invocation, every: float, at: time | None, delay: float, max_runs: int) -> None:
-    """Run again and again: at once, then every 24 hours; or at a time of day.
+def command(invocation: Invocation, every: float, at: tuple[time, ...], delay: float, max_runs: int) -> None:
+    """Run again and again: at once, then every 24 hours; or at times of day.
 
     SIGTERM and Ctrl-C end it: between runs with exit code 0; in the middle of a run with 130, and the next run takes up
-    what was left.
+    what was left. SIGHUP: the settings are read again.
+
+    Example: metaharvest daemon --at 03:00 --at 15:00
     """
     period = timedelta(hours=every)
-    if at is not None and period % timedelta(days=1):
+    if at and period % timedelta(days=1):
         raise click.UsageError("With --at, --every must be whole days: 24, 48, ...")
-    zone = invocation.harvester.settings.harvester.zone
-    start = datetime.now(UTC) + timedelta(hours=delay)
-    first = start if at is None else next_at(start, at, zone)
-    with handled(signal.default_int_handler, signal.SIGTERM):
-        _run_for_ever(
-            invocation, first, lambda began: next_time(began, datetime.now(UTC), period, at, zone), zone, max_runs
-        )
+    if len(at) > 1 and period != timedelta(days=1):
+        raise click.UsageError("With several --at, --every is 24.")
+    plan = _Plan(invocation, period, at, invocation.harvester.settings.harvester.zone)
+    with handled(signal.default_int_handler, signal.SIGTERM), handled(plan.ask_to_read_again, signal.SIGHUP):
+        plan.run_for_ever(datetime.now(UTC) + timedelta(hours=delay), max_runs)
 
 
-def next_at(after: datetime, at: time, zone: ZoneInfo) -> datetime:
-    """The first moment not before `after` at which clocks in `zone` show `at`, in UTC.
+def next_at(after: datetime, at: Sequence[time], zone: ZoneInfo) -> datetime:
+    """The first moment not before `after` at which clocks in `zone` show one of the times `at`, in UTC.
 
     A time that a clock change leaves out is moved by the change; one that it repeats comes once.
     """
     day = after.astimezone(zone).date()
-    moments = (datetime.combine(day + timedelta(days=days), at, zone).astimezone(UTC) for days in range(3))
+    days = [day + timedelta(days=number) for number in range(3)]
+    moments = sorted(datetime.combine(each, one, zone).astimezone(UTC) for each in days for one in at)
     return next(moment for moment in moments if moment >= after)
 
 
-def next_time(began: datetime, now: datetime, period: timedelta, at: time | None, zone: ZoneInfo) -> datetime:
+def next_time(began: datetime, now: datetime, period: timedelta, at: Sequence[time], zone: ZoneInfo) -> datetime:
     """When to run after the run that began at `began`: whole periods later, without those that have passed by now."""
-    if at is None:
+    if not at:
         return began + period * max(1, -((began - now) // period))
+    if len(at) > 1:
+        return next_at(max(began + timedelta(minutes=1), now), at, zone)
     days = period // timedelta(days=1)
     local = began.astimezone(zone)
     start = datetime.combine(local.date() + timedelta(days=days), time(0), zone)
     return next_at(max(start.astimezone(UTC), now), at, zone)
 
 
-def _run_for_ever(
-    invocation: Invocation, first: datetime, following: Callable[[datetime], datetime], zone: ZoneInfo, max_runs: int
-) -> None:
-    """Run at `first` and then as `following` says, until `max_runs` are done or a signal comes between two runs."""
-    import schedule
+class _Plan:
+    """When the daemon runs: with this period, or at these times of day as clocks in `zone` show them."""
 
-    scheduler = schedule.Scheduler()
-    job = scheduler.every().day.do(lambda: _run(invocation))
-    moment, runs = first, 0
-    while True:
-        try:
+    def __init__(self, invocation: Invocation, period: timedelta, at: Sequence[time], zone: ZoneInfo) -> None:
+        self._invocation = invocation
+        self._period = period
+        self._at = at
+        self._zone = zone
+        self._asked = threading.Event()
+
+    def ask_to_read_again(self, _number: int, _frame: object) -> None:
+        """The handler of SIGHUP: between two runs at once, otherwise after the run."""
+        self._asked.set()
+
+    def run_for_ever(self, start: datetime, max_runs: int) -> None:
+        """Run not before `start` and then as planned, until `max_runs` are done or a signal comes between two runs."""
+        import schedule
+
+        scheduler = schedule.Scheduler()
+        job = scheduler.every().day.do(lambda: _run(self._invocation))
+        began: datetime | None = None
+        runs = 0
+        while True:
+            try:
+                self._wait(scheduler, job, start, began)
+            except KeyboardInterrupt:
+                click.echo("Stopped between two runs.", err=True)
+                return
+            began = datetime.now(UTC)
+            click.echo(f"A run begins at {began.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.", err=True)
+            scheduler.run_pending()
+            runs += 1
+            if runs == max_runs:
+                return
+
+    def _wait(self, scheduler: Scheduler, job: Job, start: datetime, began: datetime | None) -> None:
+        """Wait for the next moment; SIGHUP has it reckoned anew."""
+        while True:
+            if self._asked.is_set():
+                self._asked.clear()
+                self._read_again()
+            moment = self._next(start, began)
             # The schedule package counts in local time, without a zone.
             job.next_run = moment.astimezone().replace(tzinfo=None)
-            click.echo(f"The next run is at {moment.astimezone(zone):%Y-%m-%d %H:%M %Z}.", err=True)
+            click.echo(f"The next run is at {moment.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.", err=True)
             while (seconds := scheduler.idle_seconds or 0) > 0:
-                clock.sleep(min(seconds, _LONGEST_SLEEP))
-        except KeyboardInterrupt:
-            click.echo("Stopped between two runs.", err=True)
-            return
-        began = datetime.now(UTC)
-        scheduler.run_pending()
-        runs += 1
-        if runs == max_runs:
-            return
-        moment = following(began)
+                if self._asked.wait(min(seconds, _LONGEST_SLEEP)):
+                    break
+            else:
+                return
+
+    def _next(self, start: datetime, began: datetime | None) -> datetime:
+        if began is not None:
+            return next_time(began, datetime.now(UTC), self._period, self._at, self._zone)
+        return next_at(start, self._at, self._zone) if self._at else start
+
+    def _read_again(self) -> None:
+        from metaharvest.errors import MetaharvestError
+
+        try:
+            with closing(Invocation(self._invocation.config)) as fresh:
+                self._zone = fresh.harvester.settings.harvester.zone
+        except MetaharvestError as error:
+            click.echo(clean(f"The settings were read again, and cannot be used: {error}"), err=True)
+        else:
+            click.echo("The settings were read again.", err=True)
 
 
 def _run(invocation: Invocation) -> None:

@@ -131,8 +131,18 @@ def _harvest_and_ping(harvester: Harvester, request: RunRequest, as_json: bool, 
         code = exit_code_of(error) if isinstance(error, MetaharvestError) else EXIT_FAILED
         _ping(harvester, "failed", code, ended=False)
         raise
+    _write_metrics(harvester)
     _ping(harvester, "interrupted" if stop.is_set() else status, code, ended=True)
     return code
+
+
+def _write_metrics(harvester: Harvester) -> None:
+    """Write the file for Prometheus, if there is to be one; that it fails does not change how the run ended."""
+    try:
+        harvester.write_metrics()
+    except OSError as error:
+        file = harvester.settings.monitoring.metrics_file
+        click.echo(f"[monitoring] metrics_file: {file} cannot be written: {error.strerror}.", err=True)
 
 
 def _ping(harvester: Harvester, status: str, code: int, *, ended: bool) -> None:

@@ -130,9 +130,13 @@ class ReportsSettings(_Section):
 
 
 class MonitoringSettings(_Section):
-    """The monitor that hears of the end of each run: its URL, or a secret reference, as such a URL may hold a token."""
+    """The monitor that hears of the end of each run: its URL, or a secret reference, as such a URL may hold a token.
+
+    `metrics_file` is written after each run, for Prometheus.
+    """
 
     ping_url: field_types.PingUrl = ""
+    metrics_file: field_types.LocalPath | None = None
 
 
 class SiteSettings(_Section):

@@ -1,0 +1,44 @@
+"""An example for the help of every command that has none in its own text."""
+
+from __future__ import annotations
+
+import click
+
+EXAMPLES = {
+    "demo": "metaharvest demo",
+    "init": "metaharvest init",
+    "sites": "metaharvest sites list",
+    "sites add": "metaharvest sites add Alder --list-url https://alder.example.org/list.xml --contact im@example.org",
+    "sites list": "metaharvest sites list --json",
+    "sites show": 'metaharvest sites show "Alder Creek"',
+    "sites edit": 'metaharvest sites edit "Alder Creek" --every 2 --unit weeks',
+    "sites enable": 'metaharvest sites enable "Alder Creek"',
+    "sites disable": 'metaharvest sites disable "Alder Creek"',
+    "sites remove": 'metaharvest sites remove "Alder Creek"',
+    "run": 'metaharvest run --site "Alder Creek" --dry-run',
+    "check": "metaharvest check https://alder.example.org/list.xml",
+    "log": "metaharvest log --limit 20",
+    "runs": "metaharvest runs --limit 7",
+    "runs list": "metaharvest runs list --limit 7",
+    "runs show": "metaharvest runs show 12",
+    "reports": "metaharvest reports --undelivered",
+    "reports show": "metaharvest reports show 12",
+    "reports deliver": "metaharvest reports deliver",
+    "target": "metaharvest target list",
+    "target list": "metaharvest target list --json",
+    "target show": "metaharvest target show knb-lter-gce.109",
+    "target get": "metaharvest target get knb-lter-gce.109.6 -o document.xml",
+    "target transfer": 'metaharvest target transfer knb-lter-gce.109 "Alder Creek"',
+    "doctor": "metaharvest doctor --send-test-mail",
+}
+"""The words of a command -> a command line that does something with it."""
+
+
+def with_examples(command: click.Command, words: str) -> click.Command:
+    """The command, which is called by these words, with examples for itself and all its own commands."""
+    if words in EXAMPLES and "Example:" not in (command.help or ""):
+        command.epilog = f"Example: {EXAMPLES[words]}"
+    if isinstance(command, click.Group):
+        for name, each in command.commands.items():
+            with_examples(each, f"{words} {name}")
+    return command

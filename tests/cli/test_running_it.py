@@ -1,0 +1,107 @@
+"""What operators need around a run: first words, help, completion, units for systemd, metrics, logs for machines."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from metaharvest.cli import cli
+from support.cli import tell
+from support.harvester import SETTINGS, Harvester, publish
+from support.http_server import HttpServer
+
+PACKAGING = Path(__file__).parents[2] / "packaging"
+
+
+def commands(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield " ".join((*words, name)), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*words, name))
+
+
+def test_the_help_of_every_command_has_an_example() -> None:
+    without = [
+        words
+        for words, command in commands(cli)
+        if "Example: metaharvest" not in command.get_help(click.Context(command))
+    ]
+    assert without == []
+
+
+def test_without_a_command_it_says_what_to_do_first_and_then_what_is_next(tmp_path: Path) -> None:
+    first = tell(tmp_path).out
+    assert "There are no settings here yet." in first
+    assert "demo" in first
+    tell(tmp_path, "init")
+    assert "sites add" in tell(tmp_path).out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands(shell: str, tmp_path: Path) -> None:
+    script = tell(tmp_path, "completion", shell).out
+    assert f"_METAHARVEST_COMPLETE={shell}_complete" in script
+    environment = {"_METAHARVEST_COMPLETE": "bash_complete", "COMP_WORDS": "metaharvest rep", "COMP_CWORD": "1"}
+    program = [sys.executable, "-m", "metaharvest"]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    assert "plain,reports" in done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is missing: install systemd")
+@pytest.mark.parametrize("unit", ["metaharvest.service", "metaharvest.timer", "metaharvest-daemon.service"])
+def test_systemd_takes_the_units(unit: str, tmp_path: Path) -> None:
+    # The program is not installed where the unit says: another one stands in for it.
+    for file in PACKAGING.glob("metaharvest*"):
+        text = file.read_text(encoding="utf-8").replace("/opt/metaharvest/bin/metaharvest", "/bin/true")
+        (tmp_path / file.name).write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(tmp_path / unit)], capture_output=True, text=True, check=False
+    )
+    assert [line for line in done.stderr.splitlines() if "metaharvest" in line] == []
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_each_run_writes_the_file_for_prometheus(harvester: Harvester, server: HttpServer, tmp_path: Path) -> None:
+    file = tmp_path / "metrics" / "metaharvest.prom"
+    harvester.config.write_text(f'{SETTINGS}[monitoring]\nmetrics_file = "{file}"\n', encoding="utf-8")
+    harvester.add_site('elm "x"', publish(server, "a.1.1", "a.2.1"), contact_email="elm@example.org")
+    server.serve("/a.2.1.xml", b"<broken")
+    harvester.run("2026-11-20")
+    families = text_string_to_metric_families(file.read_text(encoding="utf-8"))
+    samples = {(s.name, *sorted(s.labels.values())): s.value for family in families for s in family.samples}
+    assert samples["metaharvest_site_documents", 'elm "x"', "inserted"] == 1
+    assert samples["metaharvest_site_documents", 'elm "x"', "invalid"] == 1
+    assert samples["metaharvest_site_open_problems", 'elm "x"'] == 1
+    assert samples["metaharvest_last_run_status", "with-errors"] == 1
+    file.unlink()
+    file.mkdir()
+    said = harvester("run", "--date", "2026-11-21")
+    assert "metrics_file" in said.err
+    assert said.code == 0
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_the_log_of_the_program_is_json_where_machines_read_it(harvester: Harvester, server: HttpServer) -> None:
+    secret = harvester.folder / "secret"
+    secret.write_text("something long")
+    secret.chmod(0o644)
+    text = harvester.config.read_text(encoding="utf-8")
+    harvester.config.write_text(
+        text.replace("[http]", f'[http]\nproxy = "http://me@127.0.0.1:9"\nproxy_password = "file:{secret}"')
+    )
+    command = [sys.executable, "-m", "metaharvest", "--log-format", "json", "--config", str(harvester.config), "run"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    records = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    assert [record["level"] for record in records] == ["WARNING"]
+    assert "Everybody on this machine may read the secret" in records[0]["message"]
