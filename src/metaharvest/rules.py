@@ -615,6 +615,28 @@ RULES: dict[str, Rule] = {
         "not sent is tried again in the next run; what may have arrived is looked up first.",
         "Nothing is to be done, unless it lasts: then the administrator asks the people who run the repository.",
     ),
+    "target.tls": Rule(
+        "The repository's certificate is not accepted",
+        "The certificate of the server has expired, is for another host name, or comes from an authority that this "
+        "harvester does not trust; or the server does not encrypt at all where https:// is written.",
+        "The people who run the repository mend it; for an authority of its own the administrator sets ca_file.",
+    ),
+    "target.moved": Rule(
+        "The repository has moved",
+        "It answered with a redirect. No redirect is followed: nobody else is to be sent the harvester's login.",
+        "The administrator writes the new address into url in the target's settings.",
+    ),
+    "target.login": Rule(
+        "The repository does not let the harvester in",
+        "The token, the certificate, or the user name and password are wrong or have expired, or may not do this.",
+        "The administrator renews the login in the target's settings, or asks the people who run the repository for "
+        "the right to write there; `metaharvest target check` says how it stands.",
+    ),
+    "target.answer": Rule(
+        "The repository's answer was not understood",
+        "The address in the settings is not that of such a repository, or something in between answers in its place.",
+        "The administrator checks url in the target's settings; `metaharvest target check` says what is there.",
+    ),
     "site.ca-file": Rule(
         "The site's own certificate authorities cannot be used",
         "The file that `metaharvest sites edit --ca-file` named is not there, cannot be read, or has no certificates "

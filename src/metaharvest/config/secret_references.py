@@ -88,6 +88,17 @@ def read_secret(reference: str, folder: Path) -> str:
     return secret
 
 
+def proxy_with_password(proxy: str, reference: str, folder: Path, place: str) -> str:
+    """The URL of a proxy with its password, which `place` in the settings refers to. Raises SettingsError."""
+    if not reference:
+        return proxy
+    user, at, host = proxy.rpartition("@")
+    if not at:
+        remedy = "write the user name and an @ between http:// and the proxy's host."
+        raise SettingsError(f"{place} is set, but proxy names no user: {remedy}")
+    return f"{user}:{quote(resolve_secret(reference, folder), safe='')}@{host}"
+
+
 def exposed_file(reference: str, folder: Path) -> Path | None:
     """The file behind a reference if everybody on this machine may read it, otherwise None."""
     kind, _, where = reference.partition(":")

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
-from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -22,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from metaharvest.config import field_types
 from metaharvest.config.files import read_file
 from metaharvest.config.paths import at_home
-from metaharvest.config.secret_references import NOT_SHOWN, resolve_secret
+from metaharvest.config.secret_references import NOT_SHOWN, proxy_with_password
 from metaharvest.config.target_settings import TargetSettings, with_target_defaults
 from metaharvest.errors import SettingsError
 from metaharvest.model import Level, Site
@@ -200,12 +199,8 @@ class Settings(_Section):
             changes["ca_file"] = self.path(self.http.ca_file)
             configured_authorities(self.path(self.http.ca_file), self.place("http", "ca_file"))
         if self.http.proxy_password:
-            user, at, host = self.http.proxy.rpartition("@")
-            if not at:
-                remedy = "write the user name and an @ between http:// and the proxy's host."
-                raise SettingsError(f"{self.place('http', 'proxy_password')} is set, but proxy names no user: {remedy}")
-            secret = resolve_secret(self.http.proxy_password, self.folder)
-            changes["proxy"] = f"{user}:{quote(secret, safe='')}@{host}"
+            place = self.place("http", "proxy_password")
+            changes["proxy"] = proxy_with_password(self.http.proxy, self.http.proxy_password, self.folder, place)
         return self.http.model_copy(update=changes)
 
     def applied_to(self, site: Site) -> Site:
