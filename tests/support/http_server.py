@@ -39,6 +39,7 @@ class Request:
     path: str
     headers: Mapping[str, str]
     client: tuple[str, int]
+    body: bytes = b""
     at: float = field(default_factory=time.monotonic)
 
 
@@ -56,7 +57,8 @@ class Asking(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.owner._record(Request(self.command, self.path, headers, self.client_address[:2]))
+        body = self.rfile.read(int(headers.get("content-length", 0)))
+        self.owner._record(Request(self.command, self.path, headers, self.client_address[:2], body))
         try:
             self.owner._route(self.path)(self)
             self.wfile.flush()
@@ -65,7 +67,7 @@ class Asking(BaseHTTPRequestHandler):
         finally:
             self.owner._done()
 
-    do_HEAD = do_GET  # noqa: N815 - the name that http.server looks for
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - the names that http.server looks for
 
     def answer(self, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         """A proper answer; `headers` may say anything, also another Content-Length."""

@@ -124,6 +124,10 @@ def _tls(error: ssl.SSLError, where: str) -> Finding | None:
             message = f"{where}: the repository does not accept the harvester's certificate: {problem}."
             remedy = "The administrator should check certificate and key in the target's settings."
             return Finding("target.login", message, remedy)
+    if isinstance(error, ssl.SSLEOFError):
+        message = f"{where}: the server broke the encrypted connection off before it answered."
+        remedy = "It may ask for a client certificate, or not accept the one in the target's settings. "
+        return Finding("target.away", message, remedy + _LATER)
     if reason == "WRONG_VERSION_NUMBER":
         message = f"{where}: the server answers without encryption (TLS) on this port."
         return Finding("target.tls", message, "The administrator should check url in the target's settings.")
