@@ -40,7 +40,7 @@ from support.http_server import (
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
-def settings(url: str, folder: Path = Path(), http: dict[str, object] | None = None, **target: object) -> Settings:
+def settings(url: str, folder: Path = Path(), http: Any = None, **target: object) -> Settings:
     values = {"kind": "dataone", "url": url, "connect_timeout": 1, "read_timeout": 1, "deadline": 3, **target}
     return Settings.model_validate(
         {
@@ -368,7 +368,7 @@ def test_the_client_has_a_certificate_of_its_own(authority: trustme.CA, ca_file:
 def test_a_certificate_of_ours_that_is_not_accepted(authority: trustme.CA, ca_file: Path, tmp_path: Path) -> None:
     long_ago = datetime(2020, 1, 1, tzinfo=UTC)
     expired = authority.issue_cert("h@example.org", not_before=long_ago, not_after=long_ago + timedelta(days=30))
-    cases = (
+    cases: tuple[tuple[dict[str, Path], str], ...] = (
         (client_files(expired, tmp_path), "it has expired"),
         ({}, "the repository gave no further reason; it may ask for a client certificate"),
     )
