@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from metaharvest.harvest.dry_run import Rehearsal
     from metaharvest.harvest.limits import RunLimits
     from metaharvest.harvest.run import RunRequest, RunResult
+    from metaharvest.journal.imported_log import ImportedLog
+    from metaharvest.model import Site
     from metaharvest.reports import Deliveries, Report, Repositories, Resent
+    from metaharvest.sites.metacat_import import ImportedRow
+    from metaharvest.sites.metacat_tables import MetacatTables
     from metaharvest.sources.lookup import SourceFor
     from metaharvest.targets.base import Target
     from metaharvest.targets.lookup import Targets
@@ -249,6 +253,41 @@ class Harvester:
         with run_lock(self.engine), database_errors(self.engine):
             return reports.deliver(writers(self.engine), self.settings, self.now())
 
+    # -- the schedule
+
+    def import_metacat(
+        self, tables: MetacatTables, *, log: bool = False, dry_run: bool = False, start: str = "metaharvest"
+    ) -> MetacatImport:
+        """Take over the schedule of a Metacat Harvester, and with `log` what it logged; nothing in a dry run.
+
+        `start` is how a command line begins that does something with the same settings. Raises MetaharvestError if the
+        tables cannot be read.
+        """
+        from metaharvest.journal.imported_log import LogImport, import_log
+        from metaharvest.sites import metacat_import, metacat_tables
+        from metaharvest.sites.allowed import require_allowed
+        from metaharvest.sites.registry import read_sites
+
+        def allowed(site: Site) -> None:
+            require_allowed(self.settings, site, ("documentlisturl",))
+
+        today, schedule = self.today(), list(tables.rows(metacat_tables.SCHEDULE))
+        with self.reading() if dry_run else self.writing() as session:
+            sites = read_sites(session)
+            rows = metacat_import.decide(schedule, sites, today, allowed, start)
+            numbers = {site.name: site.site_id for site in sites}
+            # In a dry run new sites have no number: which it would be does not matter.
+            numbers |= (
+                {row.site: 0 for row in rows if row.values} if dry_run else metacat_import.register(session, rows)
+            )
+            if not log:
+                return MetacatImport(tuple(rows), None)
+            site_ids = {row.schedule_id: numbers[row.site] for row in rows if row.site}
+            since = today - timedelta(days=self.settings.harvester.log_period_days)
+            wanted = LogImport(site_ids, since, today, self.now(), self.settings.harvester.zone)
+            logged, details = tables.rows(metacat_tables.LOG), tables.rows(metacat_tables.DETAIL_LOG)
+            return MetacatImport(tuple(rows), import_log(session, logged, details, wanted, dry_run=dry_run))
+
     # -- documents
 
     def transfer_document(self, name: str, site_name: str, by: str = "") -> Transfer:
@@ -292,6 +331,14 @@ class Transfer:
     revision: int | None
     former: str | None
     done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MetacatImport:
+    """What became of the schedule of a Metacat Harvester, row by row, and of its log, if that was asked for."""
+
+    rows: tuple[ImportedRow, ...]
+    log: ImportedLog | None
 
 
 @dataclass(frozen=True, slots=True)

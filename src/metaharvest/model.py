@@ -70,13 +70,14 @@ class SiteRunStatus(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """How a run stands, or ended."""
+    """How a run stands, or ended; `imported`: nothing was harvested, it holds the log of another harvester."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     WITH_ERRORS = "with-errors"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
+    IMPORTED = "imported"
 
 
 class Action(StrEnum):

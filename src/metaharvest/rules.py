@@ -687,6 +687,11 @@ RULES: dict[str, Rule] = {
         "Nothing is to be done for once: the document is tried again by itself. If it happens every night, the "
         "administrator should see whether there is enough memory, and report the document to the developers.",
     ),
+    "harvest.imported": Rule(
+        "A finding of the Metacat Harvester",
+        "It is in a log that was taken over with `metaharvest sites import-metacat --log`.",
+        "Nothing is to be done: what is still so, is found again by the next harvest.",
+    ),
     "harvest.surprise": Rule(
         "The harvester itself failed",
         "Something happened that metaharvest did not expect. The site's outcomes so far stand; other sites went on.",

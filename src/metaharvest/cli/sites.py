@@ -13,6 +13,7 @@ import click
 
 from metaharvest.cli.invocation import Invocation, day
 from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
+from metaharvest.cli.sites_import import import_metacat
 from metaharvest.model import Level, Notify, Site, Unit
 from metaharvest.text import shown_url
 
@@ -35,6 +36,9 @@ _NONE = "none"
 @click.group("sites")
 def command() -> None:
     """Register sites and change the schedule."""
+
+
+command.add_command(import_metacat)
 
 
 def _networks(

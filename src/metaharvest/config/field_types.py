@@ -91,7 +91,8 @@ def _check_zone(name: str) -> str:
     return name
 
 
-def _check_database_url(url: str) -> str:
+def check_database_url(url: str) -> str:
+    """`url`; ValueError with a sentence, which does not show it, if there is a password in it."""
     parts = _DATABASE_PASSWORD.match(url)
     in_query = any("passw" in name.lower() for name, _ in parse_qsl(url.partition("?")[2]))
     if in_query or (parts and parts["password"]):
@@ -154,7 +155,7 @@ Email = Annotated[str, AfterValidator(check_email)]
 Emails = Annotated[tuple[Email, ...], BeforeValidator(_split)]
 Sender = Annotated[Email, AfterValidator(_check_sender)]
 ZoneName = Annotated[str, AfterValidator(_check_zone)]
-DatabaseUrl = Annotated[str, AfterValidator(_check_database_url)]
+DatabaseUrl = Annotated[str, AfterValidator(check_database_url)]
 ProxyUrl = Annotated[str, AfterValidator(_check_proxy)]
 WebAddress = Annotated[str, AfterValidator(_check_web_address)]
 PingUrl = Annotated[str, AfterValidator(_check_ping_url)]

@@ -121,6 +121,10 @@ class HarvestRun(Base):
     heartbeat_at: Mapped[datetime]
 
 
+IS_HARVEST = HarvestRun.status != "imported"
+"""Whether a run is one of this harvester, and not one that holds what another one has logged."""
+
+
 class HarvestSiteRun(Base):
     """A row for each site in a run. The outcomes add up to `listed`; if they do not, the status is `incomplete`."""
 

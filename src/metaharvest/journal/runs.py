@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, writers
-from metaharvest.database.models import HarvestRun, HarvestSiteRun
+from metaharvest.database.models import IS_HARVEST, HarvestRun, HarvestSiteRun
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.site_runs import not_reported, report_queued
@@ -80,7 +80,7 @@ def close_run(session: Session, run_id: int, status: RunStatus, now: datetime) -
 def finished_before(session: Session, run_id: int, today: date) -> dict[int, SiteRunStatus]:
     """The sites that were finished today by the interrupted runs right before this one, and how each ended."""
     last_whole = select(func.max(HarvestRun.run_id)).where(
-        HarvestRun.run_id < run_id, HarvestRun.status != RunStatus.INTERRUPTED.value
+        HarvestRun.run_id < run_id, HarvestRun.status != RunStatus.INTERRUPTED.value, IS_HARVEST
     )
     statement = (
         select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.status)

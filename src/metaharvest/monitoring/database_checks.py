@@ -25,7 +25,7 @@ from metaharvest.database.engine import (
     shown_database,
     writers,
 )
-from metaharvest.database.models import HarvestOperation, HarvestRun
+from metaharvest.database.models import IS_HARVEST, HarvestOperation, HarvestRun
 from metaharvest.errors import DatabaseError, LockHeld, SettingsError
 from metaharvest.fetch.local_files import is_file_url, refusal
 from metaharvest.model import RunStatus, Site
@@ -104,7 +104,7 @@ def _runs(session: Session, engine: Engine, now: datetime) -> Iterator[Check]:
         select(HarvestRun).order_by(HarvestRun.run_id.desc()),
         HarvestRun.status == RunStatus.RUNNING.value,
     )
-    open_run, last = (session.scalars(newest.where(wanted)).first() for wanted in (running, ~running))
+    open_run, last = (session.scalars(newest.where(wanted)).first() for wanted in (running, ~running & IS_HARVEST))
     if open_run is not None:
         yield _open_run(open_run, _lock_is_held(engine), now)
     else:
@@ -230,7 +230,7 @@ def _late(sites: list[Overdue]) -> str:
 def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]:
     """The alarm for a harvester that is not started any more: sites are due, and there was no run for two days."""
     # Not the highest date: a run whose clock was far ahead would silence the alarm until then.
-    last = session.scalar(select(HarvestRun.harvest_date).order_by(HarvestRun.run_id.desc()).limit(1))
+    last = session.scalar(select(HarvestRun.harvest_date).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1))
     waiting = [site for site in sites if is_due(site, today)]
     if last is not None and waiting and (today - last).days > 1:
         yield problem(

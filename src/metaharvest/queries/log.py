@@ -11,6 +11,7 @@ from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestOpe
 from metaharvest.model import LOG_LEVELS
 from metaharvest.queries import runs
 from metaharvest.queries.records import LARGEST_ID, Record, columns, records_under
+from metaharvest.queries.sites import known_names
 
 _FINDING = "document_id level rule error_message remedy line_number column_number xpath excerpt"
 
@@ -31,13 +32,16 @@ class LogFilter:
 
 
 def log_scope(session: Session, wanted: LogFilter) -> tuple[int | None, int | None]:
-    """The run, or the site run, that the filter names, if it does. Raises MetaharvestError for unknown ones."""
+    """The run, or the site run, that the filter names, if it does. Raises MetaharvestError for unknown ones.
+
+    A run that holds the log of another harvester has no site runs: of it a site has rows.
+    """
     if wanted.site_run_id is not None:
         runs.require_site_run(session, wanted.site_run_id)
         return None, wanted.site_run_id
     if wanted.run_id is not None:
         runs.run_record(session, wanted.run_id)
-    if wanted.site is None:
+    if wanted.site is None or runs.is_imported(session, wanted.run_id):
         return wanted.run_id, None
     if wanted.run_id is None:
         return None, runs.newest_site_run_id(session, wanted.site)
@@ -58,7 +62,7 @@ def log_entries(session: Session, wanted: LogFilter) -> list[Record]:
             func.coalesce(HarvestOperation.level, "").label("level"),
             HarvestLog.status,
             HarvestLog.harvest_operation_code.label("operation"),
-            *columns(HarvestLog, "message run_id site_run_id"),
+            *columns(HarvestLog, "message run_id site_run_id site_schedule_id"),
             HarvestSiteRun.site_name.label("site"),
             *columns(HarvestLog, "document_id revision document_url outcome target_revision seconds size"),
         )
@@ -71,7 +75,22 @@ def log_entries(session: Session, wanted: LogFilter) -> list[Record]:
     rows = session.execute(statement).mappings().all()[::-1]
     log_ids = [row["harvest_log_id"] for row in rows]
     findings = records_under(session, HarvestDetailLog.harvest_log_id, log_ids, _FINDING)
-    return [{**row, "findings": findings[row["harvest_log_id"]]} for row in rows]
+    sites = _sites_of_imported(session, {row["run_id"] for row in rows})
+    return [
+        {
+            **{name: value for name, value in row.items() if name != "site_schedule_id"},
+            "site": row["site"] or sites.get((row["run_id"], row["site_schedule_id"])),
+            "findings": findings[row["harvest_log_id"]],
+        }
+        for row in rows
+    ]
+
+
+def _sites_of_imported(session: Session, run_ids: set[int]) -> dict[tuple[int, int], str]:
+    """The names of the sites whose rows those of these runs hold that hold the log of another harvester."""
+    imported = [run_id for run_id in run_ids if runs.is_imported(session, run_id)]
+    names = known_names(session) if imported else {}
+    return {(run_id, site_id): name for run_id in imported for site_id, name in names.items()}
 
 
 def _conditions(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]] | None:
@@ -83,6 +102,8 @@ def _conditions(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]
         conditions.append(HarvestLog.site_run_id == site_run_id)
     elif run_id is not None:
         conditions.append(HarvestLog.run_id == run_id)
+        if wanted.site is not None:
+            conditions.append(HarvestLog.site_schedule_id == runs.site_number(session, wanted.site))
     elif wanted.document is None:
         newest = runs.newest_run_id(session)
         if newest is None:

@@ -10,7 +10,14 @@ from typing import Any
 from sqlalchemy import Row, Select, func, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestRun, HarvestSiteRun, HarvestSiteSchedule, ReportDelivery, ReportOutbox
+from metaharvest.database.models import (
+    IS_HARVEST,
+    HarvestRun,
+    HarvestSiteRun,
+    HarvestSiteSchedule,
+    ReportDelivery,
+    ReportOutbox,
+)
 from metaharvest.errors import MetaharvestError
 from metaharvest.queries.records import LARGEST_ID, Record, columns, records_under
 from metaharvest.text import one_line
@@ -54,7 +61,7 @@ def newest_reports(session: Session, limit: int, which: ReportFilter | None = No
 
 def newest_run(session: Session) -> int:
     """The number of the newest run. Raises MetaharvestError if there is none."""
-    number = session.scalar(select(func.max(HarvestRun.run_id)))
+    number = session.scalar(select(func.max(HarvestRun.run_id)).where(IS_HARVEST))
     if number is None:
         raise MetaharvestError("There was no run yet, so there is nothing to report.")
     return int(number)

@@ -84,6 +84,12 @@ def newest_runs(session: Session, limit: int) -> list[RunRecord]:
     return _with_sites(session, select(_RUNS).order_by(HarvestRun.run_id.desc()).limit(limit))
 
 
+def is_imported(session: Session, run_id: int | None) -> bool:
+    """Whether the run of this number holds the log of another harvester: nothing was harvested in it."""
+    status = select(HarvestRun.status).where(HarvestRun.run_id == run_id)
+    return run_id is not None and session.scalar(status) == RunStatus.IMPORTED
+
+
 def require_site_run(session: Session, site_run_id: int) -> None:
     """Raises MetaharvestError if there is no such site run."""
     if not 0 <= site_run_id <= LARGEST_ID or session.get(HarvestSiteRun, site_run_id) is None:
@@ -94,7 +100,7 @@ def require_site_run(session: Session, site_run_id: int) -> None:
 
 def newest_site_run_id(session: Session, site_name: str) -> int:
     """The newest site run of a site, whether it is still registered or not. Raises MetaharvestError."""
-    its_own = HarvestSiteRun.site_schedule_id == _site_number(session, site_name)
+    its_own = HarvestSiteRun.site_schedule_id == site_number(session, site_name)
     newest = session.scalar(select(func.max(HarvestSiteRun.site_run_id)).where(its_own))
     if newest is None:
         raise MetaharvestError(f"No run has harvested the site '{site_name}' yet.")
@@ -103,7 +109,7 @@ def newest_site_run_id(session: Session, site_name: str) -> int:
 
 def site_run_id_of(session: Session, run_id: int, site_name: str) -> int:
     """The site run of a site in a run. Raises MetaharvestError if that run did not harvest it."""
-    sites, number = run_record(session, run_id).sites, _site_number(session, site_name)
+    sites, number = run_record(session, run_id).sites, site_number(session, site_name)
     site_runs = {site["site_schedule_id"]: site["site_run_id"] for site in sites}
     if number in site_runs:
         return int(site_runs[number])
@@ -111,7 +117,7 @@ def site_run_id_of(session: Session, run_id: int, site_name: str) -> int:
     raise MetaharvestError(f"The run {run_id} did not harvest the site '{site_name}'. It harvested: {known}.")
 
 
-def _site_number(session: Session, name: str) -> int:
+def site_number(session: Session, name: str) -> int:
     """The number of the site of this name: the one that is registered under it, else the last one harvested under it.
 
     A site keeps its number, and with it its past, when it is renamed. Raises MetaharvestError.

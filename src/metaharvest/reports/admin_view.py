@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest import __version__
 from metaharvest.database.models import (
+    IS_HARVEST,
     HarvestDetailLog,
     HarvestLog,
     HarvestRun,
@@ -311,7 +312,7 @@ def _problems(
 
 def _undelivered(session: Session, run: HarvestRun, limit: int) -> tuple[tuple[Undelivered, ...], int]:
     """Mail that waits after a failed attempt, and mail refused since the run before this one (or in the last day)."""
-    previous = session.scalar(select(func.max(HarvestRun.started_at)).where(HarvestRun.run_id < run.run_id))
+    previous = session.scalar(select(func.max(HarvestRun.started_at)).where(HarvestRun.run_id < run.run_id, IS_HARVEST))
     since = previous or run.started_at - timedelta(days=1)
     waiting = (ReportDelivery.status == "queued") & (ReportDelivery.attempts > 0)
     refused = (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= since)

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.dialects import next_numbers
-from metaharvest.database.models import Base, HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
+from metaharvest.database.models import IS_HARVEST, Base, HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
 from metaharvest.model import Site
 from metaharvest.reports.mail import Attempt, Letter, MailBackend
 from metaharvest.reports.maildir import Maildir
@@ -208,7 +208,7 @@ def _due(now: datetime, run: DeliveringRun) -> ColumnElement[bool]:
         delays.append(min(2 * delays[-1], _LONGEST_DELAY))
     rested = [and_(attempts == number, last <= now - delay) for number, delay in enumerate(delays, 1)]
     rested.append(and_(attempts > len(delays), last <= now - _LONGEST_DELAY))
-    is_first_of_day = ~exists().where(HarvestRun.harvest_date == run.day, HarvestRun.started_at < run.began)
+    is_first_of_day = ~exists().where(HarvestRun.harvest_date == run.day, HarvestRun.started_at < run.began, IS_HARVEST)
     # A time in the future was written while the clock was wrong.
     return or_(attempts == 0, last.is_(None), last > now, and_(last < run.began, or_(is_first_of_day, *rested)))
 

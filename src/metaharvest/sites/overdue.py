@@ -14,7 +14,7 @@ from typing import TypeVar
 from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import HarvestRun, HarvestSiteRun
+from metaharvest.database.models import IS_HARVEST, HarvestRun, HarvestSiteRun
 from metaharvest.model import Site, SiteRunKind, SiteRunStatus
 from metaharvest.sites.due import due_since
 from metaharvest.sites.registry import read_sites_due_before
@@ -51,7 +51,7 @@ def overdue_sites(session: Session, today: date) -> list[Overdue]:
     """The enabled sites that are overdue, the one that has waited longest first."""
     limit = today - GRACE
     sites = [site for site in read_sites_due_before(session, limit) if isinstance(site, Site) and site.enabled]
-    last_run = session.scalar(select(func.max(HarvestRun.harvest_date)))
+    last_run = session.scalar(select(func.max(HarvestRun.harvest_date)).where(IS_HARVEST))
     if not sites or last_run is None:
         return []
     never = [site.site_id for site in sites if site.next_harvest is None and site.last_harvest is None]

@@ -63,9 +63,17 @@ def find_site(session: Session, name: str) -> Site | BrokenSite:
     raise ScheduleError(f"There is no site named '{one_line(name)}'. Known sites: {known}.")
 
 
+def new_site(values: Mapping[str, object]) -> Site:
+    """The site that these column values describe, not registered yet.
+
+    Raises ScheduleError with a sentence for each value that is wrong.
+    """
+    return _require(checked_row({**_DEFAULTS, **values, "site_schedule_id": 0}))
+
+
 def add_site(session: Session, values: Mapping[str, object]) -> Site:
     """Register a site from column values. Raises ScheduleError with a sentence for each value that is wrong."""
-    site = _require(checked_row({**_DEFAULTS, **values, "site_schedule_id": 0}))
+    site = new_site(values)
     _require_free(session, site)
     session.add(HarvestSiteSchedule(**row_values(site)))
     session.flush()

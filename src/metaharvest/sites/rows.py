@@ -161,7 +161,7 @@ class _RowCheck:
     def contacts(self) -> tuple[str, ...]:
         """The contact addresses in the text, separated by `,` or `;`; all of them must be right."""
         try:
-            contacts = tuple(dict.fromkeys(map(check_email, _addresses(self.values["contact_email"]))))
+            contacts = tuple(dict.fromkeys(map(check_email, split_addresses(self.values["contact_email"]))))
             if not contacts:
                 raise ValueError("there is no contact; give at least one email address")
         except ValueError as error:
@@ -267,7 +267,7 @@ def _check_ca_file(path: Path) -> None:
         raise ValueError(f"ca_file is not a path: {error}") from None
 
 
-def _addresses(text: object) -> list[str]:
+def split_addresses(text: object) -> list[str]:
     """The parts of a text that are separated by `,` or `;`, trimmed."""
     parts = (part.strip() for part in str(text or "").replace(";", ",").split(","))
     return [part for part in parts if part]
@@ -276,7 +276,7 @@ def _addresses(text: object) -> list[str]:
 def _usable_contacts(text: object) -> tuple[str, ...]:
     """The addresses in a text that are email addresses; the others are left out."""
     found: dict[str, None] = {}
-    for address in _addresses(text):
+    for address in split_addresses(text):
         with suppress(ValueError):
             found[check_email(address)] = None
     return tuple(found)

@@ -11,15 +11,15 @@ from datetime import date, datetime
 from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestLog, HarvestRun
+from metaharvest.database.models import IS_HARVEST, HarvestLog, HarvestRun
 
-IS_TRANSFER = and_(HarvestLog.site_run_id.is_(None), HarvestLog.document_id.is_not(None))
-"""Whether a row of the log tells of a transfer."""
+IS_TRANSFER = and_(HarvestLog.site_run_id.is_(None), HarvestLog.document_id.is_not(None), HarvestLog.revision.is_(None))
+"""Whether a row of the log tells of a transfer; what another harvester logged of a document has its revision."""
 
 
 def note(session: Session, document_id: str, taken_from: int | None, message: str, today: date, now: datetime) -> None:
     """Write the row, as one of the newest run; before the first run there is no log."""
-    run_id = session.scalar(select(func.max(HarvestRun.run_id)))
+    run_id = session.scalar(select(func.max(HarvestRun.run_id)).where(IS_HARVEST))
     if run_id is not None:
         row = {"run_id": run_id, "harvest_date": today, "logged_at": now, "status": 0, "message": message}
         code = "UpdateDocSuccess"

@@ -1,0 +1,176 @@
+"""Takes over the schedule of a Metacat Harvester: decides about each row, and registers what can be taken.
+
+Deciding is pure: the rows, the sites that are registered, and a date go in, and what is to be done comes out. A row
+that was taken over before, or whose list is registered anyway, is left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlalchemy.orm import Session
+
+from metaharvest.errors import ScheduleError
+from metaharvest.model import Site
+from metaharvest.sites.metacat_rows import Converted, converted
+from metaharvest.sites.metacat_tables import TableRow
+from metaharvest.sites.registry import add_site, new_site
+from metaharvest.sites.rows import BrokenSite
+from metaharvest.text import shown_url
+
+_IN_DN = re.compile(r"(?:^|,)\s*(o|uid|cn)\s*=\s*([^,]+)", re.IGNORECASE)
+_LONGEST_NAME = 80
+"""Leaves room for what makes a name unique."""
+
+
+class Verdict(StrEnum):
+    """What becomes of a row; `present`: its list is that of a registered site, which stays as it is."""
+
+    TAKEN = "taken"
+    CHANGED = "changed"
+    PRESENT = "present"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRow:
+    """What becomes of one row; `place` says which it is. All texts may be shown.
+
+    `site` is the name of the site that it is, or becomes; empty if it is refused. `changes` say what is not as it was,
+    `reasons` why it is refused, `to_do` what a person should do. `values` are the columns of a new site.
+    """
+
+    place: str
+    schedule_id: str
+    verdict: Verdict
+    list_url: str
+    site: str = ""
+    changes: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    to_do: tuple[str, ...] = ()
+    values: Mapping[str, Any] | None = None
+
+
+def decide(
+    rows: Iterable[TableRow],
+    registered: Sequence[Site | BrokenSite],
+    today: date,
+    allowed: Callable[[Site], None],
+    start: str,
+) -> list[ImportedRow]:
+    """What becomes of each row. `allowed` raises ScheduleError for a site that the settings do not allow.
+
+    `start` is how a command line begins that does something with the same settings.
+    """
+    plan = _Plan(registered, today, allowed, start)
+    return [plan.decided(row) for row in rows]
+
+
+def register(session: Session, rows: Iterable[ImportedRow]) -> dict[str, int]:
+    """Register the sites that are to be taken; their numbers by name."""
+    return {row.site: add_site(session, row.values).site_id for row in rows if row.values is not None}
+
+
+def totals(rows: Iterable[ImportedRow]) -> dict[str, int]:
+    """How many rows there are, and how many became what."""
+    counts = Counter(row.verdict for row in rows)
+    return {"rows": counts.total(), **{verdict.value: counts[verdict] for verdict in Verdict}}
+
+
+class _Plan:
+    """Decides row by row; knows the names and lists that are taken."""
+
+    def __init__(
+        self, registered: Sequence[Site | BrokenSite], today: date, allowed: Callable[[Site], None], start: str
+    ) -> None:
+        self._names = {site.name.casefold() for site in registered}
+        self._owners = {site.list_url: site.name for site in registered}
+        self._planned: dict[str, tuple[str, Converted]] = {}
+        self._today = today
+        self._allowed = allowed
+        self._start = start
+
+    def decided(self, row: TableRow) -> ImportedRow:
+        schedule_id = (row.values.get("site_schedule_id") or "").strip()
+        url = (row.values.get("documentlisturl") or "").strip()
+        result = ImportedRow(row.place, schedule_id, Verdict.REFUSED, shown_url(url))
+        if row.problem:
+            again = "Mend the line, and import again: what is registered already is not doubled."
+            return replace(result, reasons=(f"{row.problem[:1].upper()}{row.problem[1:]}.",), to_do=(again,))
+        if url in self._owners:
+            return replace(result, verdict=Verdict.PRESENT, site=self._owners[url])
+        made = converted(row.values, self._today)
+        if url in self._planned:
+            return self._second(result, made, *self._planned[url])
+        if made.problems:
+            return self._refused(result, made, made.problems)
+        made.values["name"] = self._name(url, made.values["ldapdn"] or "", schedule_id)
+        try:
+            self._allowed(new_site(made.values))
+        except ScheduleError as error:
+            return self._refused(result, made, [f"{line.rstrip('.')}." for line in str(error).splitlines()])
+        return self._taken(result, made, url)
+
+    def _taken(self, result: ImportedRow, made: Converted, url: str) -> ImportedRow:
+        name = made.values["name"]
+        self._names.add(name.casefold())
+        self._planned[url] = (name, made)
+        to_do = []
+        if made.password:
+            reference = f"file:{name}.ldap-password"
+            command = f"{self._start} sites edit {shlex.quote(name)} --ldappwd {shlex.quote(reference)}"
+            where = f"put it into a file {name}.ldap-password beside the settings, which only the harvester may read"
+            to_do.append(
+                f"Where the site's own login is needed, {where} (or use env: or keyring:), and then: {command}"
+            )
+        verdict = Verdict.CHANGED if made.changes else Verdict.TAKEN
+        return replace(
+            result, verdict=verdict, site=name, changes=tuple(made.changes), to_do=tuple(to_do), values=made.values
+        )
+
+    def _second(self, result: ImportedRow, made: Converted, name: str, first: Converted) -> ImportedRow:
+        """A further row with the same list: it is the same site, unless it has contacts of its own."""
+        more = [each for each in made.contacts if each not in first.contacts]
+        if not more:
+            return replace(result, verdict=Verdict.PRESENT, site=name)
+        reason = f"Another row has the same list, and became the site {name}; a list is harvested once."
+        contacts = shlex.quote(", ".join((*first.contacts, *more)))
+        command = f"{self._start} sites edit {shlex.quote(name)} --contact {contacts}"
+        return replace(result, reasons=(reason,), to_do=(f"To let its contacts have the reports too: {command}",))
+
+    def _refused(self, result: ImportedRow, made: Converted, problems: Sequence[str]) -> ImportedRow:
+        reasons = tuple(f"{problem[:1].upper()}{problem[1:]}" for problem in problems)
+        command = made.add_command(self._start)
+        again = f"Mend the row and import again (what is registered already is not doubled), or register it: {command}"
+        return replace(result, reasons=reasons, to_do=(again,))
+
+    def _name(self, url: str, dn: str, schedule_id: str) -> str:
+        """A name that is free, made from the host of the list; if that is taken, also from the login's name."""
+        parts = {key.lower(): value for key, value in _IN_DN.findall(dn)}
+        hints = [_plain(parts[key]) for key in ("o", "uid", "cn") if key in parts]
+        host = _plain((urlsplit(url).hostname or "").removeprefix("www."))
+        base = host or "-".join(hints) or f"site-{schedule_id}".rstrip("-")
+        candidates = [base]
+        for hint in hints:
+            candidates.append(f"{candidates[-1]}-{hint}" if hint not in candidates[-1] else candidates[-1])
+        number = 1
+        while candidates and candidates[0].casefold() in self._names:
+            candidates.pop(0)
+            if not candidates:
+                number += 1
+                candidates.append(f"{base}-{number}")
+        return candidates[0]
+
+
+def _plain(text: str) -> str:
+    """`text` as a part of a name: lower case, letters and digits of any language, dots and hyphens."""
+    kept = "".join(character if character.isalnum() or character in ".-" else "-" for character in text.lower())
+    return re.sub("-{2,}", "-", kept).strip("-.")[:_LONGEST_NAME]
