@@ -632,10 +632,33 @@ RULES: dict[str, Rule] = {
         "The administrator renews the login in the target's settings, or asks the people who run the repository for "
         "the right to write there; `metaharvest target check` says how it stands.",
     ),
+    "target.refused": Rule(
+        "The repository refused the document",
+        "The document passed the harvester's checks, and the repository has rules of its own, or its settings here do "
+        "not fit it. The finding has the repository's words.",
+        "The finding says what to do, and who can do it.",
+    ),
     "target.answer": Rule(
         "The repository's answer was not understood",
         "The address in the settings is not that of such a repository, or something in between answers in its place.",
         "The administrator checks url in the target's settings; `metaharvest target check` says what is there.",
+    ),
+    "target.encoding": Rule(
+        "The repository would not keep the document's bytes",
+        "Metacat's old interface takes documents as text and writes them anew. That gives the same bytes for UTF-8, "
+        "ISO-8859-1 and most other encodings, but not for UTF-16 and UTF-32. Such a document is not sent.",
+        "Save the document as UTF-8, and list it with the next revision.",
+    ),
+    "target.name": Rule(
+        "The repository cannot have a document of this name",
+        "Metacat's old interface takes only names like scope.identifier, with one point and without blanks, and "
+        "revisions up to 2,147,483,647.",
+        "Give the document such a docid. The DataONE interface takes other names too.",
+    ),
+    "target.unsupported": Rule(
+        "The repository cannot do this",
+        "It was asked for something that its interface does not have.",
+        "The finding names another way to the same thing.",
     ),
     "site.ca-file": Rule(
         "The site's own certificate authorities cannot be used",

@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 
 from metaharvest.config.kinds import SOURCES, TARGETS, Kinds
 from metaharvest.config.settings import HttpSettings, Settings
+from metaharvest.config.target_settings import KEYS_OF_KINDS
 from metaharvest.errors import ScheduleError, SettingsError
 from metaharvest.model import Site
 from metaharvest.sources.harvest_list.source import HarvestListSource
@@ -38,8 +39,10 @@ def client() -> Iterator[WaitingFetcher]:
 
 
 def test_every_kind_of_this_program_is_found(engine: Engine, client: WaitingFetcher) -> None:
+    needed = {"url": "https://repository.example.org", "folder": "documents"}
     for kind in TARGETS.built_in:
-        assert target_for(Settings.model_validate({"target": {"kind": kind}}), engine).describe()
+        keys = {key: value for key, value in needed.items() if key in KEYS_OF_KINDS[kind]}
+        assert target_for(Settings.model_validate({"target": {"kind": kind, **keys}}), engine).describe()
     for kind in SOURCES.built_in:
         assert source_for(replace(SITE, source_kind=kind), client.fetcher)
 
@@ -51,7 +54,7 @@ def test_a_kind_of_this_program_cannot_be_replaced(
     monkeypatch.syspath_prepend(install(tmp_path, "added_others", "raise RuntimeError\n", **kinds))
     assert isinstance(target_for(Settings(), engine), EmbeddedTarget)
     assert isinstance(source_for(SITE, client.fetcher), HarvestListSource)
-    assert TARGETS.names() == ["embedded", "none"]
+    assert TARGETS.names() == list(TARGETS.built_in)
 
 
 def test_a_kind_that_is_not_there_is_told_with_those_that_are(engine: Engine, client: WaitingFetcher) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from metaharvest.config.kinds import TARGETS
 from support.distributions import install
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
@@ -151,13 +152,14 @@ def test_a_target_that_is_not_installed_is_refused_with_all_that_is_wrong(
     harvester: Harvester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_target(harvester, "shelf")
+    kinds = " or ".join(map(repr, TARGETS.built_in))
     monkeypatch.setenv("METAHARVEST_HARVESTER__WORKERS", "many")
     said = harvester("run")
     assert said.code == 2
-    assert f"{harvester.config}: [target] kind = 'shelf': input should be 'embedded' or 'none'." in said.err
+    assert f"{harvester.config}: [target] kind = 'shelf': input should be {kinds}." in said.err
     assert "METAHARVEST_HARVESTER__WORKERS" in said.err
     monkeypatch.syspath_prepend(install(tmp_path, "added_other_shelves", SHELF, metaharvest_targets="cupboard = Shelf"))
-    assert "[target] kind = 'shelf': input should be 'embedded' or 'none' or 'cupboard'." in harvester("run").err
+    assert f"[target] kind = 'shelf': input should be {kinds} or 'cupboard'." in harvester("run").err
 
 
 def test_a_site_of_a_kind_that_is_installed_is_harvested_beside_others(

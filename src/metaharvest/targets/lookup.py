@@ -87,6 +87,10 @@ def target_for(settings: Settings, engine: Engine) -> Target:
         from metaharvest.targets.nothing import NoTarget
 
         return NoTarget()
+    if kind == "metacat":
+        from metaharvest.targets.metacat.target import MetacatTarget
+
+        return MetacatTarget(settings)
     try:
         make = TARGETS.load(kind)
     except ValueError as error:

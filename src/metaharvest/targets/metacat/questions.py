@@ -1,0 +1,129 @@
+"""What can be asked of Metacat's old interface, without changing anything there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from requests.cookies import RequestsCookieJar
+
+from metaharvest.errors import TargetError
+from metaharvest.model import Finding
+from metaharvest.targets.http import HttpClient
+from metaharvest.targets.metacat import replies
+
+HIGHEST_REVISION = 2**31 - 1
+"""A revision has 32 bits there."""
+
+_WILDCARDS = frozenset("_%\\")
+_LATER = "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "
+_LATER += "run the Metacat."
+
+
+def is_known_name(document_id: str) -> bool:
+    """Whether this can be a document's name there: `scope.identifier`, in which there is one point, and no blank."""
+    scope, _, identifier = document_id.partition(".")
+    printable = document_id.isascii() and document_id.isprintable() and " " not in document_id
+    return bool(scope and identifier) and "." not in identifier and printable
+
+
+def is_pattern(document_id: str) -> bool:
+    """Whether the question for one document would be answered for any other that its name matches as a pattern."""
+    return not _WILDCARDS.isdisjoint(document_id)
+
+
+def scope_of(document_id: str) -> str:
+    """The part of a name before the point."""
+    return document_id.partition(".")[0]
+
+
+class Questions:
+    """Asks with the cookies of a session, or as anybody. Safe for threads; raises TargetError.
+
+    A question is asked again by itself if the connection breaks; that Metacat cannot say is transient.
+    """
+
+    def __init__(self, client: HttpClient, cookies: RequestsCookieJar) -> None:
+        self._client = client
+        self._cookies = cookies
+
+    def version(self) -> str:
+        """Which Metacat it is; empty if it does not say."""
+        return replies.version_of(self._asked("its version", {"action": "getversion"}))
+
+    def username(self) -> str:
+        """As whom it knows us; empty if it does not say."""
+        return replies.username_of(self._asked("who we are", {"action": "getloggedinuserinfo"}))
+
+    def highest(self, document_id: str) -> int | None:
+        """The highest revision that it has, or had, of a document; None if it has never had one."""
+        if not is_known_name(document_id):
+            return None
+        if is_pattern(document_id):
+            return next(iter(self.revisions(document_id)), None)
+        doing = f"the question for {document_id}"
+        text = self._asked(doing, {"action": "getrevisionanddoctype", "docid": document_id})
+        if (revision := replies.revision_of(text)) is not None:
+            return revision
+        words = replies.error_of(text)
+        if words is not None and replies.no_record(words):
+            return None
+        raise self._cannot_say(doing, words)
+
+    def revisions(self, document_id: str) -> list[int]:
+        """All revisions that it has, or had, of a document, the highest first."""
+        return self.listed(scope_of(document_id)).get(document_id, []) if is_known_name(document_id) else []
+
+    def listed(self, scope: str) -> dict[str, list[int]]:
+        """All revisions that it has, or had, of the documents of a scope, and maybe of others; the highest first."""
+        doing = f"the question for the documents of {scope}"
+        text = self._asked(doing, {"action": "getalldocids", "scope": scope})
+        if "<idList>" not in text:
+            raise self._cannot_say(doing, replies.error_of(text))
+        found: dict[str, set[int]] = {}
+        for document_id, _, tail in (docid.rpartition(".") for docid in replies.docids_of(text)):
+            if tail.isdecimal() and tail.isascii():
+                found.setdefault(document_id, set()).add(int(tail))
+        return {document_id: sorted(revisions, reverse=True) for document_id, revisions in found.items()}
+
+    def content(self, document_id: str, revision: int) -> bytes | None:
+        """The exact bytes of one revision; None if it is not there."""
+        if not is_known_name(document_id) or revision > HIGHEST_REVISION:
+            return None
+        docid = f"{document_id}.{revision}"
+        answer = self._client.ask("GET", params=_reading(docid), cookies=self._cookies)
+        if not answer.ok:
+            raise replies.refusal(answer, f"the question for {docid}")
+        if not replies.is_error(answer.body):
+            return answer.body or None
+        words = replies.error_of(replies.text_of(answer)) or ""
+        if replies.not_there(words):
+            return None
+        raise replies.refusal(answer, f"to give us {docid}")
+
+    def is_deleted(self, document_id: str, highest: int) -> bool:
+        """Whether a document that it had was deleted since.
+
+        Metacat says so only by the words in which it refuses a revision that there has never been.
+        """
+        docid = f"{document_id}.{highest + 1}"
+        text = self._asked(f"the question for {docid}", _reading(docid))
+        words = replies.error_of(text)
+        if words is None or not replies.not_there(words):
+            raise self._cannot_say(f"whether {document_id} was deleted", words)
+        return not replies.too_high(words)
+
+    def _asked(self, doing: str, form: Mapping[str, str]) -> str:
+        answer = self._client.ask("GET", params=form, cookies=self._cookies)
+        text = replies.text_of(answer)
+        if not answer.ok or replies.is_gone(text):
+            raise replies.refusal(answer, doing)
+        return text
+
+    def _cannot_say(self, doing: str, words: str | None) -> TargetError:
+        said = f": {words.rstrip('.')}" if words else ", but with neither an answer nor an error"
+        message = f"Metacat did not answer {doing}{said}."
+        return TargetError(Finding("target.away", message, _LATER), transient=True)
+
+
+def _reading(docid: str) -> Mapping[str, str]:
+    return {"action": "read", "qformat": "xml", "docid": docid}

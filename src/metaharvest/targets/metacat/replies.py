@@ -1,0 +1,169 @@
+"""What Metacat's old interface answers, read: pure functions for the modules beside it.
+
+Whether something was done stands in the body; the status is 200 for errors too, apart from those of servers in between.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from metaharvest.errors import TargetError
+from metaharvest.model import Finding
+from metaharvest.targets.http import Answer
+from metaharvest.text import one_line, shown_url
+
+_MOST_WORDS = 500
+_PROLOG = r"\s*(?:<\?xml[^>]*\?>\s*)?"
+_IS_ERROR = re.compile(rf"{_PROLOG}<error>".encode())
+_ERROR = re.compile(r"<error>(.*?)(?:</error>|\Z)", re.DOTALL)
+_SUCCESS = re.compile(r"<success>")
+_MESSAGE = re.compile(r"<message>(.*?)</message>", re.DOTALL)
+_REVISION = re.compile(r"(\d{1,19});.*", re.DOTALL)
+_DOCID = re.compile(r"<docid>\s*([^<]*?)\s*</docid>")
+_USERNAME = re.compile(r"<username>\s*(.*?)\s*</username>", re.DOTALL)
+_VERSION = re.compile(r"<metacatVersion>\s*(.*?)\s*</metacatVersion>", re.DOTALL)
+_NO_RECORD = re.compile(r"\bno (?:such )?record\b", re.IGNORECASE)
+_NOT_THERE = re.compile(r"\bdoes not exist\b|\bnot found\b|\bno (?:such )?(?:record|document)\b", re.IGNORECASE)
+_TOO_HIGH = re.compile(r"cannot be greater than", re.IGNORECASE)
+_THERE = re.compile(r"already in use|already exists|can't be less than or equal|outdated", re.IGNORECASE)
+_NOBODY = re.compile(r"\b(?:user|for)\W{0,3}(?:public|null)\b|session|permission denied", re.IGNORECASE)
+_GONE = re.compile(r"original Metacat API has been replaced|no longer supported", re.IGNORECASE)
+_DROPPED = re.compile(r"action not specified", re.IGNORECASE)
+
+Login = Literal["in", "refused", "away", ""]
+
+
+def text_of(answer: Answer) -> str:
+    """The body as text; the interface answers in UTF-8."""
+    return answer.body.decode("utf-8", "replace")
+
+
+def error_of(text: str) -> str | None:
+    """The words in `<error>`, on one line; None if there is no error."""
+    found = _ERROR.search(text)
+    return None if found is None else _words(found[1]) or "no reason was given"
+
+
+def is_error(content: bytes) -> bool:
+    """Whether what was answered in place of a document is an error."""
+    return _IS_ERROR.match(content) is not None
+
+
+def is_success(text: str) -> bool:
+    """Whether what was asked for was done: `<success>`, and no `<error>`."""
+    return _SUCCESS.search(text) is not None and _ERROR.search(text) is None
+
+
+def login_of(text: str) -> tuple[Login, str]:
+    """How a login ended, and what was said about it; empty if it is no answer to a login."""
+    told = _MESSAGE.search(text)
+    words = _words(told[1]) if told else error_of(text) or ""
+    if "<login>" in text:
+        return "in", words
+    if "<error_login>" in text:
+        return "away", words
+    return ("refused" if "<unauth_login>" in text or "<error>" in text else "", words)
+
+
+def revision_of(text: str) -> int | None:
+    """The revision in `revision;doctype`; None if it is no such answer."""
+    found = _REVISION.fullmatch(text.strip())
+    return int(found[1]) if found else None
+
+
+def docids_of(text: str) -> list[str]:
+    """The docids of a listing."""
+    return [html.unescape(docid) for docid in _DOCID.findall(text)]
+
+
+def username_of(text: str) -> str:
+    """As whom Metacat knows us; empty if it does not say."""
+    found = _USERNAME.search(text)
+    return one_line(html.unescape(found[1]), 200) if found else ""
+
+
+def version_of(text: str) -> str:
+    """Which Metacat it is; empty if it does not say."""
+    found = _VERSION.search(text)
+    return one_line(html.unescape(found[1]), 60) if found else ""
+
+
+def no_record(words: str) -> bool:
+    """Whether an error about a document means that Metacat has never had one of this name."""
+    return _NO_RECORD.search(words) is not None
+
+
+def not_there(words: str) -> bool:
+    """Whether an error about a revision means that it is not there."""
+    return _NOT_THERE.search(words) is not None or too_high(words)
+
+
+def too_high(words: str) -> bool:
+    """Whether an error about a revision means that the document is there, and its highest revision is a lower one."""
+    return _TOO_HIGH.search(words) is not None
+
+
+def there_already(words: str) -> bool:
+    """Whether an upload was refused because this revision, or a higher one, is there."""
+    return _THERE.search(words) is not None
+
+
+def knows_nobody(words: str, username: str) -> bool:
+    """Whether something was refused as nobody is logged in any more; never so if it names the one who is."""
+    return _NOBODY.search(words) is not None and not (username and username.lower() in words.lower())
+
+
+def is_gone(text: str) -> bool:
+    """Whether this says that the Metacat has the old interface no longer."""
+    return _GONE.search(text) is not None and _ERROR.search(text) is not None
+
+
+def refusal(answer: Answer, doing: str, size: int = 0) -> TargetError:
+    """What an answer means that is neither a success nor understood as an error; `doing`: what was asked for."""
+    words = error_of(text_of(answer)) or ""
+    if answer.status == 301 or _GONE.search(words):
+        return gone(answer.url)
+    if answer.status == 413 or (size and answer.ok and (_DROPPED.search(words) or not answer.body.strip())):
+        message = (
+            f"{shown_url(answer.url)} did not take the document: its {size:,} bytes are more than the server lets in."
+        )
+        remedy = (
+            "The people who run the Metacat should raise the size of forms that it takes (Tomcat: maxPostSize of its "
+        )
+        return TargetError(Finding("target.answer", message, remedy + "connector, 2 MB where nothing is said)."))
+    if not answer.ok:
+        return answer.refusal(words)
+    if words:
+        remedy = "The administrator should ask the people who run the Metacat; `metaharvest target check` says more."
+        return TargetError(Finding("target.refused", f"Metacat refused {doing}: {words.rstrip('.')}.", remedy))
+    page = answer.refusal().findings[0].message.partition(": a page titled ")[2]
+    what = f"a page titled {page.rstrip('.')}" if page else f"'{one_line(text_of(answer), 100)}'" if answer.body else ""
+    message = (
+        f"{shown_url(answer.url)} answered {doing} with neither a success nor an error{what and f', but with {what}'}."
+    )
+    remedy = (
+        "The administrator should check url in the target's settings: it has to be that of Metacat's servlet, such as "
+    )
+    return TargetError(Finding("target.answer", message, f"{remedy}https://HOST/CONTEXT/metacat."))
+
+
+def gone(url: str) -> TargetError:
+    """This Metacat has the old interface no longer."""
+    message = f"This Metacat ({shown_url(url)}) no longer has that interface."
+    remedy = f'The administrator should use the dataone target: kind = "dataone" and url = "{dataone_url(url)}".'
+    return TargetError(Finding("target.moved", message, remedy))
+
+
+def dataone_url(url: str) -> str:
+    """Where the DataONE interface of the same Metacat probably is: its context is the first part of the path."""
+    parts = urlsplit(shown_url(url))
+    context = next((part for part in parts.path.split("/") if part), "metacat")
+    return urlunsplit((parts.scheme, parts.netloc, f"/{context}/d1/mn/v2", "", ""))
+
+
+def _words(text: str) -> str:
+    """A message without markup, on one line."""
+    return one_line(html.unescape(re.sub(r"<[^<>]{0,200}>", " ", text)), _MOST_WORDS)

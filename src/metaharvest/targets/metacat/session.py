@@ -1,0 +1,224 @@
+"""One site's session with Metacat's old interface: login, uploads, logout."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Literal, TypeVar
+
+from requests.cookies import RequestsCookieJar
+
+from metaharvest.errors import TargetError
+from metaharvest.model import Action, Finding, Holding, ListedDocument
+from metaharvest.targets.base import Upload
+from metaharvest.targets.http import Answer, HttpClient, Unanswered
+from metaharvest.targets.metacat import replies
+from metaharvest.targets.metacat.forms import Untransportable, charset_of, form
+from metaharvest.targets.metacat.questions import HIGHEST_REVISION, Questions, is_known_name, is_pattern, scope_of
+
+log = logging.getLogger(__name__)
+
+Answered = TypeVar("Answered")
+
+_DATAONE = "The DataONE interface of the same Metacat, if it has one, takes it."
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who logs in; `origin` says where that can be changed."""
+
+    username: str
+    password: str = field(repr=False)
+    origin: str
+
+
+class MetacatSession:
+    """A RemoteSession. Its threads share the cookie; one that Metacat has forgotten is begun anew, once for all."""
+
+    writes_in_journal: Literal[False] = False
+
+    def __init__(self, client: HttpClient, login: Login, public: bool, at_once: int) -> None:
+        self.login = login
+        self._client = client
+        self._cookies = RequestsCookieJar()
+        self.questions = Questions(client, self._cookies)
+        self._public = public
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="metacat")
+        self._lock = Lock()
+        self._logins = 0
+        self._is_away = False
+
+    def log_in(self) -> None:
+        """Raises TargetError: transient if nobody could say whether the login is right."""
+        fields = [("action", "login"), ("username", self.login.username), ("password", self.login.password)]
+        answer = self._post(fields)
+        text = replies.text_of(answer)
+        how, words = replies.login_of(text) if answer.ok and not replies.is_gone(text) else ("", "")
+        if how == "in":
+            self._logins += 1
+            return
+        if how == "away":
+            message = f"Metacat could not check the login of {self.login.username}: {words.rstrip('.')}."
+            remedy = (
+                "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the "
+            )
+            raise TargetError(Finding("target.away", message, f"{remedy}people who run the Metacat."), transient=True)
+        if how == "refused":
+            message = f"Metacat does not let {self.login.username} in: {words.rstrip('.') or 'no reason was given'}."
+            remedy = f"Nothing is uploaded until that is mended. The administrator should check {self.login.origin}."
+            raise TargetError(Finding("target.login", message, remedy))
+        raise replies.refusal(answer, "the login")
+
+    def close(self) -> None:
+        """Log out. That this fails is nothing to anybody: Metacat forgets the session by itself."""
+        self._threads.shutdown(cancel_futures=True)
+        if self._is_away:
+            return
+        try:
+            self._post([("action", "logout")])
+        except TargetError as error:
+            log.debug("The logout from Metacat failed: %s", error)
+
+    def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
+        """The highest revision of each, one question a document, a few of them side by side."""
+        asked = [document_id for document_id in dict.fromkeys(document_ids) if is_known_name(document_id)]
+        patterns = [document_id for document_id in asked if is_pattern(document_id)]
+        plain = [document_id for document_id in asked if not is_pattern(document_id)]
+        highest = dict(zip(plain, self._side_by_side(self.questions.highest, plain), strict=True))
+        for listed in self._side_by_side(self.questions.listed, list(dict.fromkeys(map(scope_of, patterns)))):
+            highest |= {document_id: listed[document_id][0] for document_id in patterns if document_id in listed}
+        return {
+            document_id: Holding(document_id, number) for document_id, number in highest.items() if number is not None
+        }
+
+    def _side_by_side(self, ask: Callable[[str], Answered], names: Sequence[str]) -> list[Answered]:
+        """The answers to a question about each of these names, a few questions at a time."""
+        futures = [self._threads.submit(ask, name) for name in names]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def holds(self, document_id: str, revision: int, sha256: str) -> bool:
+        """Whether these bytes are what it gives when it is asked for this docid."""
+        content = self.questions.content(document_id, revision)
+        return content is not None and hashlib.sha256(content).hexdigest() == sha256
+
+    def upload(self, upload: Upload) -> Action:
+        """Insert or update, after a look at what is there; what is in doubt afterwards is looked up."""
+        fetched, document = upload.fetched, upload.fetched.document
+        _require_possible(document)
+        try:
+            charset = charset_of(fetched.content)
+        except Untransportable as error:
+            message = f"Metacat's old interface would not keep the document as it is: {error}."
+            remedy = f"Save the document as UTF-8, and list it with the next revision. {_DATAONE}"
+            raise TargetError(Finding("target.encoding", message, remedy)) from None
+        held = self.questions.highest(document.document_id)
+        if held is not None and held >= document.revision:
+            raise _there_already(document, f"The repository has revision {held} of {document.document_id} by now.")
+        action = Action.INSERT if held is None else Action.UPDATE
+        public = [("public", "yes")] if self._public else []
+        fields = [("action", action.value), ("docid", document.docid), *public, ("doctext", fetched.content)]
+        self._change(fields, charset, upload)
+        if charset != "UTF-8":
+            self._require_same(upload)
+        return action
+
+    def delete(self, document_id: str) -> bool:
+        """Delete its highest revision, and with that the document; False if there is none, or it was deleted before."""
+        highest = self.questions.highest(document_id)
+        if highest is None or self.questions.is_deleted(document_id, highest):
+            return False
+        try:
+            answer = self._post([("action", "delete"), ("docid", f"{document_id}.{highest}")])
+        except Unanswered as error:
+            if error.sent and self.questions.is_deleted(document_id, highest):
+                return True
+            raise
+        if replies.is_success(replies.text_of(answer)):
+            return True
+        raise replies.refusal(answer, f"to delete {document_id}.{highest}")
+
+    def _change(self, fields: Sequence[tuple[str, str | bytes]], charset: str, upload: Upload) -> None:
+        """Post an insert or update. Raises TargetError if it was not done, transient if that is not known."""
+        for is_last in (False, True):
+            logins = self._logins
+            try:
+                answer = self._post(fields, charset)
+            except Unanswered as error:
+                if error.sent and self._arrived(upload):
+                    return
+                raise
+            text, document = replies.text_of(answer), upload.fetched.document
+            if answer.ok and replies.is_success(text):
+                return
+            words = (replies.error_of(text) if answer.ok else None) or ""
+            if words and replies.there_already(words):
+                raise _there_already(document, f"Metacat refused {document.docid}: {words.rstrip('.')}.")
+            if not is_last and words and replies.knows_nobody(words, self.login.username):
+                self._log_in_again(logins)
+                # The error says that nothing was done; it is looked up all the same before anything is sent again.
+                if not self._arrived(upload):
+                    continue
+                return
+            if not words and answer.status != 301 and self._arrived(upload):
+                return
+            raise replies.refusal(answer, f"{document.docid}", len(upload.fetched.content))
+
+    def _arrived(self, upload: Upload) -> bool:
+        """Whether the document is there now, after an answer that did not say so."""
+        document = upload.fetched.document
+        if self.questions.highest(document.document_id) != document.revision:
+            return False
+        self._require_same(upload)
+        return True
+
+    def _require_same(self, upload: Upload) -> None:
+        """Raises TargetError if Metacat gives other bytes than those that it was sent."""
+        document = upload.fetched.document
+        if not self.holds(document.document_id, document.revision, upload.fetched.sha256):
+            message = f"Metacat has {document.docid} now, but gives other bytes than those that were sent."
+            remedy = "The administrator should compare the two. Save the document as UTF-8, and list it with the next "
+            raise TargetError(Finding("target.other-content", message, f"{remedy}revision."))
+
+    def _log_in_again(self, logins: int) -> None:
+        """Log in, unless another thread has done so since there were so many logins."""
+        with self._lock:
+            if self._logins == logins:
+                self._cookies.clear()
+                self.log_in()
+
+    def _post(self, fields: Sequence[tuple[str, str | bytes]], charset: str = "UTF-8") -> Answer:
+        body, headers = form(fields, charset)
+        try:
+            answer = self._client.ask("POST", data=body, headers=headers, cookies=self._cookies)
+        except Unanswered:
+            self._is_away = True
+            raise
+        self._is_away = False
+        return answer
+
+
+def _require_possible(document: ListedDocument) -> None:
+    """Raises TargetError for a name, or a revision, that Metacat cannot have."""
+    problem = ""
+    if not is_known_name(document.document_id):
+        problem = f"takes only names like scope.identifier, with one point, and {document.document_id} is none"
+    elif document.revision > HIGHEST_REVISION:
+        problem = f"counts revisions up to {HIGHEST_REVISION:,}, and this is {document.revision:,}"
+    if problem:
+        message = f"Metacat's old interface {problem}."
+        raise TargetError(Finding("target.name", message, f"Give the document another docid. {_DATAONE}"))
+
+
+def _there_already(document: ListedDocument, message: str) -> TargetError:
+    remedy = (
+        f"If this document is newer, list it with a higher revision than the repository has of {document.document_id}."
+    )
+    return TargetError(Finding("target.exists", message, remedy))

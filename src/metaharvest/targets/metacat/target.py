@@ -1,0 +1,146 @@
+"""Metacat by its old interface: forms that are posted to a servlet, with an LDAP login for each site.
+
+That of Metacat 1 and 2; Metacat 3 has only the DataONE interface. Things to know of it, each of them met:
+- `<success>` means that something was done. Anything else is a failure, whatever the status.
+- An insert is refused where the docid was ever used, also of a document that was deleted.
+- The question for a document's revision takes `_` and `%` for wildcards, and a name with two points for a docid.
+- It tells the revisions of deleted documents as well: to this target they are held.
+- To delete a document twice erases its last revision: it is looked up before, and deleted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+from requests.cookies import RequestsCookieJar
+
+from metaharvest.config.secret_references import resolve_secret
+from metaharvest.config.settings import Settings
+from metaharvest.errors import SettingsError, TargetError
+from metaharvest.model import Finding, Site
+from metaharvest.targets.base import HeldRevision, Standing
+from metaharvest.targets.http import HttpClient
+from metaharvest.targets.metacat import replies
+from metaharvest.targets.metacat.questions import Questions
+from metaharvest.targets.metacat.session import Login, MetacatSession
+from metaharvest.text import one_line, shown_url
+
+
+class MetacatTarget:
+    """A Metacat, as [target] describes it. Raises SettingsError where that cannot be used."""
+
+    def __init__(self, settings: Settings) -> None:
+        target = settings.target
+        if bool(target.username) != bool(target.password):
+            set_one, other = ("username", "password") if target.username else ("password", "username")
+            raise SettingsError(f"{settings.place('target', set_one)} is set, but {other} is not.")
+        self.uploads_at_once = target.uploads_at_once
+        self._public = "public" in target.read
+        self._folder = settings.folder
+        self._client = HttpClient(settings)
+        password = resolve_secret(target.password, settings.folder)
+        self._own = Login(target.username, password, "username and password in the target's settings")
+
+    def describe(self) -> str:
+        """What people read in place of the repository's name."""
+        return one_line(f"Metacat at {shown_url(self._client.url)}", 100)
+
+    @contextmanager
+    def session(self, site: Site | None) -> Iterator[MetacatSession]:
+        """Logged in as the site, or with the target's own login where the site has none; logged out at the end."""
+        session = MetacatSession(self._client, self._login_of(site), self._public, self.uploads_at_once)
+        session.log_in()
+        try:
+            yield session
+        finally:
+            session.close()
+
+    def check(self, site: Site | None) -> Iterator[Standing]:
+        """Whether it answers, and as whom it lets us in; what that one may write, only an upload would show."""
+        where, questions = shown_url(self._client.url), Questions(self._client, RequestsCookieJar())
+        try:
+            version = questions.version()
+            yield Standing("ok", f"Metacat {version.removeprefix('Metacat ')}".rstrip() + f" answers at {where}.")
+            yield from self._check_login(site)
+        except TargetError as error:
+            yield Standing("problem", " ".join(f"{each.message} {each.remedy}" for each in error.findings))
+        parts = urlsplit(self._client.url)
+        if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+            yield Standing("warning", f"Passwords go to {where} unencrypted: use its https:// address.")
+
+    def _check_login(self, site: Site | None) -> Iterator[Standing]:
+        if site is None and not self._own.username:
+            yield Standing("ok", "Nobody was logged in: the settings have no login, so that each site needs its own.")
+            return
+        with self.session(site) as session:
+            whom, known_as = session.login.username, session.questions.username()
+        if known_as in ("", whom):
+            yield Standing("ok", f"It lets {whom} in.")
+        else:
+            yield Standing(
+                "problem", f"It let {whom} in, but then took us for '{known_as}': are cookies lost on the way?"
+            )
+
+    def held(self) -> Iterator[HeldRevision]:
+        """Raises TargetError: this interface lists data files and deleted documents as well, and does not say which."""
+        remedy = "The same Metacat by its DataONE interface lists what it holds: make that the source, a target of the "
+        remedy += f'kind "dataone" with the url {replies.dataone_url(self._client.url)}.'
+        message = "Metacat's old interface cannot list what it holds; its DataONE interface can."
+        raise TargetError(Finding("target.unsupported", message, remedy))
+
+    def revisions(self, document_id: str) -> list[HeldRevision]:
+        """The revisions of one document, those of a deleted one too, the highest first."""
+        with self._questions() as questions:
+            return [HeldRevision(document_id, revision) for revision in questions.revisions(document_id)]
+
+    def content(self, document_id: str, revision: int) -> bytes | None:
+        """The exact bytes of one revision, read with the target's own login if there is one."""
+        with self._questions() as questions:
+            return questions.content(document_id, revision)
+
+    @contextmanager
+    def _questions(self) -> Iterator[Questions]:
+        """To ask, logged in where the settings have a login; what is public is told to everybody."""
+        if not self._own.username:
+            yield Questions(self._client, RequestsCookieJar())
+            return
+        with self.session(None) as session:
+            yield session.questions
+
+    def _login_of(self, site: Site | None) -> Login:
+        if site is None or not (site.ldap_name or site.ldap_password):
+            if not self._own.username:
+                self._no_login(site)
+            return self._own
+        if not (site.ldap_name and site.ldap_password):
+            has, lacks, option = ("a login name", "password", "--ldappwd REFERENCE")
+            if not site.ldap_name:
+                has, lacks, option = ("a password", "login name", "--ldapdn DN")
+            message = f"The site has {has} for the Metacat, but no {lacks}."
+            remedy = f"The administrator completes it with `metaharvest sites edit '{site.name}' {option}`"
+            raise TargetError(Finding("target.login", message, f"{remedy}, or takes both away with `none`."))
+        try:
+            password = resolve_secret(site.ldap_password, self._folder)
+        except SettingsError as error:
+            remedy = (
+                f"The administrator mends it; `metaharvest sites edit '{site.name}' --ldappwd REFERENCE` changes it."
+            )
+            raise TargetError(*(Finding("target.login", problem, remedy) for problem in error.problems)) from error
+        mended = f"ldapdn and ldappwd of the site (`metaharvest sites edit '{site.name}'`)"
+        return Login(site.ldap_name, password, mended)
+
+    def _no_login(self, site: Site | None) -> NoReturn:
+        message = "Metacat takes documents only with a login, and the settings of the target have none."
+        remedy = "The administrator sets username and password in the target's settings."
+        if site is not None:
+            message = (
+                "Metacat takes documents only with a login; the site has none, nor have the settings of the target."
+            )
+            edit = f"`metaharvest sites edit '{site.name}' --ldapdn DN --ldappwd REFERENCE`"
+            remedy = (
+                f"The administrator gives the site one with {edit}, or all sites by username and password in [target]."
+            )
+        raise TargetError(Finding("target.login", message, remedy))
