@@ -145,6 +145,25 @@ def test_an_upload_that_never_arrived_is_sent_again(
     assert harvester.outcomes(ended.run_id) == {"a.1.1": "inserted"}
 
 
+def test_a_revision_waits_for_one_of_which_nobody_knows_whether_it_arrived(
+    harvester: Harvester, server: HttpServer, target: FolderTarget
+) -> None:
+    def lose_the_first(upload: Upload) -> None:
+        if upload.fetched.document.revision == 1:
+            (target.folder / upload.fetched.document.docid).unlink()
+            raise TargetError(Finding("target.away", "The repository does not answer.", "Wait."), transient=True)
+
+    harvester.add_site("site", publish(server, "a.1.1", "a.1.2", "a.1.3", "a.2.1"))
+    target.on_upload = lose_the_first
+    ended = run(harvester, target, date(2026, 11, 20))
+    outcomes = {"a.1.1": "upload-error", "a.1.2": "deferred", "a.1.3": "deferred", "a.2.1": "upload-error"}
+    assert harvester.outcomes(ended.run_id) == outcomes
+    target.on_upload = lambda upload: None
+    ended = run(harvester, target, date(2026, 11, 21))
+    assert sorted(file.name for file in target.folder.iterdir()) == sorted(outcomes)
+    assert [docid for docid in target.uploads[2:] if docid.startswith("a.1.")] == ["a.1.1", "a.1.2", "a.1.3"]
+
+
 def test_a_refusal_of_the_target_is_an_upload_error(
     harvester: Harvester, server: HttpServer, target: FolderTarget
 ) -> None:

@@ -105,7 +105,10 @@ class SiteDocuments:
         try:
             last: Outcome | None = None
             for todo in revisions:
-                last = await self._bring_in_one(todo.after(last) if last else todo)
+                if last is not None and last.unconfirmed and todo.intent.wants_fetch:
+                    await self._put_off(todo.after(last))
+                else:
+                    last = await self._bring_in_one(todo.after(last) if last else todo)
         finally:
             self._under_way.release()
 
@@ -125,6 +128,12 @@ class SiteDocuments:
         await self._ctx.journal.record(self._site_run, outcome, storing, todo.known)
         self._ctx.progress.documents_ended(self._site_run.site.name, 1)
         return outcome
+
+    async def _put_off(self, todo: Todo) -> None:
+        """Put off a revision that follows one of which nobody knows whether it arrived: they go in in their order."""
+        outcome = self._deferred(todo, _AFTER_UNCONFIRMED)
+        await self._ctx.journal.record(self._site_run, outcome, None, todo.known)
+        self._ctx.progress.documents_ended(self._site_run.site.name, 1)
 
     async def _outcome_of(self, todo: Todo) -> tuple[Outcome, FetchedDocument | None]:
         """How the document ends; with it the document, if the journal is to put it into the target."""
@@ -296,6 +305,11 @@ def _wanted(intent: Intent) -> OutcomeKind:
     return OutcomeKind.INSERTED if intent.action is Action.INSERT else OutcomeKind.UPDATED
 
 
+_AFTER_UNCONFIRMED = Finding(
+    "target.away",
+    "The repository did not say whether it took the revision before, so this one waits for the next run.",
+    "Nothing is to be done.",
+)
 _ARRIVED = Finding(
     "target.unconfirmed",
     "An earlier run was interrupted while it sent this document; the repository was asked, and has it.",
