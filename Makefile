@@ -5,7 +5,8 @@
 # make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; ARGS="full-night --against COMMIT": in turn with
 #              that state of the program; needs nginx-light, curl, libxml2-utils
 # make fuzz    fuzz for as long as one likes: ARGS="lists", "documents" or "answers", and libFuzzer's options
-# make docs    write what is made from the code: docs/rules.md, sql/ddl/*.sql, the picture in docs/architecture.md
+# make site    the documentation as a site, in site/
+# make docs    write what is made from the code: docs/rules.md, docs/settings.md, docs/commands.md, sql/ddl/*.sql, the picture in docs/architecture.md
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	if $$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
@@ -13,7 +14,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 FOLDER ?=
 
-.PHONY: demo test check bench fuzz docs clean
+.PHONY: demo test check bench fuzz docs site clean
 
 demo: $(VENV)/installed
 	$(BIN)/metaharvest demo $(if $(FOLDER),--folder $(FOLDER))
@@ -40,9 +41,14 @@ docs: $(VENV)/installed-dev
 	for database in sqlite postgresql mariadb; do \
 		$(BIN)/python -m metaharvest.database.ddl $$database > sql/ddl/$$database.sql || exit 1; done
 	$(BIN)/python docs/draw_house.py docs/architecture.md
+	$(BIN)/python docs/reference.py settings > docs/settings.md
+	$(BIN)/python docs/reference.py commands > docs/commands.md
+
+site: $(VENV)/installed-dev
+	$(BIN)/python -m mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist site
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "metaharvest needs Python 3.11 or later with its venv module; none was found."; exit 1; }

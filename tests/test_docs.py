@@ -1,0 +1,90 @@
+"""The documentation: pages made from the program are up to date, the site builds, what is shown can be typed."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from metaharvest.cli import cli
+
+ROOT = Path(__file__).parents[1]
+MADE = ("settings.md", "commands.md", "rules.md")
+"""Pages made from the program, which its own texts are in."""
+
+PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page.name not in MADE]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+
+SHOWN = re.compile(r"(?:^|[\s`(;&|])(?:\S*/)?metaharvest ((?:--config \S+ )?[a-z][a-z-]*\b[^`\n]*)")
+"""A command line as it is shown: in a block of its own, or in the text between backticks."""
+
+
+@pytest.mark.parametrize("name", ["settings", "commands"])
+def test_a_page_that_is_made_from_the_program_is_up_to_date(name: str) -> None:
+    """`make docs` writes it."""
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == getattr(reference, name)()
+
+
+def test_the_site_builds_strictly(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert (tmp_path / "index.html").is_file()
+    # Nothing is fetched from elsewhere as people read it.
+    pages = "".join(page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html"))
+    assert not re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(?:https?:)?//', pages)
+
+
+def shown_commands() -> Iterator[tuple[str, str]]:
+    """Where a command line is shown, and what follows `metaharvest`."""
+    for page in PAGES:
+        in_block = False
+        for line in re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8")).splitlines():
+            in_block ^= line.startswith("```")
+            is_code = in_block or line.startswith("    ")
+            quoted = [line] if is_code else [f" {part}" for part in re.findall(r"`([^`]*)`", line)]
+            for text in quoted:
+                yield from ((page.name, match[1]) for match in SHOWN.finditer(text))
+    for source in SOURCES:
+        text = source.read_text(encoding="utf-8")
+        yield from ((source.name, match[1]) for match in re.finditer(r"`metaharvest ([a-z][^`{}\n]*)`", text))
+
+
+def problem_with(line: str) -> str | None:
+    """What is wrong with a command line; None if it names a command and options that are there."""
+    words = shlex.split(line.replace("[", " ").replace("]", " ").replace("|", " ").replace("'", ""), comments=True)
+    command: click.Command = cli
+    context = click.Context(cli)
+    while words and words[0] == "--config":
+        words = words[2:]
+    while isinstance(command, click.Group) and words:
+        found = command.get_command(context, words[0].rstrip(",;:."))
+        if found is None:
+            return None if command is not cli and not re.fullmatch("[a-z-]+", words[0]) else f"no command {words[0]}"
+        command, words = found, words[1:]
+        if isinstance(command, click.Group) and (not words or not re.fullmatch("[a-z-]+", words[0])):
+            break
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)} | {
+        "--help"
+    }
+    unknown = [word for word in words if word.startswith("--") and word.partition("=")[0].rstrip(",;:.") not in known]
+    return f"no option {unknown[0]}" if unknown else None
+
+
+def test_what_is_shown_can_be_typed() -> None:
+    lines = list(shown_commands())
+    assert len(lines) > 100
+    wrong = {(where, line): problem for where, line in lines if (problem := problem_with(line))}
+    assert wrong == {}
