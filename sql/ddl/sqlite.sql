@@ -231,6 +231,7 @@ INSERT INTO harvest_operation VALUES ('HarvesterStartup', 'A run began', 'info')
 INSERT INTO harvest_operation VALUES ('HarvesterShutdown', 'A run ended', 'info');
 INSERT INTO harvest_operation VALUES ('RunInterrupted', 'A run did not come to its end', 'error');
 INSERT INTO harvest_operation VALUES ('SiteError', 'A site could not be harvested at all', 'error');
+INSERT INTO harvest_operation VALUES ('TargetError', 'The target stopped answering', 'error');
 INSERT INTO harvest_operation VALUES ('GetHarvestListSuccess', 'The harvest list was fetched', 'debug');
 INSERT INTO harvest_operation VALUES ('GetHarvestListError', 'The harvest list could not be fetched', 'error');
 INSERT INTO harvest_operation VALUES ('ValidateHarvestListSuccess', 'The harvest list is valid', 'debug');

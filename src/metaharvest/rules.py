@@ -599,6 +599,12 @@ RULES: dict[str, Rule] = {
         "A run was interrupted while it sent the document. The next run asked the repository, which has it.",
         "Nothing is to be done.",
     ),
+    "target.lower-revision": Rule(
+        "A lower revision was not confirmed",
+        "The revisions of a document go in in ascending order. The repository did not say whether a lower one had "
+        "arrived, and so the higher ones were not sent.",
+        "Nothing is to be done: the next run looks whether it arrived, and goes on with those above it.",
+    ),
     "target.other-content": Rule(
         "The repository has other content under this docid",
         "A run was interrupted while it sent the document; the repository now has this revision with other content.",

@@ -206,15 +206,13 @@ def test_a_target_that_stops_answering_is_asked_no_more_and_the_rest_is_put_off_
     harvester.add_site("site", publish(server, *docids))
     target.on_upload = away
     ended = run(harvester, target, date(2026, 11, 20))
-    [(failed, deferred)] = harvester.rows("SELECT upload_error, deferred FROM harvest_site_run")
-    assert failed + deferred == 60
-    assert 5 <= failed < 12
-    assert len(target.uploads) == failed
-    findings = harvester.findings(ended.run_id)
-    assert [level for document, level, _ in findings if document is None] == ["warning"]
-    sql = "SELECT error_message FROM harvest_detail_log WHERE document_id IS NULL"
-    assert harvester.rows(sql) == [
-        (f"The repository does not answer. {deferred} documents were put off to a later run.",)
+    assert harvester.rows("SELECT deferred FROM harvest_site_run") == [(60,)]
+    assert 5 <= len(target.uploads) < 12
+    assert harvester.findings(ended.run_id) == [(None, "warning", "target.away"), (None, "error", "target.away")]
+    sql = "SELECT error_message FROM harvest_detail_log JOIN harvest_log USING (harvest_log_id) WHERE site_run_id > 0"
+    assert harvester.rows(sql) == [("The repository does not answer. 60 documents were put off to a later run.",)]
+    assert harvester.rows("SELECT message FROM harvest_log WHERE harvest_operation_code = 'TargetError'") == [
+        ("A folder stopped answering: The repository does not answer. Wait.",)
     ]
     target.on_upload = lambda upload: None
     run(harvester, target, date(2026, 11, 21))
@@ -325,4 +323,32 @@ def test_a_target_that_fails_now_and_then_is_not_given_up(
     target.on_upload = sometimes
     ended = run(harvester, target, date(2026, 11, 20))
     outcomes = list(harvester.outcomes(ended.run_id).values())
-    assert (outcomes.count("upload-error"), outcomes.count("inserted")) == (10, 10)
+    assert (outcomes.count("deferred"), outcomes.count("inserted")) == (10, 10)
+    assert "TargetError" not in harvester.operations(ended.run_id)
+
+
+def test_after_a_revision_that_was_not_confirmed_no_higher_one_is_sent(
+    harvester: Harvester, server: HttpServer, target: FolderTarget
+) -> None:
+    """It may still be under way, or have arrived."""
+
+    def lose(upload: Upload) -> None:
+        if upload.fetched.document.docid == "a.1.1":
+            (target.folder / "a.1.1").unlink()
+            raise TargetError(Finding("target.away", "The repository does not answer.", "Wait."), transient=True)
+
+    harvester.add_site("site", publish(server, "a.1.1", "a.1.2", "a.1.3", "a.2.1"))
+    target.on_upload = lose
+    ended = run(harvester, target, date(2026, 11, 20))
+    assert harvester.outcomes(ended.run_id) == {
+        "a.1.1": "deferred",
+        "a.1.2": "deferred",
+        "a.1.3": "deferred",
+        "a.2.1": "inserted",
+    }
+    told = [rule for _, _, rule in harvester.findings(ended.run_id)]
+    assert sorted(told) == ["target.away", "target.lower-revision"]
+    target.on_upload = lambda upload: None
+    ended = run(harvester, target, date(2026, 11, 21))
+    assert [docid for docid in target.uploads if docid.startswith("a.1.")] == ["a.1.1", "a.1.1", "a.1.2", "a.1.3"]
+    assert harvester.outcomes(ended.run_id) == {"a.1.1": "inserted", "a.1.2": "updated", "a.1.3": "updated"}

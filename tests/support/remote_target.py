@@ -3,7 +3,8 @@
     with Repository() as repository:
         ... python -m support.remote_target SETTINGS-FILE repository.url 2026-11-20 ...
 
-The repository takes its time before it stores a document and before it says so: who sends one may be gone by then.
+The repository takes its time before it stores a document and before it says so: who sends one may be gone by then. It
+may stop answering, and refuse logins. `installed` makes it a kind of target that settings can name.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
@@ -31,18 +33,36 @@ from metaharvest.errors import LockHeld, TargetError
 from metaharvest.harvest.run import RunRequest
 from metaharvest.model import Action, Finding, Holding, Site
 from metaharvest.targets.base import HeldRevision, Standing, Upload
+from support.distributions import install
 
 _SLOWEST = 0.03
 
 CONFLICT = 409
+REFUSED = 400
+FORBIDDEN = 403
 
 
 class Repository:
-    """Keeps documents by docid; `received` has the docid of every document that arrived whole, in order."""
+    """Keeps documents by docid; `received` has the docid of every document that arrived whole, in order.
+
+    `most_at_once` documents were received side by side; `clashes` are docids of which another revision was under way.
+    `asked` counts the requests. `patience`: after so many requests it answers none any more. `refused` are login names
+    that it does not let in, `logins` those that it was asked for. `refused_documents` are docids that it does not take,
+    `hidden` those that it has without saying so where it is asked about many.
+    """
 
     def __init__(self) -> None:
         self.documents: dict[str, bytes] = {}
         self.received: list[str] = []
+        self.asked = 0
+        self.patience = inf
+        self.refused: set[str] = set()
+        self.refused_documents: set[str] = set()
+        self.hidden: set[str] = set()
+        self.logins: list[str] = []
+        self.most_at_once = 0
+        self.clashes: list[str] = []
+        self._under_way: list[str] = []
         self._lock = threading.Lock()
         self._server = _Server(self)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True)
@@ -63,20 +83,26 @@ class Repository:
     def highest(self) -> dict[str, int]:
         with self._lock:
             found: dict[str, int] = {}
-            for docid in self.documents:
+            for docid in self.documents.keys() - self.hidden:
                 document_id, _, revision = docid.rpartition(".")
                 found[document_id] = max(int(revision), found.get(document_id, 0))
             return found
 
     def receive(self, docid: str, content: bytes) -> bool:
         """Keep a document; False if it is there already."""
+        document_id = docid.rpartition(".")[0]
         with self._lock:
             self.received.append(docid)
             if docid in self.documents:
                 return False
+            if document_id in self._under_way:
+                self.clashes.append(docid)
+            self._under_way.append(document_id)
+            self.most_at_once = max(self.most_at_once, len(self._under_way))
         time.sleep(random.uniform(0, _SLOWEST))
         with self._lock:
             self.documents[docid] = content
+            self._under_way.remove(document_id)
         time.sleep(random.uniform(0, _SLOWEST))
         return True
 
@@ -84,16 +110,34 @@ class Repository:
 class _Asking(BaseHTTPRequestHandler):
     server: _Server
 
+    def parse_request(self) -> bool:
+        """Nothing is answered once the repository has lost its patience."""
+        repository = self.server.repository
+        repository.asked += 1
+        repository.patience -= 1
+        if repository.patience < 0:
+            self.close_connection = True
+            return False
+        return super().parse_request()
+
     def do_PUT(self) -> None:
         length = int(self.headers["Content-Length"])
         content = self.rfile.read(length)
         if len(content) == length:
-            is_new = self.server.repository.receive(unquote(self.path[1:]), content)
+            docid = unquote(self.path[1:])
+            if docid in self.server.repository.refused_documents:
+                return self._answer(b"", REFUSED)
+            is_new = self.server.repository.receive(docid, content)
             self._answer(b"", 200 if is_new else CONFLICT)
+        return None
 
     def do_GET(self) -> None:
         if self.path == "/":
             return self._answer(json.dumps(list(self.server.repository.documents)).encode())
+        if self.path.startswith("/login/"):
+            name = unquote(self.path.removeprefix("/login/"))
+            self.server.repository.logins.append(name)
+            return self._answer(b"", FORBIDDEN if name in self.server.repository.refused else 200)
         content = self.server.repository.documents.get(unquote(self.path[1:]))
         return self._answer(b"" if content is None else content, 404 if content is None else 200)
 
@@ -151,10 +195,20 @@ class RemoteTarget:
 
     @contextmanager
     def session(self, site: Site | None) -> Iterator[RemoteTarget]:
+        if site and site.ldap_name:
+            with self._asked("GET", f"/login/{quote(site.ldap_name)}") as (status, _):
+                if status == FORBIDDEN:
+                    message = f"The remote repository does not let {site.ldap_name} in."
+                    raise TargetError(Finding("target.login", message, "Ask the administrator to renew the login."))
         yield self
 
     def check(self, site: Site | None) -> Iterator[Standing]:
-        yield Standing("ok", "Documents go into a remote repository.")
+        try:
+            with self.session(site), self._asked("GET", "/"):
+                name = site.ldap_name if site and site.ldap_name else "nobody"
+                yield Standing("ok", f"The remote repository answers, and knows us as {name}.")
+        except TargetError as error:
+            yield Standing("problem", str(error))
 
     def held(self) -> Iterator[HeldRevision]:
         with self._asked("GET", "/") as (_, body):
@@ -181,6 +235,9 @@ class RemoteTarget:
                 raise TargetError(
                     Finding("target.exists", f"{document.docid} is there already.", "Raise the revision.")
                 )
+            if status == REFUSED:
+                message = f"The remote repository does not want {document.docid}."
+                raise TargetError(Finding("target.refused", message, "Ask the people who run it."))
             assert status == 200
         return Action.UPDATE if known else Action.INSERT
 
@@ -196,6 +253,13 @@ class RemoteTarget:
             raise TargetError(finding, transient=True) from error
         finally:
             connection.close()
+
+
+def installed(folder: Path) -> Path:
+    """A distribution that adds the kind `remote`, of which `url` is the repository: what to put on sys.path."""
+    code = "from support.remote_target import RemoteTarget\n\n\ndef remote(settings, engine):\n"
+    code += "    return RemoteTarget(settings.target.url)\n"
+    return install(folder, "remote_repositories", code, metaharvest_targets="remote = remote")
 
 
 def main(config: str, url: str, day: str) -> None:

@@ -97,7 +97,7 @@ def _took(record: RunRecord) -> str:
 
 
 def print_run(record: RunRecord) -> None:
-    """The run as a table of its sites, and a sentence for each that failed as a whole."""
+    """The run as a table of its sites, and a sentence for each of them, or each target, that failed as a whole."""
     status, headline = record.run["status"], f"Run {record.run['run_id']} ({record.run['harvest_date']})"
     if not record.sites:
         told = "no site was due" if status == RunStatus.SUCCEEDED else f"{status}; no site was harvested"
@@ -116,6 +116,8 @@ def print_run(record: RunRecord) -> None:
             for site in record.sites
         ],
     )
+    for sentence in record.targets_away:
+        print_line(sentence)
     for site in record.sites:
         if site["failure_reason"]:
             named = f"{site['site_name']}: "

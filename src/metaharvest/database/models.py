@@ -348,6 +348,7 @@ OPERATIONS: dict[str, tuple[str, str]] = {
     "HarvesterShutdown": ("info", "A run ended"),
     "RunInterrupted": ("error", "A run did not come to its end"),
     "SiteError": ("error", "A site could not be harvested at all"),
+    "TargetError": ("error", "The target stopped answering"),
     "GetHarvestListSuccess": ("debug", "The harvest list was fetched"),
     "GetHarvestListError": ("error", "The harvest list could not be fetched"),
     "ValidateHarvestListSuccess": ("debug", "The harvest list is valid"),

@@ -100,7 +100,10 @@ class Dispatcher:
                     self.limits.batch,
                 )
                 with self.deadlines.stop.calling(fetcher.end_waiting):
-                    return await self._harvest_all(chosen, ctx)
+                    not_begun = await self._harvest_all(chosen, ctx)
+                for target, findings in targets.given_up:
+                    await self.journal.target_away(target, findings)
+                return not_begun
 
     async def _harvest_all(self, chosen: Sequence[Chosen], ctx: RunContext) -> list[str]:
         """Harvest the sites side by side. The first that meets the loss of the run ends it for all."""

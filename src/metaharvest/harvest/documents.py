@@ -101,22 +101,31 @@ class SiteDocuments:
         await self._under_way.acquire()
 
     async def bring_in(self, revisions: Sequence[Todo]) -> None:
-        """Bring the revisions of one document to their outcomes, one after the other, in ascending order."""
+        """Bring the revisions of one document to their outcomes, one after the other, in ascending order.
+
+        After one of which it is not known whether it arrived, or still may, no higher one is sent.
+        """
         try:
             last: Outcome | None = None
+            waits = False
             for todo in revisions:
+<<<<<<< HEAD
                 if last is not None and last.unconfirmed and todo.intent.wants_fetch:
                     await self._put_off(todo.after(last))
                 else:
                     last = await self._bring_in_one(todo.after(last) if last else todo)
+=======
+                last = await self._bring_in_one(todo.after(last) if last else todo, waits)
+                waits = waits or last.unconfirmed
+>>>>>>> 0023316 (Put off what a target did not answer about, and tell of it once for the run)
         finally:
             self._under_way.release()
 
-    async def _bring_in_one(self, todo: Todo) -> Outcome:
+    async def _bring_in_one(self, todo: Todo, waits: bool) -> Outcome:
         """One document. An unexpected error costs this document alone, or its site would never get past it."""
         fetched: FetchedDocument | None = None
         try:
-            outcome, fetched = await self._outcome_of(todo)
+            outcome, fetched = await self._outcome_of(todo, waits)
         except (DatabaseError, RunLost):
             raise
         except Exception as error:
@@ -129,6 +138,7 @@ class SiteDocuments:
         self._ctx.progress.documents_ended(self._site_run.site.name, 1)
         return outcome
 
+<<<<<<< HEAD
     async def _put_off(self, todo: Todo) -> None:
         """Put off a revision that follows one of which nobody knows whether it arrived: they go in in their order."""
         outcome = self._deferred(todo, _AFTER_UNCONFIRMED)
@@ -136,9 +146,14 @@ class SiteDocuments:
         self._ctx.progress.documents_ended(self._site_run.site.name, 1)
 
     async def _outcome_of(self, todo: Todo) -> tuple[Outcome, FetchedDocument | None]:
+=======
+    async def _outcome_of(self, todo: Todo, waits: bool) -> tuple[Outcome, FetchedDocument | None]:
+>>>>>>> 0023316 (Put off what a target did not answer about, and tell of it once for the run)
         """How the document ends; with it the document, if the journal is to put it into the target."""
         if not todo.intent.wants_fetch and not todo.is_pending:
             return settled(todo.intent), None
+        if waits:
+            return self._deferred(todo, _WAITS), None
         fetched = await self._fetched(todo)
         if isinstance(fetched, Outcome):
             return fetched, None
@@ -256,7 +271,7 @@ class SiteDocuments:
             async with self._target.sending:
                 if self._target.health.given_up:
                     return self._deferred(todo, self._target.health.given_up[0]), None
-                return await self._sent(outcome, fetched), None
+                return await self._sent(todo, outcome, fetched), None
         finally:
             if not is_kept:
                 memory.give_back(size)
@@ -280,15 +295,16 @@ class SiteDocuments:
             fetched.sha256,
         )
 
-    async def _sent(self, outcome: Outcome, fetched: FetchedDocument) -> Outcome:
+    async def _sent(self, todo: Todo, outcome: Outcome, fetched: FetchedDocument) -> Outcome:
         """Send it; if the target does not say how that ended, the ledger goes on saying that it is pending."""
         if other_site := await self._ctx.journal.mark_pending(self._site_run, fetched, outcome.target_revision):
             return outcome.as_error(OutcomeKind.UPLOAD_ERROR, other_site_owns(fetched.document, other_site))
         try:
             action = await self._target.upload(Upload(fetched, self._site_run.site.site_id, self._ctx.clock()))
         except TargetError as error:
-            failed = outcome.as_error(OutcomeKind.UPLOAD_ERROR, *error.findings)
-            return replace(failed, transient=error.transient, unconfirmed=error.transient)
+            if error.transient:
+                return replace(self._deferred(todo, error.findings[0]), unconfirmed=True)
+            return outcome.as_error(OutcomeKind.UPLOAD_ERROR, *error.findings)
         return replace(outcome, kind=OutcomeKind.INSERTED if action is Action.INSERT else OutcomeKind.UPDATED)
 
 
@@ -314,6 +330,12 @@ _ARRIVED = Finding(
     "target.unconfirmed",
     "An earlier run was interrupted while it sent this document; the repository was asked, and has it.",
     "Nothing is to be done.",
+    Level.WARNING,
+)
+_WAITS = Finding(
+    "target.lower-revision",
+    "It is not known whether a lower revision arrived in the repository, so that no higher one was sent.",
+    "Nothing is to be done: the next run looks whether it arrived, and goes on.",
     Level.WARNING,
 )
 _OTHER_CONTENT = Finding(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Literal, NoReturn, Self, TypeVar
 
@@ -111,6 +111,11 @@ class RunTargets:
         for used in self._used:
             used.threads.shutdown()
 
+    @property
+    def given_up(self) -> list[tuple[Target, tuple[Finding, ...]]]:
+        """The targets that did not answer often enough, and what they said."""
+        return [(used.target, used.health.given_up) for used in self._used if used.health.given_up]
+
     @asynccontextmanager
     async def of(self, site: Site) -> AsyncIterator[SiteTarget]:
         """The target for the documents of this site, logged in. Raises TargetError if that is refused.
@@ -135,7 +140,9 @@ class RunTargets:
         try:
             yield SiteTarget(session, used)
         finally:
-            await loop.run_in_executor(used.threads, stack.close)
+            # What was sent is there, whether the target takes note of the end of the session or not.
+            with suppress(TargetError):
+                await loop.run_in_executor(used.threads, stack.close)
 
     def _used_by(self, site: Site) -> _UsedTarget:
         target = self._targets.of(site.name)

@@ -46,6 +46,7 @@ from metaharvest.sites import ledger
 from metaharvest.sites.registry import forget_lists
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets import owners
+from metaharvest.targets.base import Target
 from metaharvest.targets.lookup import Targets
 from metaharvest.text import one_line, shown_url
 
@@ -127,6 +128,15 @@ class Journal:
         self._is_whole = False
         self._now(lambda session: self._log(session, LogRow("RunInterrupted", message)))
         return message
+
+    async def target_away(self, target: Target, findings: Sequence[Finding]) -> None:
+        """Note that a target stopped answering, so that documents were put off for the rest of the run."""
+        said = " ".join(finding.message for finding in findings)
+        remedy = findings[0].remedy or "What was not sent was put off to the next run."
+        message = f"{target.describe()} stopped answering: {said} {remedy}"
+        row = LogRow("TargetError", f"{message[:1].upper()}{message[1:]}", tuple(findings))
+        self._is_whole = False
+        await self._soon(lambda session: self._log(session, row))
 
     def report_run(self) -> None:
         """Queue the composite report to the administrators; site runs that are still open wait for the next run."""

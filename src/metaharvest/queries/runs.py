@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -17,24 +18,30 @@ from metaharvest.queries.sites import site_names
 
 _FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
 _RUNS = HarvestRun.__table__
+_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run and its site runs in the order in which they were begun: the columns of each by name."""
+    """A run and its site runs in the order in which they were begun: the columns of each by name.
+
+    `targets_away` says which targets stopped answering.
+    """
 
     run: Record
     sites: tuple[Record, ...]
+    targets_away: tuple[str, ...]
 
     @property
     def as_mapping(self) -> dict[str, Any]:
-        """The run's columns, and under `sites` those of its site runs."""
-        return {**self.run, "sites": list(self.sites)}
+        """The run's columns, and under `sites` those of its site runs; which targets stopped answering."""
+        return {**self.run, "sites": list(self.sites), "targets_away": list(self.targets_away)}
 
     @property
     def failed_as_a_whole(self) -> bool:
-        """Whether the run, or one of its sites, failed as a whole."""
-        return self.run["status"] == RunStatus.FAILED or any(site["status"] in _FAILED for site in self.sites)
+        """Whether the run, one of its sites, or a target failed as a whole."""
+        a_site = any(site["status"] in _FAILED for site in self.sites)
+        return self.run["status"] == RunStatus.FAILED or a_site or bool(self.targets_away)
 
     @property
     def has_document_errors(self) -> bool:
@@ -142,5 +149,18 @@ def findings_of(session: Session, run_id: int) -> list[dict[str, Any]]:
 
 def _with_sites(session: Session, statement: Select[Any]) -> list[RunRecord]:
     runs = session.execute(statement).mappings().all()
-    sites = records_under(session, HarvestSiteRun.run_id, [run["run_id"] for run in runs])
-    return [RunRecord(dict(run), tuple(sites[run["run_id"]])) for run in runs]
+    numbers = [run["run_id"] for run in runs]
+    sites, away = records_under(session, HarvestSiteRun.run_id, numbers), targets_away(session, numbers)
+    return [RunRecord(dict(run), tuple(sites[run["run_id"]]), tuple(away.get(run["run_id"], ()))) for run in runs]
+
+
+def targets_away(session: Session, run_ids: Sequence[int]) -> dict[int, list[str]]:
+    """By run, what was said of targets that stopped answering."""
+    told: dict[int, list[str]] = {}
+    of_the_run = HarvestLog.site_run_id.is_(None), HarvestLog.harvest_operation_code == "TargetError"
+    for start in range(0, len(run_ids), _AT_ONCE):
+        chosen = HarvestLog.run_id.in_(run_ids[start : start + _AT_ONCE])
+        query = select(HarvestLog.run_id, HarvestLog.message).where(chosen, *of_the_run)
+        for run_id, message in session.execute(query.order_by(HarvestLog.harvest_log_id)):
+            told.setdefault(run_id, []).append(message)
+    return told

@@ -76,7 +76,10 @@ class FailedSite:
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """One rule's findings at one site: how many documents, and the first finding as an example."""
+    """One rule's findings at one site: how many documents, and the first finding as an example.
+
+    `documents` is 0 where the finding itself says how many there are.
+    """
 
     site: str
     title: str
@@ -141,7 +144,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     site_runs = _site_runs(session, run.run_id)
     problems, more_problems = _problems(session, run.run_id, site_runs, limit)
     undelivered, more_undelivered = _undelivered(session, run, limit)
-    troubles = _troubles(session, run.run_id)
+    troubles, is_away = _troubles(session, run.run_id), _target_is_away(session, run.run_id)
     overdue = overdue_sites(session, run.harvest_date)
     clock = tuple(wrong_clock(session, run.run_id, now, max(now.date(), run.harvest_date)))
     waits = [*clock, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
@@ -152,9 +155,9 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     return AdminView(
         network=one_line(context.settings.harvester.name),
         date=run.harvest_date.isoformat(),
-        story=_story(run, statuses, counts, troubles),
+        story=_story(run, statuses, counts, troubles, is_away),
         tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits)),
-        sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue), bool(clock)),
+        sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue), bool(clock), is_away),
         totals=totals_of(listed, counts, sum(row.warnings for row in site_runs)) if site_runs else (),
         sites=tuple(_site_row(row, now) for row in site_runs),
         failures=tuple(_failed_sites(session, site_runs, run, limit)),
@@ -183,11 +186,14 @@ def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:
     return {kind: sum(counts[kind] for counts in each) for kind in OutcomeKind}
 
 
-def _story(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, troubles: tuple[str, ...]) -> str:
+def _story(
+    run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, troubles: tuple[str, ...], is_away: bool
+) -> str:
     if not statuses and troubles:
         return "no site was harvested"
     opening = {RunStatus.FAILED.value: "the run failed; ", RunStatus.INTERRUPTED.value: "the run was interrupted; "}
-    return opening.get(run.status, "") + words.run_story(statuses, counts)
+    away = "the repository did not answer; " if is_away else ""
+    return opening.get(run.status, "") + away + words.run_story(statuses, counts)
 
 
 def _tone(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, trouble: bool) -> str:
@@ -206,12 +212,16 @@ def _sentence(
     undelivered: bool,
     overdue: int,
     clock: bool,
+    is_away: bool,
 ) -> str:
     if not statuses:
         opening = "No site was harvested." if troubles else "No site was due."
     else:
         errors = words.total(counts, ERROR_OUTCOMES)
-        ended = f"; {words.counted(errors, 'document')} could not be taken in" if errors else ""
+        later = words.total(counts, [OutcomeKind.DEFERRED])
+        badly = [f"{words.counted(errors, 'document')} could not be taken in"] if errors else []
+        badly += [f"{words.counted(later, 'was', 'were')} put off to a later run"] if later else []
+        ended = f"; {words.joined(badly)}" if badly else ""
         names = "names" if len(statuses) == 1 else "name"
         opening = f"{words.counted(len(statuses), 'site')} {names} {words.counted(listed, 'document')}{ended}."
     failed = sum(status in _FAILED for status in statuses)
@@ -219,7 +229,8 @@ def _sentence(
         f"{words.counted(failed, 'site')} failed as a whole" if failed else "",
         f"{words.counted(overdue, 'site is', 'sites are')} overdue" if overdue else "",
         "the clock was wrong, or is" if clock else "",
-        "the run itself had trouble" if troubles else "",
+        "the repository stopped answering" if is_away else "",
+        "the run itself had trouble" if troubles and not is_away else "",
         "some mail did not arrive" if undelivered else "",
     ]
     told = words.joined([part for part in parts if part])
@@ -284,6 +295,12 @@ def _troubles(session: Session, run_id: int) -> tuple[str, ...]:
     return tuple(one_line(message, 1000) for message in session.scalars(query))
 
 
+def _target_is_away(session: Session, run_id: int) -> bool:
+    """Whether a target stopped answering."""
+    query = select(_LOG.run_id).where(_LOG.run_id == run_id, _LOG.harvest_operation_code == "TargetError")
+    return session.scalar(query.limit(1)) is not None
+
+
 def _problems(
     session: Session, run_id: int, site_runs: list[HarvestSiteRun], limit: int
 ) -> tuple[tuple[RuleProblem, ...], int]:
@@ -293,7 +310,7 @@ def _problems(
     which = select(HarvestSiteRun.site_run_id).where(
         _is_of(run_id), HarvestSiteRun.status.not_in([status.value for status in _FAILED])
     )
-    documents = func.count(distinct(func.coalesce(_LOG.document_id, "")))
+    documents = func.count(distinct(_LOG.document_id))
     query = (
         select(_LOG.site_run_id, _DETAIL.rule, documents, func.min(_DETAIL.detail_log_id))
         .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)

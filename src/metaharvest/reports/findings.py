@@ -209,6 +209,9 @@ def _unexplained(session: Session, site_run_id: int, limit: int) -> Iterator[Fin
     for value, count in session.execute(query).all():
         rows = select(_LOG).where(here, _LOG.outcome == value).order_by(_LOG.document_id, _LOG.revision).limit(limit)
         kind, lines = OutcomeKind(str(value)), tuple(map(_plain_line, session.scalars(rows)))
+        if kind is OutcomeKind.DEFERRED:
+            # The heading says as much; why they were put off is a finding of its own.
+            lines = tuple(replace(line, message="") for line in lines)
         group = FindingGroup(kind.value, OUTCOME_TITLES[kind], kind.is_error, count, lines)
         yield _with_shared("message", group)
 
