@@ -23,7 +23,7 @@ from metaharvest import __version__
 from metaharvest.cli.examples import with_examples
 from metaharvest.cli.invocation import Invocation
 from metaharvest.config.secret_references import MaskingFormatter, masked
-from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, RunLost
+from metaharvest.errors import DatabaseUnavailable, HarvestError, LockHeld, MetaharvestError, RunLost, TargetError
 from metaharvest.text import clean, shown_url
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _COMMANDS = {
     "log": "Read the log.",
     "runs": "List the runs, or show one.",
     "reports": "List, show, resend and deliver reports.",
-    "target": "Look into the target: what it holds.",
+    "target": "Look into targets, check them.",
     "doctor": "Tell what is missing or overdue.",
     "completion": "Complete commands in your shell.",
 }
@@ -174,7 +174,7 @@ def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocat
         click.echo(STOPPED, err=True)
         return EXIT_INTERRUPTED
     except MetaharvestError as error:
-        click.echo(clean(masked(str(error))), err=True)
+        click.echo(clean(masked(_sentences(error))), err=True)
         return exit_code_of(error)
     except BrokenPipeError:
         sys.stderr.close()
@@ -189,6 +189,13 @@ def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocat
         return EXIT_FAILED
 
 
+def _sentences(error: MetaharvestError) -> str:
+    """What is said of an error, with what to do about it where that is known."""
+    if not isinstance(error, HarvestError):
+        return str(error)
+    return "\n".join(f"{finding.message} {finding.remedy}".rstrip() for finding in error.findings)
+
+
 def _require_text(arguments: Sequence[str]) -> None:
     """Raises UsageError if an argument is not text in the encoding of this terminal."""
     for argument in arguments:
@@ -201,4 +208,4 @@ def exit_code_of(error: MetaharvestError) -> int:
     """The exit code of a command that ends with `error`."""
     if isinstance(error, LockHeld):
         return EXIT_LOCKED
-    return EXIT_FAILED if isinstance(error, DatabaseUnavailable | RunLost) else EXIT_USAGE
+    return EXIT_FAILED if isinstance(error, DatabaseUnavailable | RunLost | TargetError) else EXIT_USAGE

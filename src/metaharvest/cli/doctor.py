@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -29,15 +30,20 @@ def command(invocation: Invocation, as_json: bool, send_test_mail: bool) -> int:
     from metaharvest.app import utc_now
     from metaharvest.monitoring.doctor import examine
 
-    checks = []
-    for check in examine(invocation.config, utc_now, test_mail=send_test_mail):
-        checks.append(check)
+    return print_checks(examine(invocation.config, utc_now, test_mail=send_test_mail), as_json)
+
+
+def print_checks(checks: Iterable[Check], as_json: bool) -> int:
+    """Each check as it is made, and what they come to; the exit code."""
+    states = []
+    rows = []
+    for check in checks:
+        states.append(check.state)
+        rows.append({"check": check.name, "state": check.state, "message": check.message})
         if not as_json:
             _print(check)
-    states = [check.state for check in checks]
     if as_json:
-        rows = [{"check": check.name, "state": check.state, "message": check.message} for check in checks]
-        gravest = next(state for state in reversed(_COLOURS) if state in states)
+        gravest = next((state for state in reversed(_COLOURS) if state in states), "OK")
         print_json({"state": gravest, "checks": rows})
     else:
         click.echo(f"\n{_conclusion(states.count('PROBLEM'), states.count('WARNING'))}")

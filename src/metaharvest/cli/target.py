@@ -1,9 +1,9 @@
-"""`metaharvest target`: looks into the target; lets a document belong to another site."""
+"""`metaharvest target`: looks into targets, checks them; lets a document belong to another site."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
@@ -14,55 +14,110 @@ import click
 
 from metaharvest.cli.invocation import Invocation, login
 from metaharvest.cli.printing import json_text, print_fields, print_json, print_table, stamp
+from metaharvest.cli.target_check import check
 from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
     from metaharvest.targets.base import HeldRevision
 
 
+CSV_COLUMNS = ("docid", "document_id", "revision", "document_type", "bytes", "sha256", "inserted_at_utc", "url", "site")
+
+_of_target = click.option(
+    "--target",
+    "name",
+    default="target",
+    show_default=True,
+    metavar="NAME",
+    help="`target`, `embedded`, or a section [targets.NAME].",
+)
+
+
 @click.group("target")
 def command() -> None:
-    """Look into the target: what it holds."""
+    """Look into targets: what they hold, whether they answer."""
+
+
+command.add_command(check)
 
 
 @command.command("list")
+@_of_target
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("--csv", "as_csv", is_flag=True, help="A table on stdout.")
 @click.pass_obj
-def list_documents(invocation: Invocation, as_json: bool) -> None:
+def list_documents(invocation: Invocation, name: str, as_json: bool, as_csv: bool) -> None:
     """List the documents, each with its highest revision."""
+    from metaharvest.database.engine import readers
     from metaharvest.queries.sites import known_names
+    from metaharvest.targets.owners import with_owners
 
-    number = 0
-    with invocation.harvester.reading() as session:
+    if as_json and as_csv:
+        raise click.UsageError("Use one of --json and --csv.")
+    harvester = invocation.harvester
+    target = harvester.targets.named(name)
+    with harvester.reading() as session:
         names = known_names(session)
-    revisions = groupby(invocation.harvester.targets.default.held(), key=attrgetter("document_id"))
-    for number, (_, of_document) in enumerate(revisions, start=1):
-        *_, held = of_document
-        if as_json:
-            start = "[" if number == 1 else ","
-            click.echo(f"{start}\n  {json_text(_as_mapping(held, names))}", nl=False)
-        else:
-            click.echo(_as_line(held, names))
-    if as_json:
-        click.echo("\n]" if number else "[]")
-    elif not number:
-        click.echo("The target holds no document yet.")
+    highest = (list(revisions)[-1] for _, revisions in groupby(target.held(), key=attrgetter("document_id")))
+    held = with_owners(highest, readers(harvester.engine))
+    if as_csv:
+        _print_csv(held, names)
+    elif as_json:
+        _print_json(held, names)
+    else:
+        lines = (_as_line(each, names) for each in held)
+        click.echo(next(lines, "The target holds no document yet."))
+        for line in lines:
+            click.echo(line)
+
+
+def _print_json(held: Iterable[HeldRevision], names: Mapping[int, str]) -> None:
+    number = 0
+    for number, each in enumerate(held, start=1):
+        start = "[" if number == 1 else ","
+        click.echo(f"{start}\n  {json_text(_as_mapping(each, names))}", nl=False)
+    click.echo("\n]" if number else "[]")
+
+
+def _print_csv(held: Iterable[HeldRevision], names: Mapping[int, str]) -> None:
+    from metaharvest.reports import table_csv
+
+    rows = (
+        (
+            each.docid,
+            each.document_id,
+            each.revision,
+            each.document_type,
+            each.size,
+            each.sha256,
+            each.inserted_at and f"{each.inserted_at:%Y-%m-%d %H:%M:%S}",
+            shown_url(each.source_url),
+            _site(each, names),
+        )
+        for each in held
+    )
+    for chunk in table_csv(CSV_COLUMNS, rows):
+        click.echo(chunk.encode("utf-8", "replace"), nl=False)
 
 
 @command.command("show")
 @click.argument("docid")
+@_of_target
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
-def show(invocation: Invocation, docid: str, as_json: bool) -> None:
+def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
     """Show a document: its revisions, their sizes and dates, its site. DOCID is with or without a revision."""
+    from metaharvest.database.engine import readers
     from metaharvest.queries.sites import known_names
     from metaharvest.targets.naming import find_document
+    from metaharvest.targets.owners import with_owners
 
-    target = invocation.harvester.targets.default
+    harvester = invocation.harvester
+    target = harvester.targets.named(name)
     document_id, revision = find_document(target, docid)
-    all_held = target.revisions(document_id)
-    with invocation.harvester.reading() as session:
+    with harvester.reading() as session:
         names = known_names(session)
+    all_held = list(with_owners(target.revisions(document_id), readers(harvester.engine)))
     shown = [held for held in all_held if revision in (None, held.revision)]
     site = _site(all_held[0], names)
     if as_json:
@@ -89,17 +144,20 @@ def show(invocation: Invocation, docid: str, as_json: bool) -> None:
 
 @command.command("get")
 @click.argument("docid")
+@_of_target
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file. [default: stdout]")
 @click.pass_obj
-def get(invocation: Invocation, docid: str, output: Path | None) -> None:
+def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> None:
     """Get the exact bytes of a document. DOCID without a revision means the highest."""
     from metaharvest.targets.naming import find_document
 
-    target = invocation.harvester.targets.default
+    target = invocation.harvester.targets.named(name)
     document_id, revision = find_document(target, docid)
     if revision is None:
         revision = target.revisions(document_id)[0].revision
-    content = target.content(document_id, revision) or b""
+    content = target.content(document_id, revision)
+    if content is None:
+        raise click.ClickException(f"The target lists {document_id}.{revision}, but has no bytes of it.")
     if output is None:
         click.echo(content, nl=False)
         return

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import date, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, select, update
@@ -31,6 +30,7 @@ from metaharvest.fetch.local_files import is_file_url, refusal
 from metaharvest.model import RunStatus, Site
 from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.monitoring.settings_checks import check_secret
+from metaharvest.monitoring.target_checks import check_targets
 from metaharvest.queries.outbox import outbox_state
 from metaharvest.reports.outbox import stuck_mail
 from metaharvest.reports.words import counted
@@ -39,7 +39,6 @@ from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
-from metaharvest.targets.base import Target
 from metaharvest.targets.lookup import Targets
 
 _SILENCE = timedelta(hours=2)
@@ -60,7 +59,7 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
                 yield from _server(connection, settings.http.max_document_bytes)
             with database_errors(engine), readers(engine)() as session:
                 yield from _runs(session, engine, now)
-                yield from _targets(engine, settings)
+                yield from check_targets(Targets(settings, engine), read_sites(session))
                 today = now.astimezone(settings.harvester.zone).date()
                 yield from _sites(session, today)
                 yield from _clock(session, now, today)
@@ -140,24 +139,6 @@ def _last_run(run: HarvestRun) -> Check:
     if run.status == RunStatus.INTERRUPTED.value:
         return warning("last run", f"{sentence} The next run takes up what it left.")
     return ok("last run", sentence)
-
-
-def _targets(engine: Engine, settings: Settings) -> Iterator[Check]:
-    """Whether each target answers, as whom it knows us, and what we may do there."""
-    targets = Targets(settings, engine)
-    yield from _target("target", lambda: targets.default)
-    for name in targets.sites_with_their_own:
-        yield from _target(f"target of {name}", partial(targets.of, name))
-
-
-def _target(name: str, find: Callable[[], Target]) -> Iterator[Check]:
-    try:
-        target = find()
-    except SettingsError as error:
-        yield problem(name, str(error))
-        return
-    makers = {"ok": ok, "warning": warning, "problem": problem}
-    yield from (makers[standing.status](name, standing.sentence) for standing in target.check(None))
 
 
 def _sites(session: Session, today: date) -> Iterator[Check]:

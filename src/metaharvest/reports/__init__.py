@@ -18,7 +18,7 @@ from metaharvest.reports.compose import admin_report, digest, site_report, site_
 from metaharvest.reports.message import Report
 from metaharvest.reports.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all
 from metaharvest.reports.site_view import Repositories, Repository
-from metaharvest.reports.tables import documents_csv, log_csv
+from metaharvest.reports.tables import documents_csv, log_csv, table_csv
 
 __all__ = [
     "Deliveries",
@@ -38,4 +38,5 @@ __all__ = [
     "resend",
     "site_report",
     "site_reports",
+    "table_csv",
 ]

@@ -1,4 +1,4 @@
-"""The tables that are attached to reports and that `log --csv` prints: RFC 4180, UTF-8 with the mark that Excel needs.
+"""The tables attached to reports, and those that `--csv` of commands prints: RFC 4180, UTF-8 with the mark for Excel.
 
 Read from the journal in bounded memory. A row for every finding; a document without findings has one row. No cell can
 start a formula.
@@ -72,6 +72,11 @@ def documents_csv(session: Session, site_run_id: int, *, unchanged: bool = False
 def log_csv(session: Session, run_id: int) -> Iterator[str]:
     """The whole log of a run as chunks of text, header first, in the order in which it was written."""
     yield from _chunks(LOG_COLUMNS, _log_parts(session, run_id))
+
+
+def table_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Any table as chunks of text, header first."""
+    yield from _chunks(columns, _by_column(iter(rows)))
 
 
 def attachment_of(chunks: Iterable[str], file_name: str, settings: ReportsSettings) -> tuple[Attachment | None, int]:

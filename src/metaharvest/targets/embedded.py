@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from metaharvest.database.dialects import document_size_for, largest_packet, reason_of
-from metaharvest.database.engine import Sessions
+from metaharvest.database.engine import Sessions, database_errors
 from metaharvest.database.models import Base, DocumentRevision, HarvestDocument, HarvestSiteSchedule
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
@@ -29,6 +29,11 @@ _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _DESCRIBED = select(
     *_REVISIONS.c["document_id", "revision", "document_type", "size", "sha256", "inserted_at", "source_url"],
     _REVISIONS.c.site_schedule_id.label("site_id"),
+)
+_PAGE = (
+    _DESCRIBED.where(_REVISIONS.c.document_id > bindparam("after"))
+    .order_by(_REVISIONS.c.document_id, _REVISIONS.c.revision)
+    .limit(bindparam("number"))
 )
 _ROWS_AT_ONCE = 1000
 
@@ -63,16 +68,28 @@ class EmbeddedTarget:
             yield Standing("ok", f"The embedded repository holds {documents}.")
 
     def held(self) -> Iterator[HeldRevision]:
-        """Every revision, without its bytes."""
-        with self._sessions() as session:
-            query = _DESCRIBED.order_by(_REVISIONS.c.document_id, _REVISIONS.c.revision)
-            for row in session.execute(query.execution_options(yield_per=_ROWS_AT_ONCE)).mappings():
-                yield HeldRevision(**row)
+        """Every revision, without its bytes.
+
+        Read a page at a time, each in a session of its own: whoever asks may take long over what it is given.
+        """
+        after, number = "", _ROWS_AT_ONCE
+        while True:
+            with self._reading() as session:
+                rows = session.execute(_PAGE, {"after": after, "number": number}).mappings()
+                found = [HeldRevision(**row) for row in rows]
+            is_last = len(found) < number
+            # The last document may have more revisions than were read: it is left for the next page.
+            page = found if is_last else [each for each in found if each.document_id != found[-1].document_id]
+            yield from page
+            if is_last:
+                return
+            after = page[-1].document_id if page else after
+            number = _ROWS_AT_ONCE if page else number * 2
 
     def revisions(self, document_id: str) -> list[HeldRevision]:
         """The revisions of one document, the highest first."""
         query = _DESCRIBED.where(_REVISIONS.c.document_id == document_id).order_by(_REVISIONS.c.revision.desc())
-        with self._sessions() as session:
+        with self._reading() as session:
             # Compared here too: MariaDB takes no notice of spaces at the end.
             found = [HeldRevision(**row) for row in session.execute(query).mappings()]
         return [each for each in found if each.document_id == document_id]
@@ -82,12 +99,12 @@ class EmbeddedTarget:
         query = select(_REVISIONS.c.content).where(
             _REVISIONS.c.document_id == document_id, _REVISIONS.c.revision == revision
         )
-        with self._sessions() as session:
+        with self._reading() as session:
             return session.scalar(query)
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """The highest revision of each of these documents, with its digest and the site it belongs to."""
-        with self._sessions() as session:
+        with self._reading() as session:
             held = {holding.document_id: holding for holding in _highest(session, document_ids)}
             for document_id, taken_from in transfers.taken_from(session, document_ids).items():
                 if document_id in held:
@@ -99,7 +116,7 @@ class EmbeddedTarget:
         statement = select(DocumentRevision.document_id, DocumentRevision.sha256).where(
             DocumentRevision.document_id == document_id, DocumentRevision.revision == revision
         )
-        with self._sessions() as session:
+        with self._reading() as session:
             # Compared here too: MariaDB takes no notice of spaces at the end.
             return session.execute(statement).first() == (document_id, sha256)
 
@@ -107,6 +124,12 @@ class EmbeddedTarget:
         """How many entries of the site's ledger say what is here: that document, of that site, and no higher one."""
         with self._sessions() as session:
             return session.connection().execute(_KEPT, {"site": site_id}).scalar_one()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Session]:
+        """A short session. Raises DatabaseUnavailable: where this database is away, so is the harvester's own."""
+        with self._sessions() as session, database_errors(session.get_bind().engine):
+            yield session
 
     def upload(self, uploads: Sequence[Upload], session: Session) -> list[Action]:
         """Store the revisions through `session`.

@@ -6,9 +6,10 @@ refused. Until an upload is known to have arrived, the site that began it has th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from typing import Literal
 
 from sqlalchemy import bindparam, delete, select
@@ -19,8 +20,9 @@ from metaharvest.database.models import Base, DocumentOwner, HarvestDocument, Ha
 from metaharvest.database.rows import insert_rows
 from metaharvest.model import Action, Holding, Site
 from metaharvest.targets import transfers
-from metaharvest.targets.base import RemoteSession, Target, TargetSession, Upload
+from metaharvest.targets.base import HeldRevision, RemoteSession, Target, TargetSession, Upload
 
+_AT_ONCE = 500
 _OWNERS = Base.metadata.tables[DocumentOwner.__tablename__]
 _SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
 _OWNED = select(_OWNERS.c.document_id, _OWNERS.c.site_schedule_id).where(
@@ -38,6 +40,16 @@ def session_of(target: Target, site: Site | None, sessions: Sessions) -> Iterato
 def owners_of(session: Session, document_ids: Sequence[str]) -> Mapping[str, int]:
     """The site that each of these documents belongs to, whether it is still registered or not."""
     return {str(row[0]): int(row[1]) for row in session.execute(_OWNED, {"documents": list(document_ids)})}
+
+
+def with_owners(held: Iterable[HeldRevision], sessions: Sessions) -> Iterator[HeldRevision]:
+    """The revisions, each with the site that its document belongs to, where the target itself does not say so."""
+    several = iter(held)
+    while some := list(islice(several, _AT_ONCE)):
+        with sessions() as session:
+            known = owners_of(session, list({each.document_id for each in some if each.site_id is None}))
+        for each in some:
+            yield replace(each, site_id=known[each.document_id]) if each.document_id in known else each
 
 
 def owner(session: Session, document_id: str) -> int | None:

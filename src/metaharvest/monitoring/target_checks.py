@@ -1,0 +1,91 @@
+"""The health checks of targets: whether each answers, as whom it knows us, and what we may do there."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from queue import Empty, SimpleQueue
+
+from metaharvest.config.secret_references import masked
+from metaharvest.errors import SettingsError
+from metaharvest.model import Site
+from metaharvest.monitoring.check import Check, ok, problem, warning
+from metaharvest.sites.rows import BrokenSite
+from metaharvest.targets.base import Standing, Target
+from metaharvest.targets.lookup import Targets
+from metaharvest.text import one_line
+
+LIMIT = 90.0
+"""Seconds for which one target is waited for: its own time-outs are for each connection and each answer."""
+
+_MAKERS = {"ok": ok, "warning": warning, "problem": problem}
+
+
+def check_targets(targets: Targets, sites: Sequence[Site | BrokenSite], limit: float = LIMIT) -> Iterator[Check]:
+    """The targets that the harvest uses: the one of all sites, those of single sites, and logins of sites.
+
+    A site's own login is told if the target says something else to it than to others.
+    """
+    asked = _Asked(limit)
+    registered = {site.name: site for site in sites if isinstance(site, Site)}
+    own = targets.sites_with_their_own
+    yield from asked.checks("target", lambda: targets.default, None)
+    for name in own:
+        yield from asked.checks(f"target of {name}", partial(targets.of, name), registered.get(name))
+    for site in registered.values():
+        if site.enabled and site.ldap_name and site.name not in own:
+            yield from asked.checks(f"target as {site.name}", partial(targets.of, site.name), site)
+
+
+def check_target(name: str, find: Callable[[], Target], site: Site | None, limit: float = LIMIT) -> Iterator[Check]:
+    """One target, logged in as this site or as its own settings say, under the name `name`."""
+    yield from _Asked(limit).checks(name, find, site)
+
+
+class _Asked:
+    """The targets that were asked so far: what each said without a site, and which did not answer in time."""
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._said: list[tuple[Target, set[Standing]]] = []
+        self._hanging: list[Target] = []
+
+    def checks(self, name: str, find: Callable[[], Target], site: Site | None) -> Iterator[Check]:
+        try:
+            target = find()
+        except SettingsError as error:
+            yield from (problem(name, sentence) for sentence in error.problems)
+            return
+        before = set[Standing]().union(*(said for each, said in self._said if each is target))
+        if any(each is target for each in self._hanging):
+            return
+        said = set[Standing]()
+        self._said.append((target, said))
+        for standing in self._standings(target, site):
+            if standing not in before:
+                yield _MAKERS[standing.status](name, standing.sentence)
+            if site is None or standing.status == "problem":
+                said.add(standing)
+
+    def _standings(self, target: Target, site: Site | None) -> Iterator[Standing]:
+        """What the target says, asked in a thread that is left to itself once the time is up."""
+        answers: SimpleQueue[Standing | None] = SimpleQueue()
+
+        def ask() -> None:
+            try:
+                for standing in target.check(site):
+                    answers.put(standing)
+            except Exception as error:  # noqa: BLE001 - nothing of ours, and told
+                answers.put(Standing("problem", f"It could not be asked: {one_line(masked(str(error)))}"))
+            answers.put(None)
+
+        threading.Thread(target=ask, name="target-check", daemon=True).start()
+        until = time.monotonic() + self._limit
+        try:
+            while (answer := answers.get(timeout=max(0.0, until - time.monotonic()))) is not None:
+                yield answer
+        except Empty:
+            self._hanging.append(target)
+            yield Standing("problem", f"{target.describe()}: it has not answered within {self._limit:g} seconds.")

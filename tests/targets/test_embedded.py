@@ -1,0 +1,42 @@
+"""The embedded target, in what it does beyond the contract of all targets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import insert
+
+from metaharvest.database.engine import readers, writers
+from metaharvest.database.models import DocumentRevision
+from metaharvest.targets.embedded import EmbeddedTarget
+from support.harvester import Harvester
+
+
+def test_every_revision_of_very_many_documents_is_listed_in_order(harvester: Harvester) -> None:
+    """They are read a page at a time; one document has more revisions than two pages."""
+    numbers = [(f"b.{number:04}", 1) for number in range(1500)] + [("b.0700", each) for each in range(2, 2600)]
+    numbers += [("b.0999", each) for each in range(2, 5)]
+    same = {"document_type": "", "size": 0, "sha256": "", "source_url": "", "content": b""}
+    same["inserted_at"] = datetime(2026, 11, 20, tzinfo=UTC)
+    with writers(harvester.engine).begin() as session:
+        rows = [{"document_id": name, "revision": revision, **same} for name, revision in numbers]
+        session.execute(insert(DocumentRevision), rows)
+    target = EmbeddedTarget(readers(harvester.engine))
+    held = ((each.document_id, each.revision) for each in target.held())
+    assert list(held) == sorted(numbers)
+
+
+def test_what_is_asked_for_while_it_is_listed_is_answered(harvester: Harvester) -> None:
+    """Whoever is given a page may use the database before asking for the next one."""
+    same = {"document_type": "", "size": 1, "sha256": "", "source_url": "", "content": b"x"}
+    same["inserted_at"] = datetime(2026, 11, 20, tzinfo=UTC)
+    with writers(harvester.engine).begin() as session:
+        rows = [{"document_id": f"b.{number}", "revision": 1, **same} for number in range(1200)]
+        session.execute(insert(DocumentRevision), rows)
+    target = EmbeddedTarget(readers(harvester.engine))
+    for number, each in enumerate(target.held()):
+        assert target.content(each.document_id, each.revision) == b"x"
+        if number == 1100:
+            with writers(harvester.engine).begin() as session:
+                session.execute(insert(DocumentRevision), [{"document_id": "a.1", "revision": 1, **same}])
+    assert number == 1199
