@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from metaharvest.config.settings import Settings
     from metaharvest.harvest.context import Progress
+    from metaharvest.harvest.copied import CopyRequest, CopyResult, Told
     from metaharvest.harvest.deadlines import StopSignal
     from metaharvest.harvest.dry_run import Rehearsal
     from metaharvest.harvest.limits import RunLimits
@@ -289,6 +290,24 @@ class Harvester:
             return MetacatImport(tuple(rows), import_log(session, logged, details, wanted, dry_run=dry_run))
 
     # -- documents
+
+    def copy_documents(
+        self,
+        request: CopyRequest,
+        told: Told = lambda revision: None,
+        progress: Progress | None = None,
+        stop: StopSignal | None = None,
+    ) -> CopyResult:
+        """Copy documents from one target into another, under the run lock; what it raises is said by the function.
+
+        `told` hears of each revision that is not in the target as the source has it.
+        """
+        from metaharvest.harvest.context import Progress
+        from metaharvest.harvest.copying import copy_documents
+        from metaharvest.harvest.deadlines import StopSignal
+
+        to_tell, to_heed = progress or Progress(), stop or StopSignal()
+        return copy_documents(self.engine, self.targets, request, self.now, to_tell, told, to_heed)
 
     def transfer_document(self, name: str, site_name: str, by: str = "") -> Transfer:
         """Let the document of this docid or document id belong to another site from now on, and log it.

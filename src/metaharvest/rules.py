@@ -665,6 +665,26 @@ RULES: dict[str, Rule] = {
         "The repository cannot do this",
         "It was asked for something that its interface does not have.",
         "The finding names another way to the same thing.",
+    "copy.different": Rule(
+        "The target has other bytes under this docid",
+        "A docid never changes its content, but the two targets of a copy have different bytes under the same one: "
+        "somebody has replaced one of them, or they were fetched at different times from a site that did not raise the "
+        "revision. The target keeps what it has.",
+        "Compare the two with `metaharvest target get DOCID --target NAME`. If the one that is kept is wrong, have the "
+        "site list the right one with a higher revision.",
+    ),
+    "copy.superseded": Rule(
+        "The target has a higher revision, and not this one",
+        "Revisions go in in ascending order, and the target of the copy has a higher one already, be it from a harvest "
+        "or because this one was refused when it was its turn.",
+        "Nothing is to be done, unless the older revision is needed: it cannot be put below the other any more.",
+    ),
+    "copy.unreadable": Rule(
+        "A document could not be read from the repository that it was to be copied from",
+        "The repository lists the document, but gives no bytes for it, or others than those of which it has kept the "
+        "SHA-256.",
+        "Look into that repository and its backups: the document is gone, or damaged. If its site still has it, the "
+        "next harvest into the new target fetches it from there.",
     ),
     "site.ca-file": Rule(
         "The site's own certificate authorities cannot be used",
@@ -748,6 +768,7 @@ def render() -> str:
 
 
 GROUPS = {
+    "copy": "Copying from one target into another",
     "eml": "EML: what makes a document valid beyond the schema",
     "file": "Files of the harvester's own machine",
     "findings": "Findings",

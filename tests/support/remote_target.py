@@ -48,7 +48,7 @@ class Repository:
     `most_at_once` documents were received side by side; `clashes` are docids of which another revision was under way.
     `asked` counts the requests. `patience`: after so many requests it answers none any more. `refused` are login names
     that it does not let in, `logins` those that it was asked for. `refused_documents` are docids that it does not take,
-    `hidden` those that it has without saying so where it is asked about many.
+    `hidden` those that it has without saying so where it is asked about many. Not every repository `lists_all`.
     """
 
     def __init__(self) -> None:
@@ -59,6 +59,7 @@ class Repository:
         self.refused: set[str] = set()
         self.refused_documents: set[str] = set()
         self.hidden: set[str] = set()
+        self.lists_all = True
         self.logins: list[str] = []
         self.most_at_once = 0
         self.clashes: list[str] = []
@@ -133,6 +134,8 @@ class _Asking(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path == "/":
+            if not self.server.repository.lists_all:
+                return self._answer(b"", FORBIDDEN)
             return self._answer(json.dumps(list(self.server.repository.documents)).encode())
         if self.path.startswith("/login/"):
             name = unquote(self.path.removeprefix("/login/"))
@@ -211,7 +214,10 @@ class RemoteTarget:
             yield Standing("problem", str(error))
 
     def held(self) -> Iterator[HeldRevision]:
-        with self._asked("GET", "/") as (_, body):
+        with self._asked("GET", "/") as (status, body):
+            if status == FORBIDDEN:
+                message = "The remote repository does not list what it holds."
+                raise TargetError(Finding("target.unsupported", message, "Copy from another one."))
             docids = json.loads(body)
         split = (docid.rpartition(".") for docid in docids)
         for document_id, revision in sorted((document_id, int(revision)) for document_id, _, revision in split):

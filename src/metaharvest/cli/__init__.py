@@ -48,7 +48,7 @@ _COMMANDS = {
     "log": "Read the log.",
     "runs": "List the runs, or show one.",
     "reports": "List, show, resend and deliver reports.",
-    "target": "Look into targets, check them.",
+    "target": "Look into targets, check them, copy from one to another.",
     "doctor": "Tell what is missing or overdue.",
     "completion": "Complete commands in your shell.",
 }

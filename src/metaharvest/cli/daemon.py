@@ -20,7 +20,8 @@ from zoneinfo import ZoneInfo
 import click
 
 from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.run import handled, harvest_now
+from metaharvest.cli.run import harvest_now
+from metaharvest.cli.signals import handled
 from metaharvest.text import clean
 
 if TYPE_CHECKING:

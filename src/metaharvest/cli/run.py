@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from datetime import date
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
 from metaharvest.cli.invocation import Invocation, day
 from metaharvest.cli.printing import print_json
+from metaharvest.cli.signals import stop_on_signal
 
 if TYPE_CHECKING:
     from metaharvest.app import Harvester
     from metaharvest.harvest.deadlines import StopSignal
     from metaharvest.harvest.run import RunRequest
-
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 @click.command("run")
@@ -56,7 +48,7 @@ def command(
     request = RunRequest(today or harvester.today(), names, force)
     if dry_run:
         return _rehearse(harvester, request, as_json, strict)
-    with _stop_on_signal() as stop:
+    with stop_on_signal() as stop:
         return _harvest_and_ping(harvester, request, as_json, strict, stop)
 
 
@@ -67,51 +59,10 @@ def harvest_now(harvester: Harvester) -> None:
     """
     from metaharvest.harvest.run import RunRequest
 
-    with _stop_on_signal() as stop:
+    with stop_on_signal() as stop:
         _harvest_and_ping(harvester, RunRequest(harvester.today()), as_json=False, strict=False, stop=stop)
     if stop.is_set():
         raise KeyboardInterrupt
-
-
-@contextmanager
-def _stop_on_signal() -> Iterator[StopSignal]:
-    """A stop signal that the first SIGTERM or SIGINT sets; the second of them ends the process at once."""
-    from metaharvest.harvest.deadlines import StopSignal
-
-    stop = StopSignal()
-
-    def ask_to_stop(_number: int, _frame: object) -> None:
-        stop.set()
-        for number in _STOPPING:
-            signal.signal(number, _end_at_once)
-
-    with handled(ask_to_stop, *_STOPPING):
-        yield stop
-
-
-@contextmanager
-def handled(handler: Callable[[int, FrameType | None], object], *numbers: signal.Signals) -> Iterator[None]:
-    """`handler` for these signals as long as the context lasts; no thread but the main one can have any."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, handler) or signal.SIG_DFL for number in numbers}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
-
-
-def _end_at_once(_number: int, _frame: object) -> NoReturn:
-    """End the process as a power cut would: an exception would wait for every transfer that is under way."""
-    from metaharvest.cli import EXIT_INTERRUPTED, STOPPED
-
-    # The bars of a terminal have hidden its cursor.
-    cursor = "\033[?25h\n" if sys.stderr is not None and sys.stderr.isatty() else ""
-    with suppress(OSError):
-        os.write(2, f"{cursor}{STOPPED}\n".encode())
-    os._exit(EXIT_INTERRUPTED)
 
 
 def _harvest_and_ping(harvester: Harvester, request: RunRequest, as_json: bool, strict: bool, stop: StopSignal) -> int:

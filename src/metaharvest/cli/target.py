@@ -1,4 +1,4 @@
-"""`metaharvest target`: looks into targets, checks them; lets a document belong to another site."""
+"""`metaharvest target`: looks into targets, checks them, copies; lets a document belong to another site."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import click
 from metaharvest.cli.invocation import Invocation, login
 from metaharvest.cli.printing import json_text, print_fields, print_json, print_table, stamp
 from metaharvest.cli.target_check import check
+from metaharvest.cli.target_copy import copy
 from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
@@ -35,10 +36,11 @@ _of_target = click.option(
 
 @click.group("target")
 def command() -> None:
-    """Look into targets: what they hold, whether they answer."""
+    """Look into targets: what they hold, whether they answer. Copy documents from one to another."""
 
 
 command.add_command(check)
+command.add_command(copy)
 
 
 @command.command("list")

@@ -109,15 +109,8 @@ class SiteDocuments:
             last: Outcome | None = None
             waits = False
             for todo in revisions:
-<<<<<<< HEAD
-                if last is not None and last.unconfirmed and todo.intent.wants_fetch:
-                    await self._put_off(todo.after(last))
-                else:
-                    last = await self._bring_in_one(todo.after(last) if last else todo)
-=======
                 last = await self._bring_in_one(todo.after(last) if last else todo, waits)
                 waits = waits or last.unconfirmed
->>>>>>> 0023316 (Put off what a target did not answer about, and tell of it once for the run)
         finally:
             self._under_way.release()
 
@@ -138,17 +131,7 @@ class SiteDocuments:
         self._ctx.progress.documents_ended(self._site_run.site.name, 1)
         return outcome
 
-<<<<<<< HEAD
-    async def _put_off(self, todo: Todo) -> None:
-        """Put off a revision that follows one of which nobody knows whether it arrived: they go in in their order."""
-        outcome = self._deferred(todo, _AFTER_UNCONFIRMED)
-        await self._ctx.journal.record(self._site_run, outcome, None, todo.known)
-        self._ctx.progress.documents_ended(self._site_run.site.name, 1)
-
-    async def _outcome_of(self, todo: Todo) -> tuple[Outcome, FetchedDocument | None]:
-=======
     async def _outcome_of(self, todo: Todo, waits: bool) -> tuple[Outcome, FetchedDocument | None]:
->>>>>>> 0023316 (Put off what a target did not answer about, and tell of it once for the run)
         """How the document ends; with it the document, if the journal is to put it into the target."""
         if not todo.intent.wants_fetch and not todo.is_pending:
             return settled(todo.intent), None
@@ -321,11 +304,6 @@ def _wanted(intent: Intent) -> OutcomeKind:
     return OutcomeKind.INSERTED if intent.action is Action.INSERT else OutcomeKind.UPDATED
 
 
-_AFTER_UNCONFIRMED = Finding(
-    "target.away",
-    "The repository did not say whether it took the revision before, so this one waits for the next run.",
-    "Nothing is to be done.",
-)
 _ARRIVED = Finding(
     "target.unconfirmed",
     "An earlier run was interrupted while it sent this document; the repository was asked, and has it.",

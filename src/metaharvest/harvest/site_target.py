@@ -47,6 +47,7 @@ class SiteTarget:
     """A target during the harvest of one site. Made by `RunTargets.of`."""
 
     def __init__(self, session: TargetSession, used: _UsedTarget) -> None:
+        self.target = used.target
         self.health = used.health
         self.sending = used.sending
         self._session = session
@@ -69,13 +70,12 @@ class SiteTarget:
 
     async def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether it holds exactly these bytes under this docid. Raises TargetError."""
-        try:
-            there = await self._in_thread(partial(self._session.holds, document_id, revision, sha256))
-        except TargetError as error:
-            self.health.failed(error.findings)
-            raise
-        self.health.answered()
-        return there
+        return await self._asked(partial(self._session.holds, document_id, revision, sha256))
+
+    async def has(self, document_id: str, revision: int) -> bool:
+        """Whether it holds anything under this docid. Raises TargetError."""
+        content = await self._asked(partial(self.target.content, document_id, revision))
+        return content is not None
 
     async def upload(self, upload: Upload) -> Action:
         """Send a document to a target that is not written in the journal's transactions. Raises TargetError."""
@@ -91,6 +91,15 @@ class SiteTarget:
             raise
         self.health.answered()
         return action
+
+    async def _asked(self, question: Callable[[], Answer]) -> Answer:
+        try:
+            answer = await self._in_thread(question)
+        except TargetError as error:
+            self.health.failed(error.findings)
+            raise
+        self.health.answered()
+        return answer
 
     async def _in_thread(self, call: Callable[[], Answer]) -> Answer:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
@@ -123,11 +132,17 @@ class RunTargets:
         If it does not answer, it is given up, and what is asked of it afterwards is deferred.
         """
         try:
-            used = self._used_by(site)
+            target = self._targets.of(site.name)
         except SettingsError as error:
             remedy = "The administrator should mend the settings; `metaharvest doctor` says whether all is well."
             raise TargetError(*(Finding("target.settings", problem, remedy) for problem in error.problems)) from error
-        loop, stack = asyncio.get_running_loop(), ExitStack()
+        async with self.opened(target, site) as opened:
+            yield opened
+
+    @asynccontextmanager
+    async def opened(self, target: Target, site: Site | None) -> AsyncIterator[SiteTarget]:
+        """The same with this target, whatever the settings give the site; without a site, with its own login."""
+        used, loop, stack = self._use(target), asyncio.get_running_loop(), ExitStack()
         session: TargetSession = _AwaySession()
         if not used.health.given_up:
             opening = partial(stack.enter_context, session_of(used.target, site, self._sessions))
@@ -144,8 +159,7 @@ class RunTargets:
             with suppress(TargetError):
                 await loop.run_in_executor(used.threads, stack.close)
 
-    def _used_by(self, site: Site) -> _UsedTarget:
-        target = self._targets.of(site.name)
+    def _use(self, target: Target) -> _UsedTarget:
         for used in self._used:
             if used.target is target:
                 return used

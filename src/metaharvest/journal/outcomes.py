@@ -129,6 +129,23 @@ def _stored(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> l
     ]
 
 
+def store_each(session: Session, uploads: Sequence[Upload], target: JournalSession) -> list[tuple[Finding, ...]]:
+    """Put these into the target, each alone if not all of them go in: why each was refused, empty if it was not."""
+    try:
+        with session.begin_nested():
+            target.upload(uploads, session)
+            return [()] * len(uploads)
+    except Exception as error:
+        if is_lost(error):
+            raise
+        if len(uploads) > 1:
+            return [why for upload in uploads for why in store_each(session, [upload], target)]
+        if isinstance(error, TargetError):
+            return [error.findings]
+        log.exception("%s could not be stored", uploads[0].fetched.document.docid)
+        return [(_not_stored(one_line(masked(str(getattr(error, "orig", None) or error)))),)]
+
+
 def _own(session: Session, entries: Sequence[OutcomeNote]) -> None:
     """Let what went into a target outside of this database belong to the site that it came from."""
     arrived: dict[int, list[str]] = {}

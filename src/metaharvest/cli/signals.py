@@ -1,0 +1,61 @@
+"""SIGTERM and Ctrl-C: what is under way is finished first; the second one ends the process at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from metaharvest.harvest.deadlines import StopSignal
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextmanager
+def stop_on_signal(at_once: str = "") -> Iterator[StopSignal]:
+    """A stop signal that the first SIGTERM or SIGINT sets; the second of them ends the process at once.
+
+    `at_once` is then said in place of what is said of a run.
+    """
+    from metaharvest.harvest.deadlines import StopSignal
+
+    stop = StopSignal()
+
+    def ask_to_stop(_number: int, _frame: object) -> None:
+        stop.set()
+        for number in _STOPPING:
+            signal.signal(number, lambda _number, _frame: _end_at_once(at_once))
+
+    with handled(ask_to_stop, *_STOPPING):
+        yield stop
+
+
+@contextmanager
+def handled(handler: Callable[[int, FrameType | None], object], *numbers: signal.Signals) -> Iterator[None]:
+    """`handler` for these signals as long as the context lasts; no thread but the main one can have any."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) or signal.SIG_DFL for number in numbers}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def _end_at_once(said: str) -> NoReturn:
+    """End the process as a power cut would: an exception would wait for every transfer that is under way."""
+    from metaharvest.cli import EXIT_INTERRUPTED, STOPPED
+
+    # The bars of a terminal have hidden its cursor.
+    cursor = "\033[?25h\n" if sys.stderr is not None and sys.stderr.isatty() else ""
+    with suppress(OSError):
+        os.write(2, f"{cursor}{said or STOPPED}\n".encode())
+    os._exit(EXIT_INTERRUPTED)

@@ -1,0 +1,179 @@
+"""`metaharvest target copy`: documents with all their revisions, from one target into another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from metaharvest.cli.invocation import ROWS, Invocation
+from metaharvest.cli.printing import print_fields, print_json, print_line
+from metaharvest.cli.signals import stop_on_signal
+
+if TYPE_CHECKING:
+    from metaharvest.harvest.copied import CopyRequest, CopyResult, NotCopied, Told
+
+CSV_COLUMNS = ("docid", "document_id", "revision", "ended", "rule", "message", "remedy")
+
+_SHOWN = 20
+"""Revisions that were not copied which are shown to people; a table has all."""
+
+_IN_JSON = 1000
+
+_WORDS = {
+    "copied": "copied",
+    "there-already": "there already",
+    "different": "other bytes there",
+    "refused": "refused",
+    "unreadable": "unreadable",
+    "left": "left",
+}
+"""How a revision ended -> what people read."""
+
+_AT_ONCE = "Stopped. What was copied is there; the same command goes on with the rest."
+
+
+@click.command("copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--site", "site_name", metavar="NAME", help="Only the documents that belong to this site.")
+@click.option("--dry-run", is_flag=True, help="Ask both targets, and write nothing.")
+@click.option("--limit", type=ROWS, metavar="N", help="Copy at most N revisions.")
+@click.option(
+    "--csv", "table", type=click.Path(path_type=Path, dir_okay=False), help="A table of what was not copied, and why."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def copy(
+    invocation: Invocation,
+    source: str,
+    target: str,
+    site_name: str | None,
+    dry_run: bool,
+    limit: int | None,
+    table: Path | None,
+    as_json: bool,
+) -> int:
+    """Copy documents with all their revisions into another target.
+
+    FROM and TO are `target` (that of [target]), `embedded`, or the NAME of a section [targets.NAME]. What TO has
+    already is left as it is, so that a copy that was broken off can be begun again. No run can be made meanwhile.
+
+    Exit codes: 0 all is there; 1 something was not copied; 2 settings or usage; 75 a run is under way.
+    """
+    from metaharvest.cli.progress import shown_progress
+    from metaharvest.harvest.copied import CopyRequest
+
+    request = CopyRequest(source, target, site_name, limit, dry_run)
+    shown: list[NotCopied] = []
+
+    def keep(revision: NotCopied) -> None:
+        if len(shown) < _IN_JSON:
+            shown.append(revision)
+        add(revision)
+
+    with _table(table) as add, stop_on_signal(_AT_ONCE) as stop, shown_progress() as progress:
+        result = invocation.harvester.copy_documents(request, keep, progress, stop)
+    if as_json:
+        print_json(_as_mapping(request, result, shown))
+    else:
+        _print(request, result, shown, table)
+    return 0 if result.is_well else 1
+
+
+@contextmanager
+def _table(path: Path | None) -> Iterator[Told]:
+    """What writes a revision that was not copied into the table, if there is one. Raises click.FileError."""
+    if path is None:
+        yield lambda revision: None
+        return
+    try:
+        file = path.open("wb")
+    except OSError as error:
+        raise click.FileError(str(path), error.strerror) from error
+    with file:
+        _write(file, CSV_COLUMNS)
+
+        def add(revision: NotCopied) -> None:
+            finding = revision.finding
+            told = finding.rule, finding.message, finding.remedy
+            _write(file, (), (revision.docid, revision.document_id, revision.revision, revision.ended.key, *told))
+
+        yield add
+
+
+def _write(file: IO[bytes], columns: tuple[str, ...], *rows: tuple[object, ...]) -> None:
+    from metaharvest.reports import table_csv
+
+    for chunk in table_csv(columns, rows):
+        file.write(chunk.encode("utf-8", "replace"))
+
+
+def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]) -> dict[str, object]:
+    from metaharvest.harvest.copied import Ended
+
+    problems = [
+        {
+            "document_id": each.document_id,
+            "revision": each.revision,
+            "ended": each.ended.key,
+            "rule": each.finding.rule,
+            "message": each.finding.message,
+            "remedy": each.finding.remedy,
+        }
+        for each in shown
+    ]
+    return {
+        "from": result.source,
+        "to": result.target,
+        "site": request.site_name,
+        "dry_run": request.is_dry_run,
+        "documents": result.documents,
+        "read": result.read,
+        **{ended.key: result.ended.get(ended, 0) for ended in Ended},
+        "bytes": result.size,
+        "reached_limit": result.reached_limit,
+        "cut_short": result.cut_short or None,
+        "problems": problems,
+    }
+
+
+def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], table: Path | None) -> None:
+    from metaharvest.harvest.copied import PROBLEMS, Ended
+    from metaharvest.reports.words import counted
+
+    ended = result.ended
+    print_fields({"from": result.source, "to": result.target})
+    click.echo()
+    read = f"{counted(result.read, 'revision')} of {counted(result.documents, 'document')}"
+    fields = {"read": read}
+    for each in Ended:
+        number = ended.get(each, 0)
+        if each is Ended.COPIED:
+            would = "would be copied" if request.is_dry_run else _WORDS[each]
+            fields[would] = f"{number:,}{f' ({result.size:,} bytes)' if result.size else ''}"
+        elif number or each is Ended.THERE:
+            fields[_WORDS[each]] = f"{number:,}"
+    print_fields(fields)
+    # What was left because a target does not answer is told once.
+    told = [each for each in shown if each.ended in PROBLEMS or not result.cut_short]
+    if told:
+        click.echo()
+    for revision in told[:_SHOWN]:
+        finding = revision.finding
+        print_line(f"{revision.docid}: {finding.message} {finding.remedy} [{finding.rule}]")
+    more = sum(ended.get(each, 0) for each in PROBLEMS) - len(told[:_SHOWN])
+    if more > 0:
+        where = f"{table} has all of them" if table else "--csv FILE writes a table of all"
+        click.echo(f"And {more:,} more; {where}.")
+    if result.cut_short:
+        print_line(result.cut_short, err=True)
+    elif result.reached_limit:
+        click.echo(f"\nNo more than {request.limit:,} were asked for; there may be more to copy.")
+    elif ended.get(Ended.LEFT):
+        click.echo("\nThe same command goes on with what was left.")
+    if request.is_dry_run:
+        click.echo("\nThis was a rehearsal: nothing was written.")
