@@ -69,13 +69,13 @@ def problem_with(line: str) -> str | None:
     context = click.Context(cli)
     while words and words[0] == "--config":
         words = words[2:]
-    while isinstance(command, click.Group) and words:
+    while isinstance(command, click.Group) and words and re.fullmatch("[a-z-]+[,;:.]?", words[0]):
+        if words[0].startswith("-"):
+            break
         found = command.get_command(context, words[0].rstrip(",;:."))
         if found is None:
-            return None if command is not cli and not re.fullmatch("[a-z-]+", words[0]) else f"no command {words[0]}"
+            return f"no command {words[0]}"
         command, words = found, words[1:]
-        if isinstance(command, click.Group) and (not words or not re.fullmatch("[a-z-]+", words[0])):
-            break
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)} | {
         "--help"
     }

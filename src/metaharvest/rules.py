@@ -665,6 +665,7 @@ RULES: dict[str, Rule] = {
         "The repository cannot do this",
         "It was asked for something that its interface does not have.",
         "The finding names another way to the same thing.",
+    ),
     "copy.different": Rule(
         "The target has other bytes under this docid",
         "A docid never changes its content, but the two targets of a copy have different bytes under the same one: "
