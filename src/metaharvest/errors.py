@@ -4,6 +4,7 @@
     ├── SettingsError          the settings file, an environment variable or an option is wrong
     ├── ScheduleError          a site cannot be registered or changed as asked
     ├── NotAHarvestList        what is to be checked cannot be a harvest list
+    ├── PublishingError        a harvest list cannot be made or changed as asked
     ├── DatabaseError          the database cannot be used
     │   ├── DatabaseUnavailable    it cannot be opened, read or written
     │   └── SchemaMismatch         its tables are older or newer than this program
@@ -42,6 +43,10 @@ class ScheduleError(MetaharvestError):
 
 class NotAHarvestList(MetaharvestError):
     """What is to be checked is no web address, and no file that may be read; nothing was asked for."""
+
+
+class PublishingError(MetaharvestError):
+    """A harvest list cannot be made or changed as asked; nothing was written."""
 
 
 class DatabaseError(MetaharvestError):

@@ -306,6 +306,61 @@ RULES: dict[str, Rule] = {
         "The file given to `metaharvest check` is not there, is a folder, or may not be read.",
         "Check its name and its permissions.",
     ),
+    # -- build.*: what is told when a harvest list is made (sources/publishing/)
+    "build.no-docid": Rule(
+        "The packageId is no docid",
+        "The packageId is a DOI, a UUID or another identifier, or there is none; a harvest list names documents by "
+        "scope, identifier and revision.",
+        "Write a docid into the packageId, as in `alder.12.1`. Where the packageIds are to stay, `list build "
+        "--from-names` takes the docids from the names of the files.",
+    ),
+    "build.name": Rule(
+        "The name of the file spells no docid",
+        "The docids are taken from the names of the files, and this one does not fit the pattern, or has a scope or a "
+        "number that no docid has.",
+        "Give the file another name, or leave it out with `--exclude`.",
+    ),
+    "build.copy": Rule(
+        "Two files have the same docid",
+        "A file was copied, and its packageId was not changed; or it is a copy that was to be kept.",
+        "Delete the copy or leave it out with `--exclude`; or give the document an identifier of its own.",
+    ),
+    "build.older-revision": Rule(
+        "An older revision of a document that is listed",
+        "The folder has several revisions of a document, each in a file of its own. The newest is listed.",
+        "Say with `--revisions newest` or `--revisions all` which are to be listed, or take the old file away.",
+    ),
+    "build.changed-revision": Rule(
+        "An older revision was changed",
+        "The content of a revision that is listed beside a newer one is not what it was. A docid never changes its "
+        "content, and harvesters do not fetch it again.",
+        "Put the old content back, and publish the change as a new revision.",
+    ),
+    "build.package-id-behind": Rule(
+        "The packageId is not the docid in the list",
+        "A revision was raised in the list and not in the document, or a file was named differently than its document.",
+        "Write the docid into the packageId; `metaharvest list build --write` does so for the revision.",
+    ),
+    "build.not-written": Rule(
+        "The packageId could not be written",
+        "The file may not be written to, or its text is in an encoding that cannot be changed in one place alone.",
+        "Write the docid into the packageId yourself.",
+    ),
+    "build.link": Rule(
+        "A link that is not followed",
+        "The link leads out of the folder, where the web server may not look, or to nothing.",
+        "Put the file itself into the folder, or leave the link out with `--exclude`.",
+    ),
+    "build.unreadable": Rule(
+        "A file or folder that cannot be read",
+        "The user who makes the list may not read it, or it is no file.",
+        "Let that user read it, or leave it out with `--exclude`.",
+    ),
+    "build.list-instead": Rule(
+        "A harvest list instead of a document",
+        "A harvest list was named as a document that is to be listed.",
+        "Name the documents themselves.",
+    ),
     # -- xml.*, schema.*, eml.*: documents (validation/)
     "xml.empty": Rule(
         "The document is empty",
@@ -770,6 +825,7 @@ def render() -> str:
 
 GROUPS = {
     "copy": "Copying from one target into another",
+    "build": "Making harvest lists",
     "eml": "EML: what makes a document valid beyond the schema",
     "file": "Files of the harvester's own machine",
     "findings": "Findings",

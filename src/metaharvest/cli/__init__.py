@@ -44,6 +44,7 @@ _COMMANDS = {
     "sites": "Register sites and change the schedule.",
     "run": "Harvest the sites that are due: one run, for cron.",
     "check": "Rehearse: what would tomorrow's report say?",
+    "list": "Make harvest lists, change, check and compare them.",
     "daemon": "Run again and again, on machines without cron.",
     "log": "Read the log.",
     "runs": "List the runs, or show one.",
@@ -53,6 +54,8 @@ _COMMANDS = {
     "completion": "Complete commands in your shell.",
 }
 
+_MODULES = {"list": "lists"}
+"""Commands whose module cannot have their name: this package would lose Python's own function of that name."""
 
 _OBJECTS_BEFORE_COLLECTION = 100_000
 """New objects after which the garbage collector looks for cycles. Few cycles are made, and with Python's own number of
@@ -68,7 +71,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        command = importlib.import_module(f"metaharvest.cli.{name}").command
+        command = importlib.import_module(f"metaharvest.cli.{_MODULES.get(name, name)}").command
         assert isinstance(command, click.Command)
         return with_examples(command, name)
 

@@ -54,9 +54,9 @@ def print_fields(fields: Mapping[str, object]) -> None:
         click.echo(f"{name:<{width}}  {_cell(value)}".rstrip())
 
 
-def print_line(text: str, *, err: bool = False) -> None:
-    """`text` on one line of stdout or stderr, cleaned."""
-    click.echo(one_line(text, _MOST_CHARACTERS), err=err)
+def print_line(text: str, *, err: bool = False, indent: int = 0) -> None:
+    """`text` on one line of stdout or stderr, cleaned, after so many blanks."""
+    click.echo(" " * indent + one_line(text, _MOST_CHARACTERS), err=err)
 
 
 def stamp(moment: datetime | None) -> str:

@@ -34,12 +34,14 @@ def read_file(path: Path, limit: int) -> bytes:
     """What is in a regular file of at most `limit` bytes. Raises OSError, as `open_file`."""
     with open_file(path) as file:
         # In pieces: to read so much at once takes the memory first, whatever there is to be read.
-        content = b""
-        while len(content) <= limit and (piece := file.read(_PIECE)):
-            content += piece
-    if len(content) > limit:
+        pieces: list[bytes] = []
+        left = limit
+        while left >= 0 and (piece := file.read(_PIECE)):
+            pieces.append(piece)
+            left -= len(piece)
+    if left < 0:
         raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", str(path))
-    return content
+    return b"".join(pieces)
 
 
 def _require_regular(found: os.stat_result, path: Path) -> None:

@@ -1,0 +1,121 @@
+"""`metaharvest list build`: a harvest list of the EML documents in a folder."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.list_plan import AS_JSON, DRY_RUN, KEEP_ORDER, InvalidList, list_errors, perform
+
+if TYPE_CHECKING:
+    from metaharvest.sources.publishing.build import BuildRequest
+
+_FILE_NAME = "harvest-list.xml"
+
+
+@click.command("build")
+@click.argument("folder", type=click.Path(file_okay=False, exists=True, path_type=Path))
+@click.option("--base-url", "base", metavar="URL", required=True, help="Where FOLDER is on the web.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help=f"The list; the one that is there says what has changed. [default: {_FILE_NAME} in FOLDER]",
+)
+@click.option(
+    "--pattern",
+    "patterns",
+    metavar="GLOB",
+    multiple=True,
+    default=("*.xml",),
+    show_default=True,
+    help="Names of the files that are documents. May be repeated.",
+)
+@click.option("--exclude", "excluded", metavar="GLOB", multiple=True, help="Files and folders to leave out.")
+@click.option(
+    "--from-names",
+    "names",
+    metavar="PATTERN",
+    help='Take the docids from the names of the files, as in "{scope}.{identifier}.{revision}.xml", and not from the '
+    "packageIds. {revision} may be missing; * stands for anything.",
+)
+@click.option("--scope", help="With --from-names: the scope of all documents, where the names have none.")
+@click.option(
+    "--revisions",
+    type=click.Choice(["newest", "all"]),
+    help="Which to list of several revisions of a document, each in a file of its own. "
+    "[default: the newest, and complain]",
+)
+@click.option("--write", "writes", is_flag=True, help="Write raised revisions into the packageIds, too.")
+@KEEP_ORDER
+@DRY_RUN
+@AS_JSON
+@click.pass_obj
+def build(
+    invocation: Invocation,
+    folder: Path,
+    base: str,
+    output: Path | None,
+    patterns: tuple[str, ...],
+    excluded: tuple[str, ...],
+    names: str | None,
+    scope: str | None,
+    revisions: str | None,
+    writes: bool,
+    keep_order: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Make a harvest list of the EML documents in FOLDER and the folders in it.
+
+    The docids are those of the packageIds. Run it again whenever something has changed: a document whose content is not
+    what it was gets the next revision, the others keep theirs. The list remembers the contents by itself. A revision
+    that you have raised in a packageId holds. What you have written into the list stays: comments, and documents that
+    are not below --base-url.
+
+    What cannot be listed is told and left out; an entry that was in the list before stays then. The list is written
+    only if it has changed, and as a whole.
+
+    \b
+    Example:
+      metaharvest list build /srv/www/eml --base-url https://www.example.org/eml/ --write
+
+    Exit codes: 0 all is well; 1 documents were left out, or the old list is not valid; 2 usage.
+    """
+    from metaharvest.sources.publishing.build import BuildRequest, plan_build
+    from metaharvest.sources.publishing.choosing import Revisions
+    from metaharvest.sources.publishing.folder import Selection
+    from metaharvest.sources.publishing.naming import NamePattern, base_url
+
+    if scope and not names:
+        raise click.UsageError("--scope goes with --from-names: otherwise the packageIds have the scopes.")
+    path = output or folder / _FILE_NAME
+    request = BuildRequest(
+        folder,
+        base_url(base),
+        path,
+        Selection(patterns, excluded),
+        NamePattern(names, scope or "") if names else None,
+        Revisions(revisions) if revisions else None,
+        writes,
+        keep_order,
+    )
+    try:
+        with list_errors(path, as_json):
+            plan = plan_build(request)
+    except InvalidList:
+        return 1
+    hint = f"To see what its harvest would say, once it is on the web: {invocation.start} check {_published(request)}"
+    return perform(plan, dry_run=dry_run, as_json=as_json, hint=hint)
+
+
+def _published(request: BuildRequest) -> str:
+    """Where the list will be on the web, if it is in the folder; else its file."""
+    folder, output = request.folder.resolve(), request.output.resolve()
+    if not output.is_relative_to(folder):
+        return shlex.quote(str(request.output))
+    return shlex.quote(request.base.url_of(output.relative_to(folder).as_posix()))

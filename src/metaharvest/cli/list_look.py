@@ -1,0 +1,159 @@
+"""`metaharvest list validate` and `diff`: look at harvest lists, and change nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from metaharvest.cli.list_plan import AS_JSON, LIST_FILE, InvalidList, list_errors
+from metaharvest.cli.list_printing import entry_mapping, finding_mapping, print_findings
+from metaharvest.cli.printing import print_json, print_line, print_table
+from metaharvest.text import shown_url
+
+if TYPE_CHECKING:
+    from metaharvest.model import Finding, ListedDocument
+    from metaharvest.sources.publishing.comparing import ListDifference
+
+_MOST_DIFFERENCES = 500
+
+
+@click.command("validate")
+@LIST_FILE
+@click.option("--file-urls", is_flag=True, help="Accept file: URLs, for a site to which the harvester allows a folder.")
+@AS_JSON
+def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
+    """Check LIST as its harvest would, without asking any server.
+
+    The documents are not looked at: `metaharvest check` does that.
+
+    \b
+    Example:
+      metaharvest list validate harvest-list.xml
+
+    Exit codes: 0 it is a valid harvest list; 1 it is not; 2 usage.
+    """
+    documents, findings = _checked(list_file, file_urls)
+    is_valid = not any(finding.is_error for finding in findings)
+    if as_json:
+        told = [finding_mapping(str(list_file), finding) for finding in findings]
+        number = len(documents) if is_valid else None
+        print_json({"list": str(list_file), "valid": is_valid, "documents": number, "findings": told})
+        return 0 if is_valid else 1
+    print_findings((str(list_file), finding) for finding in findings)
+    if is_valid:
+        noun = "document" if len(documents) == 1 else "documents"
+        print_line(f"{list_file} is a valid harvest list of {len(documents):,} {noun}.")
+    else:
+        print_line(f"{list_file} is no valid harvest list: nothing of it would be harvested.")
+    return 0 if is_valid else 1
+
+
+def _checked(list_file: Path, file_urls: bool) -> tuple[list[ListedDocument], list[Finding]]:
+    """The good entries of a list, and what the harvest would say of it."""
+    from metaharvest.errors import ListError
+    from metaharvest.harvest.decide import decide
+    from metaharvest.sources.publishing.list_store import listed_documents
+
+    documents: list[ListedDocument] = []
+    try:
+        documents += listed_documents(list_file, files_allowed=file_urls)
+    except ListError as error:
+        return documents, list(error.findings)
+    in_order = sorted(documents, key=lambda document: (document.document_id, document.revision))
+    return documents, [finding for intent in decide(in_order, {}, 0, {}) for finding in intent.findings]
+
+
+@click.command("diff")
+@click.argument("old", metavar="OLD", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@click.argument("new", metavar="NEW", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@AS_JSON
+def diff(old: Path, new: Path, as_json: bool) -> int:
+    """Tell what a harvest would see between two harvest lists, OLD and NEW.
+
+    \b
+    Example:
+      metaharvest list diff harvest-list.xml.before harvest-list.xml
+
+    Exit codes, as those of diff: 0 they say the same; 1 they differ; 2 usage, or one is not valid.
+    """
+    from metaharvest.sources.publishing.comparing import differences
+    from metaharvest.sources.publishing.list_store import listed_documents
+
+    listed: list[list[ListedDocument]] = []
+    for path in (old, new):
+        try:
+            with list_errors(path, as_json):
+                listed.append(list(listed_documents(path, files_allowed=True)))
+        except InvalidList:
+            return 2
+    found = differences(*listed)
+    if as_json:
+        print_json(_as_mapping(old, new, found))
+    else:
+        _print(found, old, new)
+    return 1 if found else 0
+
+
+def _as_mapping(old: Path, new: Path, found: list[ListDifference]) -> dict[str, Any]:
+    from metaharvest.sources.publishing.comparing import Difference
+
+    numbers = Counter(each.kind for each in found)
+    return {
+        "old": str(old),
+        "new": str(new),
+        "totals": {kind.value.replace("-", "_"): numbers[kind] for kind in Difference},
+        "differences": [
+            {
+                "change": each.kind.value,
+                "document_id": each.document_id,
+                "old": entry_mapping(each.old) if each.old else None,
+                "new": entry_mapping(each.new) if each.new else None,
+            }
+            for each in found
+        ],
+    }
+
+
+def _print(found: list[ListDifference], old: Path, new: Path) -> None:
+    if not found:
+        print_line(f"A harvest sees no difference between {old} and {new}.")
+        return
+    print_table(["", "docid", ""], [_row(each) for each in found[:_MOST_DIFFERENCES]])
+    if len(found) > _MOST_DIFFERENCES:
+        print_line(f"and {len(found) - _MOST_DIFFERENCES:,} more; --json has all of them.")
+    click.echo()
+    for kind, number in Counter(each.kind for each in found).items():
+        one, several, what = _EFFECTS[kind.value]
+        print_line(f"{number:,} {one if number == 1 else several}: {what}.")
+
+
+def _row(difference: ListDifference) -> tuple[str, str, str]:
+    old, new, kind = difference.old, difference.new, difference.kind.value
+    entry = new or old
+    assert entry is not None
+    docid = f"{entry.docid} (was {old.revision})" if old and new and old.revision != new.revision else entry.docid
+    if kind == "type-changed" and old and new:
+        return kind, docid, f"{old.document_type} -> {new.document_type}"
+    if kind == "url-changed" and old and new:
+        return kind, docid, f"{shown_url(old.url)} -> {shown_url(new.url)}"
+    return kind, docid, shown_url(entry.url)
+
+
+_EFFECTS = {
+    "added": ("is new", "are new", "fetched, checked and inserted, unless the repository has it"),
+    "removed": ("is not listed any more", "are not listed any more", "nothing is deleted from the repository"),
+    "raised": ("has a higher revision", "have a higher revision", "fetched, checked and updated"),
+    "lowered": ("has a lower revision", "have a lower revision", "told as stale, and left as in the repository"),
+    "url-changed": ("has another URL", "have another URL", "not fetched again under the same revision"),
+    "type-changed": ("has another type", "have another type", "not fetched again under the same revision"),
+    "revision-added": ("older revision is listed, too", "older revisions are listed, too", "not fetched"),
+    "revision-removed": (
+        "older revision is gone",
+        "older revisions are gone",
+        "nothing is deleted from the repository",
+    ),
+}
+"""How people are told each kind of difference: of one, of several, and what the harvest does."""

@@ -1,0 +1,119 @@
+"""What all commands have in common that change a harvest list: they plan, tell, write, and end with an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from metaharvest.cli.list_printing import (
+    changes_mapping,
+    counted,
+    finding_mapping,
+    print_changes,
+    print_findings,
+)
+from metaharvest.cli.printing import print_json, print_line
+from metaharvest.errors import ListError
+from metaharvest.model import Finding
+
+if TYPE_CHECKING:
+    from metaharvest.sources.publishing.plan import Built, ListPlan
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Tell what would be done; write nothing.")
+KEEP_ORDER = click.option(
+    "--keep-order",
+    is_flag=True,
+    help="Leave the entries in the order in which they are; new ones come last. [default: sorted by docid]",
+)
+LIST_FILE = click.argument("list_file", metavar="LIST", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+
+_EMPTY = Finding(
+    "list.empty",
+    "There is no document that can be listed, and a harvest list names one at least: nothing was written.",
+    "Mend what is told above; or see whether this is the right folder, and whether --pattern fits the names of files.",
+)
+
+
+class InvalidList(Exception):
+    """The list that was to be read is not valid; its findings have been printed."""
+
+
+@contextmanager
+def list_errors(path: Path, as_json: bool) -> Iterator[None]:
+    """Print why a list is not valid, and raise InvalidList: nothing was written."""
+    try:
+        yield
+    except ListError as error:
+        findings = [(str(path), finding) for finding in error.findings]
+        if as_json:
+            print_json({"list": str(path), "valid": False, "findings": [finding_mapping(*each) for each in findings]})
+        else:
+            print_findings(findings)
+            print_line(f"{path} is no valid harvest list: mend it first.", err=True)
+        raise InvalidList from None
+
+
+def perform(plan: ListPlan, *, dry_run: bool, as_json: bool, hint: str = "") -> int:
+    """Carry out a plan, unless it is only to be told, and print what it comes to; the exit code.
+
+    `hint` is told to people if a list was written.
+    """
+    from metaharvest.sources.publishing.plan import Built, carry_out
+
+    built = Built(False, 0, ()) if dry_run else carry_out(plan)
+    findings = [(found.file, found.finding) for found in (*plan.findings, *built.findings)]
+    if plan.is_empty:
+        findings.append((str(plan.stored.path), _EMPTY))
+    if as_json:
+        print_json(_as_mapping(plan, built, findings, dry_run))
+    else:
+        _print(plan, built, findings, dry_run, hint)
+    return 1 if any(finding.is_error for _, finding in findings) else 0
+
+
+def _as_mapping(plan: ListPlan, built: Built, findings: Sequence[tuple[str, Finding]], dry_run: bool) -> dict[str, Any]:
+    return {
+        "list": str(plan.stored.path),
+        "dry_run": dry_run,
+        "written": built.list_written,
+        "package_ids_written": built.documents_written,
+        "documents": len(plan.list_file.entries),
+        **changes_mapping(plan.changes),
+        "passed_over": list(plan.passed_over),
+        "findings": [finding_mapping(*each) for each in findings],
+    }
+
+
+def _print(plan: ListPlan, built: Built, findings: Sequence[tuple[str, Finding]], dry_run: bool, hint: str) -> None:
+    print_findings(findings)
+    print_changes(plan.changes)
+    if plan.passed_over:
+        shown = ", ".join(plan.passed_over[:5]) + (", …" if len(plan.passed_over) > 5 else "")
+        print_line(f"Passed over, as hidden files, copies of editors, links to listed files or harvest lists: {shown}")
+    if not plan.is_empty:
+        print_line(_sentence(plan, built, dry_run))
+    if built.list_written and hint:
+        print_line(hint)
+
+
+def _sentence(plan: ListPlan, built: Built, dry_run: bool) -> str:
+    number = len(plan.list_file.entries)
+    told = f"{number:,} {_documents(number)}" + (f" ({counted(plan.changes)})" if plan.changes else "")
+    path = plan.stored.path
+    if dry_run:
+        verb = "would be written" if plan.changes_list else "would stay as it is"
+        return f"{path} {verb}: {told}. Nothing was written."
+    if built.list_written:
+        number = built.documents_written
+        documents_too = f", and the packageId of {number:,} {_documents(number)}" if number else ""
+        return f"Wrote {path}{documents_too}: {told}."
+    return f"{path} stays as it is, nothing has changed: {told}."
+
+
+def _documents(number: int) -> str:
+    return "document" if number == 1 else "documents"

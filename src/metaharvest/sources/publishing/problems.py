@@ -1,0 +1,58 @@
+"""Puts into words what keeps a document out of a list, or is doubtful about one that is in it."""
+
+from __future__ import annotations
+
+from metaharvest.model import Level
+from metaharvest.sources.publishing.folder import FileFinding
+from metaharvest.sources.publishing.site_document import SiteDocument, read_again
+from metaharvest.text import one_line
+
+
+def copy(document: SiteDocument, others: list[str], is_other_listed: bool) -> FileFinding:
+    """For a file with the docid of other files, of which one is listed, or none."""
+    shown = ", ".join(one_line(file, 100) for file in others[:3]) + (", …" if len(others) > 3 else "")
+    message = f"The docid of this file is that of {shown}, too: {document.docid}. None of them can be listed."
+    remedy = "Delete the copies or leave them out with --exclude; or give each document an identifier of its own."
+    if is_other_listed:
+        message = f"The docid of this file is that of {shown}, which is listed: {document.docid}."
+        remedy = "If it is a copy, delete it or leave it out with --exclude; if not, give it an identifier of its own."
+    return _at_root(document, "build.copy", message, remedy)
+
+
+def outdated(document: SiteDocument, newest: SiteDocument) -> FileFinding:
+    """For an older revision of a document, which is left out."""
+    message = f"This is an older revision of {newest.docid}, which is listed: {one_line(newest.file, 100)}."
+    remedy = "Say which are to be listed, with --revisions newest or --revisions all; or take the old file away."
+    return _at_root(document, "build.older-revision", message, remedy)
+
+
+def changed_older(document: SiteDocument) -> FileFinding:
+    """For an older revision whose content is not what it was when it was listed."""
+    message = f"{document.docid} was listed with other content, and a docid never changes its content."
+    remedy = "Put its old content back; publish the change as a new revision, higher than all others."
+    return _at_root(document, "build.changed-revision", message, remedy)
+
+
+def behind(document: SiteDocument, docid: str) -> FileFinding:
+    """For a packageId whose revision is not that of the list."""
+    message = f"The packageId is '{one_line(document.package_id, 100)}', and the list calls the document {docid}."
+    remedy = f'Write packageId="{docid}"; with --write, that is done when the list is built.'
+    return _at_root(document, "build.package-id-behind", message, remedy, Level.WARNING)
+
+
+def of_another(document: SiteDocument, docid: str) -> FileFinding:
+    """For a packageId that is the docid of another document than the file name spells."""
+    message = f"The packageId is '{one_line(document.package_id, 100)}', and by its name the file is {docid}."
+    remedy = f'Write packageId="{docid}", or give the file another name.'
+    return _at_root(document, "build.package-id-behind", message, remedy, Level.WARNING)
+
+
+def not_written(document: SiteDocument, docid: str, reason: str) -> FileFinding:
+    """For a packageId that was to be written, and could not be."""
+    message = f"The packageId could not be written: {reason}."
+    return _at_root(document, "build.not-written", message, f'Write packageId="{docid}" yourself.')
+
+
+def _at_root(document: SiteDocument, rule: str, message: str, remedy: str, level: Level = Level.ERROR) -> FileFinding:
+    """A finding at the root element of the document."""
+    return FileFinding(document.file, read_again(document).finding(rule, message, remedy, level))
