@@ -23,6 +23,13 @@ CREATE TABLE document_revision (
 	CONSTRAINT uq_document_revision UNIQUE (document_id, revision)
 );
 
+CREATE TABLE folder_marker (
+	path_sha256 VARCHAR(64) NOT NULL, 
+	path TEXT NOT NULL, 
+	folder_id VARCHAR(64) NOT NULL, 
+	CONSTRAINT pk_folder_marker PRIMARY KEY (path_sha256)
+);
+
 CREATE TABLE harvest_document (
 	harvest_document_id BIGSERIAL NOT NULL, 
 	site_schedule_id BIGINT NOT NULL, 

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from metaharvest.errors import DatabaseError, ScheduleError
+from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from metaharvest.sites.metacat_tables import MetacatTables
     from metaharvest.sources.lookup import SourceFor
     from metaharvest.targets.base import Target
+    from metaharvest.targets.folder.rebuild import Rebuilt
     from metaharvest.targets.lookup import Targets
 
 
@@ -337,6 +338,25 @@ class Harvester:
                 told = f"{document_id} was transferred {whose} to the site '{site_name}'{by and f' by {by}'}."
                 transfers.note(session, document_id, old, clean(told), self.today(), self.now())
         return Transfer(document_id, revision, former, old != new)
+
+    def rebuild_index(self, target_name: str = "target", site_name: str | None = None) -> Rebuilt:
+        """Make the index of a folder anew from its files: that of this target, or of the target of this site.
+
+        Raises SettingsError if there is no such target, ScheduleError if there is no such site, MetaharvestError if it
+        is no folder, TargetError.
+        """
+        from metaharvest.sites.registry import find_site
+        from metaharvest.targets.folder.target import FolderTarget
+
+        if site_name is not None:
+            with self.reading() as session:
+                find_site(session, site_name)
+        target = self.targets.named(target_name) if site_name is None else self.targets.of(site_name)
+        if not isinstance(target, FolderTarget):
+            raise MetaharvestError(
+                f"Documents go into {target.describe()}: only a folder has an index to be made anew."
+            )
+        return target.rebuild()
 
 
 @dataclass(frozen=True, slots=True)

@@ -742,6 +742,38 @@ RULES: dict[str, Rule] = {
         "Look into that repository and its backups: the document is gone, or damaged. If its site still has it, the "
         "next harvest into the new target fetches it from there.",
     ),
+    "target.folder-full": Rule(
+        "There is no room in the folder",
+        "The disk of the folder that documents are put into is full, or the harvester's user has no room left on it.",
+        "The administrator makes room there. What could not be stored is sent again by the next run.",
+    ),
+    "target.folder-refused": Rule(
+        "The folder cannot be written, or read",
+        "The harvester's user may not write into the folder that documents are put into, or something in it, or its "
+        "file system can only be read.",
+        "The administrator lets the harvester's user write there. What could not be stored is sent again by the next "
+        "run.",
+    ),
+    "target.folder-missing": Rule(
+        "The folder is not the one that documents went into",
+        "The folder has no marker (.metaharvest/folder.json), or another one, than when it was used before: its file "
+        "system is not mounted, or the folder was cleared or replaced.",
+        "The administrator has the file system mounted. If the folder is meant to be used as it is now, "
+        "`metaharvest target rebuild` says so.",
+    ),
+    "target.folder-index": Rule(
+        "The index of the folder cannot be used",
+        "The index (.metaharvest/index.db) is not there or damaged, or files were added to the folder, or taken away, "
+        "by something else than the harvester: by hand, by git, or by restoring a copy of it.",
+        "The administrator puts the files back, or has the index made anew with `metaharvest target rebuild`. What is "
+        "then missing is harvested again.",
+    ),
+    "target.folder-link": Rule(
+        "A file or folder is not what it should be",
+        "Where the file of a document belongs, or a folder on the way to it, there is a symbolic link, or something "
+        "else that is no file or folder. Links are not followed, so that no document leaves the folder.",
+        "The administrator moves it out of the way.",
+    ),
     "site.ca-file": Rule(
         "The site's own certificate authorities cannot be used",
         "The file that `metaharvest sites edit --ca-file` named is not there, cannot be read, or has no certificates "

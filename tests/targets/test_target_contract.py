@@ -27,6 +27,8 @@ from metaharvest.rules import RULES
 from metaharvest.sites.registry import add_site
 from metaharvest.targets.base import Target, TargetSession, Upload
 from metaharvest.targets.embedded import EmbeddedTarget
+from metaharvest.targets.folder.names import Layout
+from metaharvest.targets.folder.target import FolderTarget
 from metaharvest.targets.metacat.target import MetacatTarget
 from metaharvest.targets.owners import session_of
 from support.databases import KINDS, Servers, open_sqlite_file
@@ -173,11 +175,22 @@ def metacat(servers: Servers, folder: Path) -> Iterator[Subject]:
             yield subject
 
 
+@contextmanager
+def folder(layout: Layout, servers: Servers, scratch: Path) -> Iterator[Subject]:
+    """A folder of which no part may get more than three names."""
+    with journal("sqlite", servers, scratch) as engine:
+        target = FolderTarget(scratch / "repository", layout, 3, engine)
+        with subject_of(target, engine) as subject:
+            yield subject
+
+
 SUBJECTS: dict[str, Callable[[Servers, Path], AbstractContextManager[Subject]]] = {
     **{f"embedded-{kind}": partial(embedded, kind) for kind in KINDS},
     "rehearsal": rehearsal,
     "remote": remote,
     "metacat": metacat,
+    "folder-tree": partial(folder, "tree"),
+    "folder-flat": partial(folder, "flat"),
 }
 
 

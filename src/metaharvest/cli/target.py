@@ -1,4 +1,4 @@
-"""`metaharvest target`: looks into targets, checks them, copies; lets a document belong to another site."""
+"""`metaharvest target`: looks into targets, checks, copies, mends an index; gives a document to another site."""
 
 from __future__ import annotations
 
@@ -188,6 +188,29 @@ def transfer(invocation: Invocation, document_id: str, site: str) -> None:
         click.echo(clean(f"Until now it belonged to {made.former}, which should take it out of its list."))
     command = f"{invocation.start} run --site {shlex.quote(site)}"
     click.echo(f"Higher revisions that {site} lists go in with its next harvest: {command}")
+
+
+@command.command("rebuild")
+@click.option(
+    "--target", "name", default="target", metavar="NAME", help="The section [targets.NAME]. [default: [target]]"
+)
+@click.option("--site", metavar="NAME", help="The target of this site.")
+@click.pass_obj
+def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
+    """Make the index of a folder anew from its files, and take the folder as it is."""
+    from metaharvest.reports.words import counted
+
+    done = invocation.harvester.rebuild_index(name, site)
+    files = counted(done.revisions, "file")
+    click.echo(f"The index was made anew: {counted(done.documents, 'document')} in {files}.")
+    if done.deleted:
+        click.echo(f"Kept apart: {counted(done.deleted, 'file')} of deleted documents.")
+    if done.others:
+        click.echo(f"Left alone: {counted(done.others, 'file')} with other names than documents have.")
+    for problem in done.problems:
+        click.echo(clean(f"Left out: {problem}"), err=True)
+    if done.left_out > len(done.problems):
+        click.echo(f"Left out: {counted(done.left_out - len(done.problems), 'more file')}.", err=True)
 
 
 def _as_line(held: HeldRevision, names: Mapping[int, str]) -> str:

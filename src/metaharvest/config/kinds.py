@@ -46,7 +46,7 @@ class Kinds:
             raise ValueError(f"{distribution}, which adds this kind, cannot be loaded: {reason}") from error
 
 
-TARGETS = Kinds("metaharvest.targets", ("embedded", "none", "dataone", "metacat"))
+TARGETS = Kinds("metaharvest.targets", ("embedded", "none", "dataone", "metacat", "folder"))
 SOURCES = Kinds("metaharvest.sources", ("harvest-list",))
 
 

@@ -22,7 +22,7 @@ from metaharvest.database.models import OPERATIONS, Base, HarvestOperation, Harv
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, SchemaMismatch, SettingsError
 from metaharvest.text import shown_url
 
-SCHEMA_VERSION = "0005"
+SCHEMA_VERSION = "0006"
 """The newest migration in sql/migrations; the database must be at it."""
 
 _NO_ROOM_BYTES = 1_000_000

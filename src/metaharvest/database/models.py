@@ -343,6 +343,17 @@ class DocumentOwner(Base):
     site_schedule_id: Mapped[int] = mapped_column(_KEY, index=True)
 
 
+class FolderMarker(Base):
+    """Which marker was found in a folder that is a target: a folder without it is not the one that documents are in."""
+
+    __tablename__ = "folder_marker"
+    __table_args__ = _TEXTS
+
+    path_sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
+    path: Mapped[str] = mapped_column(_TEXT)
+    folder_id: Mapped[str] = mapped_column(String(64))
+
+
 OPERATIONS: dict[str, tuple[str, str]] = {
     "HarvesterStartup": ("info", "A run began"),
     "HarvesterShutdown": ("info", "A run ended"),

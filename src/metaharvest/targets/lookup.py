@@ -91,6 +91,12 @@ def target_for(settings: Settings, engine: Engine) -> Target:
         from metaharvest.targets.metacat.target import MetacatTarget
 
         return MetacatTarget(settings)
+    if kind == "folder":
+        from metaharvest.config.target_settings import folder_of
+        from metaharvest.targets.folder.target import FolderTarget
+
+        path, own = settings.path(folder_of(settings.target)), settings.target
+        return FolderTarget(path, own.layout, own.files_per_folder, engine)
     try:
         make = TARGETS.load(kind)
     except ValueError as error:

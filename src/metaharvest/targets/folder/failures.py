@@ -1,0 +1,100 @@
+"""What can go wrong with a folder and its index, as sentences for the administrator."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from metaharvest.errors import TargetError
+from metaharvest.model import Finding
+from metaharvest.text import one_line
+
+REBUILD = "`metaharvest target rebuild`"
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NO_ROOM_BYTES = 100_000
+_LATER = "What could not be stored is sent again by the next run."
+
+
+def failure(rule: str, message: str, remedy: str, *, transient: bool = True) -> TargetError:
+    """A TargetError with one finding. `transient`: it concerns the whole folder, not this document."""
+    return TargetError(Finding(rule, message, remedy), transient=transient)
+
+
+@contextmanager
+def in_sentences(base: Path) -> Iterator[None]:
+    """Turns errors of the file system, and of the index, into TargetErrors about the folder `base`."""
+    try:
+        yield
+    except OSError as error:
+        raise _of_files(error, base) from error
+    except sqlite3.Error as error:
+        raise _of_index(error, base) from error
+
+
+def shown(path: Path | str) -> str:
+    """A path in a sentence."""
+    return one_line(str(path), 500)
+
+
+def out_of_date(base: Path, what: str) -> TargetError:
+    """The index and the files do not agree: `what` says where."""
+    remedy = f"Put the files back, or have the index made anew: {REBUILD}; what is then missing is harvested again."
+    return failure("target.folder-index", f"The index of the folder {shown(base)} is out of date: {what}.", remedy)
+
+
+def damaged(base: Path, what: str) -> TargetError:
+    """The index cannot be used: `what` says why."""
+    remedy = f"Have the index made anew from the files: {REBUILD}. No document is lost."
+    return failure("target.folder-index", f"The index of the folder {shown(base)} {what}.", remedy)
+
+
+def linked(base: Path, path: str) -> TargetError:
+    """On the way to a file there is something that is not followed."""
+    message = f"{shown(base / path)} is a symbolic link, or no folder or file as it should be: it is not followed."
+    return failure("target.folder-link", message, "The administrator should move it out of the way.", transient=False)
+
+
+def _of_files(error: OSError, base: Path) -> TargetError:
+    reason = one_line(error.strerror or str(error))
+    if error.errno in _FULL:
+        remedy = f"Make room there. {_LATER}"
+        return failure("target.folder-full", f"There is no room left in the folder {shown(base)}: {reason}.", remedy)
+    if error.errno in _REFUSED:
+        remedy = f"Let the harvester's user (number {os.geteuid()}) write there. {_LATER}"
+        message = f"The folder {shown(base)}, or something in it, cannot be written or read: {reason}."
+        return failure("target.folder-refused", message, remedy)
+    remedy = f"See whether its disk, or the server that it is on, is there. {_LATER}"
+    return failure("target.away", f"The folder {shown(base)} cannot be used: {reason}.", remedy)
+
+
+def _likely_cause(base: Path) -> int:
+    """Why a SQLite file in the folder cannot be opened, or read and written, which SQLite itself does not say."""
+    with suppress(OSError):
+        found = os.statvfs(base)
+        if found.f_flag & os.ST_RDONLY:
+            return errno.EROFS
+        if found.f_bavail * found.f_frsize < _NO_ROOM_BYTES:
+            return errno.ENOSPC
+        if not os.access(base / ".metaharvest", os.R_OK | os.W_OK | os.X_OK):
+            return errno.EACCES
+    return errno.EIO
+
+
+def _of_index(error: sqlite3.Error, base: Path) -> TargetError:
+    name, reason = getattr(error, "sqlite_errorname", ""), one_line(str(error))
+    if name == "SQLITE_FULL":
+        return _of_files(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), base)
+    if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
+        return _of_files(OSError(errno.EACCES, reason), base)
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        remedy = f"See what else uses it for so long. {_LATER}"
+        return failure("target.away", f"The index of the folder {shown(base)} is in use: {reason}.", remedy)
+    if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")):
+        return _of_files(OSError(_likely_cause(base), reason), base)
+    return damaged(base, f"is damaged: {reason}")

@@ -1,0 +1,262 @@
+"""The index of a folder: which revisions it holds and where, and how many names its folders have. A SQLite file.
+
+A revision is `reserved` before its file is put into its place, and `held` afterwards: whatever a crash leaves, is in
+the index. What is `deleted` has its file among those that are kept apart. Everything in it can be made anew from the
+files; a commit therefore outlives the process, but need not outlive a power cut.
+
+`folder` has a row for each folder that we made: its name without sub-folders such as `starting_at_5000`, in lower case,
+so that no two folders differ in case alone; its real path; how many names were given out in it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from metaharvest.targets.base import HeldRevision
+from metaharvest.targets.folder.failures import damaged
+from metaharvest.targets.folder.names import Layout, Place, place_of, starts_at
+
+State = Literal["reserved", "held", "deleted"]
+
+_APPLICATION = 0x6D686669
+_VERSION = 1
+_WAIT_SECONDS = 60
+
+_TABLES = f"""
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {_VERSION};
+CREATE TABLE about (folder_id TEXT NOT NULL);
+CREATE TABLE document (
+    document_id TEXT PRIMARY KEY, layout TEXT NOT NULL, hashed INTEGER NOT NULL, key TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX document_key ON document (key);
+CREATE TABLE revision (
+    document_id TEXT, revision INTEGER, path TEXT NOT NULL, state TEXT NOT NULL, document_type TEXT NOT NULL,
+    size INTEGER NOT NULL, sha256 TEXT NOT NULL, inserted_at TEXT NOT NULL, source_url TEXT NOT NULL,
+    PRIMARY KEY (document_id, revision)
+) WITHOUT ROWID;
+CREATE INDEX revision_path ON revision (path);
+CREATE TABLE folder (key TEXT PRIMARY KEY, path TEXT NOT NULL, names INTEGER NOT NULL) WITHOUT ROWID;
+"""
+_COLUMNS = "document_id, revision, path, state, document_type, size, sha256, inserted_at, source_url"
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One row: a revision, and where its file is, or is to be; `inserted_at` in ISO format."""
+
+    document_id: str
+    revision: int
+    path: str
+    state: State
+    document_type: str
+    size: int
+    sha256: str
+    inserted_at: str
+    source_url: str
+
+    @property
+    def folder(self) -> str:
+        """The folder of the file."""
+        return self.path.rpartition("/")[0]
+
+    def as_held(self) -> HeldRevision:
+        """The same as people are told it."""
+        at = datetime.fromisoformat(self.inserted_at) if self.inserted_at else None
+        what = self.document_id, self.revision, self.document_type, self.size, self.sha256
+        return HeldRevision(*what, inserted_at=at, source_url=self.source_url)
+
+
+class Index:
+    """An open index. Not safe for threads: its user takes care that one thread at a time calls it.
+
+    Raises sqlite3.Error.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A transaction; meanwhile nobody else writes, in no other process either."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._connection.rollback()
+            raise
+        self._connection.commit()
+
+    def integrity(self) -> str:
+        """ "ok", or what is wrong with the file."""
+        return str(self._connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+
+    # -- revisions
+
+    def revisions(self, document_ids: Sequence[str]) -> Iterator[Revision]:
+        """All rows of these documents, in ascending order of document and revision."""
+        texts = [each for each in document_ids if _is_text(each)]
+        marks = ",".join("?" * len(texts))
+        return self._rows(f"WHERE document_id IN ({marks}) ORDER BY document_id, revision", texts)
+
+    def held(self) -> Iterator[Revision]:
+        """All rows of documents that are not deleted, in the same order."""
+        return self._rows("WHERE state <> 'deleted' ORDER BY document_id, revision", [])
+
+    def at(self, path: str) -> Revision | None:
+        """The revision whose file is there, or was, or is to be."""
+        return next(self._rows("WHERE path = ?", [path]), None)
+
+    def reserved(self) -> list[Revision]:
+        """The revisions of which it is not known whether their files came into their places."""
+        return list(self._rows("WHERE state = 'reserved'", []))
+
+    def numbers(self) -> tuple[int, int, int]:
+        """How many documents there are that are not deleted, how many revisions of them, how many deleted revisions."""
+        held = "SELECT count(DISTINCT document_id), count(*) FROM revision WHERE state = 'held'"
+        documents, revisions = self._connection.execute(held).fetchone()
+        [deleted] = self._connection.execute("SELECT count(*) FROM revision WHERE state = 'deleted'").fetchone()
+        return int(documents), int(revisions), int(deleted)
+
+    def put(self, revision: Revision) -> None:
+        """Write a row, in the place of the one that is there."""
+        values = [getattr(revision, name) for name in _COLUMNS.split(", ")]
+        self._connection.execute(f"REPLACE INTO revision ({_COLUMNS}) VALUES ({','.join('?' * 9)})", values)
+
+    def forget(self, revision: Revision) -> None:
+        """Delete a row."""
+        key = (revision.document_id, revision.revision)
+        self._connection.execute("DELETE FROM revision WHERE document_id = ? AND revision = ?", key)
+
+    def _rows(self, where: str, values: Sequence[object]) -> Iterator[Revision]:
+        query = f"SELECT {_COLUMNS} FROM revision {where}"
+        return (Revision(*row) for row in self._connection.execute(query, values))
+
+    # -- places
+
+    def place(self, document_id: str, layout: Layout) -> Place:
+        """Where the files of a document belong: as was decided with its first one, or is decided now."""
+        known = self._connection.execute(
+            "SELECT layout, hashed FROM document WHERE document_id = ?", [document_id]
+        ).fetchone()
+        if known:
+            return place_of(document_id, known[0], bool(known[1]))
+        place = place_of(document_id, layout)
+        if not place.hashed and not self._is_free(place):
+            place = place_of(document_id, layout, hashed=True)
+        self.put_document(document_id, place)
+        return place
+
+    def put_document(self, document_id: str, place: Place) -> None:
+        """Note where the files of a document belong."""
+        values = (document_id, place.layout, place.hashed, place.key)
+        self._connection.execute("REPLACE INTO document VALUES (?, ?, ?, ?)", values)
+
+    def path_for(self, place: Place, revision: int, most: int) -> str:
+        """A new path for a revision, so that no folder gets more than `most` names; the names are counted."""
+        key, path = "", ""
+        for name in place.folders:
+            inner = f"{key}/{name.lower()}"
+            known = self.folder(inner)
+            if known is None:
+                known = self._room(key, path, most) + name
+                self.put_folder(inner, known, 0)
+            key, path = inner, known
+        return self._room(key, path, most) + place.file_name(revision)
+
+    def folder(self, key: str) -> str | None:
+        """The path of a folder that we made."""
+        found = self._connection.execute("SELECT path FROM folder WHERE key = ?", [key]).fetchone()
+        return found and str(found[0])
+
+    def put_folder(self, key: str, path: str, names: int) -> None:
+        """Note a folder, and how many names were given out in it."""
+        self._connection.execute("REPLACE INTO folder VALUES (?, ?, ?)", (key, path, names))
+
+    def _room(self, key: str, path: str, most: int) -> str:
+        """Where the next name in a folder goes, with a `/` at the end if it is not the base folder itself."""
+        query = "UPDATE folder SET names = names + 1 WHERE key = ? RETURNING names - 1"
+        found = self._connection.execute(query, [key]).fetchall()
+        names = int(found[0][0]) if found else 0
+        if not found:
+            self.put_folder(key, path, 1)
+        begin = names // most * most
+        return "".join(f"{part}/" for part in (path, f"starting_at_{begin}" if begin else "") if part)
+
+    def _is_free(self, place: Place) -> bool:
+        """Whether no other document has this place, nor a folder on the way another spelling."""
+        query = "SELECT 1 FROM document WHERE key = ?"
+        if self._connection.execute(query, [place.key]).fetchone():
+            return False
+        for number in range(1, len(place.folders) + 1):
+            folders = place.folders[:number]
+            known = self.folder("".join(f"/{folder.lower()}" for folder in folders))
+            if known and without_numbers(known) != folders:
+                return False
+        return True
+
+
+def without_numbers(path: str) -> tuple[str, ...]:
+    """The parts of a path, without folders such as `starting_at_5000`."""
+    return tuple(part for part in path.split("/") if part and starts_at(part) is None)
+
+
+def make_index(file: Path, folder_id: str) -> None:
+    """Make an empty index where there is no file."""
+    with closing(_connected(file, "rwc")) as connection:
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        connection.executescript(_TABLES)
+        connection.execute("INSERT INTO about VALUES (?)", [folder_id])
+
+
+def open_index(file: Path, base: Path, folder_id: str) -> Index:
+    """The index in a file. Raises TargetError if it is none, or not the one of this folder, and sqlite3.Error."""
+    if not file.exists():
+        raise damaged(base, "is not there (it does not travel with git)")
+    connection = _connected(file, "rw")
+    try:
+        found = tuple(connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+        if found[0] != _APPLICATION:
+            raise damaged(base, "is damaged: it is empty, or something else")
+        if found[1] != _VERSION:
+            raise damaged(base, "was made by another version of this program")
+        about = connection.execute("SELECT folder_id FROM about").fetchone()
+        if about is None or about[0] != folder_id:
+            raise damaged(base, "is that of another folder")
+    except BaseException:
+        connection.close()
+        raise
+    return Index(connection)
+
+
+def _connected(file: Path, mode: str) -> sqlite3.Connection:
+    uri = f"file:{quote(str(file))}?mode={mode}"
+    connection = sqlite3.connect(
+        uri, _WAIT_SECONDS, isolation_level=None, check_same_thread=False, uri=True, cached_statements=64
+    )
+    try:
+        connection.execute("PRAGMA synchronous = NORMAL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _is_text(text: str) -> bool:
+    """Whether SQLite can have it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

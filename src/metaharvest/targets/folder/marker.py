@@ -1,0 +1,162 @@
+"""What tells that a folder is the one that documents went into, and not an empty mount point: a marker in it.
+
+The harvester's own database remembers which marker it has found in a folder. A folder without one is begun by the first
+document that goes in, but only if it was never used before: otherwise its file system is away, or somebody has cleared
+it, and nothing may be taken for "nothing held".
+
+    .metaharvest/folder.json    the marker
+                 index.db       the index; .gitignore leaves it out
+                 names/         the ids of documents whose names do not tell them
+                 deleted/       the files of documents that were deleted
+                 tmp/           files that are being written
+                 lock           held by who writes here; exclusively by who makes the index anew
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sqlalchemy import Engine, delete, select
+
+from metaharvest.database.engine import readers, writers
+from metaharvest.database.models import FolderMarker
+from metaharvest.errors import TargetError
+from metaharvest.targets.folder.failures import REBUILD, failure, shown
+from metaharvest.targets.folder.files import OURS, TEMPORARY, Files
+from metaharvest.targets.folder.index import make_index
+
+DELETED = f"{OURS}/deleted"
+NAMES = f"{OURS}/names"
+INDEX = f"{OURS}/index.db"
+MARKER = f"{OURS}/folder.json"
+_LOCK = f"{OURS}/lock"
+_IGNORE = f"{OURS}/.gitignore"
+
+_IGNORED = "index.db*\nlock\ntmp/\n"
+_ABOUT = "A folder into which metaharvest puts documents. Without this file it would not know the folder again."
+_STALE_SECONDS = 86_400
+
+
+def read_marker(files: Files) -> str | None:
+    """The id in the marker of a folder; None if there is no marker. Raises OSError, TargetError."""
+    if (content := files.content(MARKER)) is None:
+        return None
+    try:
+        return str(json.loads(content)["id"])
+    except (ValueError, KeyError, TypeError):
+        message = f"The file {shown(files.base / MARKER)} is damaged: it does not name the folder any more."
+        raise failure("target.folder-missing", message, f"{REBUILD} writes a new one.") from None
+
+
+def begin(files: Files, *, mend: bool = False) -> str:
+    """Make what is ours in a folder, the marker last; its id. What is there stays, but a damaged marker if `mend`."""
+    files.base.mkdir(parents=True, exist_ok=True)
+    with files.folder(OURS, make=True) as ours:
+        # Until this is closed: two that begin at the same time would not have the same marker.
+        fcntl.flock(ours, fcntl.LOCK_EX)
+        make_temporary(files)
+        write(files, _IGNORE, _IGNORED.encode())
+        try:
+            if (there := read_marker(files)) is not None:
+                return there
+        except TargetError:
+            if not mend:
+                raise
+            files.remove(MARKER)
+        folder_id = str(uuid.uuid4())
+        for left in (files.base / OURS).glob("index.db*"):
+            left.unlink()
+        make_index(files.base / INDEX, folder_id)
+        write(files, MARKER, f"{json.dumps({'about': _ABOUT, 'id': folder_id}, indent=1)}\n".encode())
+        return folder_id
+
+
+def make_temporary(files: Files) -> None:
+    """Make the folder for files that are being written: git would not keep it."""
+    with files.folder(TEMPORARY, make=True):
+        pass
+
+
+def write(files: Files, path: str, content: bytes) -> None:
+    """Write a file of ours that is not there yet; one that is there stays."""
+    if files.content(path) is not None:
+        return
+    temporary = files.write_temporary(content)
+    try:
+        files.move(temporary, path)
+        files.sync(path.rpartition("/")[0])
+    finally:
+        files.remove(temporary)
+
+
+@contextmanager
+def locked(files: Files, *, exclusive: bool = False) -> Iterator[None]:
+    """Hold the lock of a folder, with others who write into it, or alone. Raises TargetError if it is taken."""
+    with files.folder(OURS) as descriptor:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.open(_LOCK.rpartition("/")[2], flags, 0o666, dir_fd=descriptor)
+    try:
+        try:
+            fcntl.flock(lock, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise
+            raise _taken(files.base, exclusive) from error
+        yield
+    finally:
+        os.close(lock)
+
+
+def _taken(base: Path, exclusive: bool) -> TargetError:
+    who = "a harvester is writing into it" if exclusive else "its index is being made anew"
+    remedy = "Try again when that has ended; nothing was changed."
+    return failure("target.away", f"The folder {shown(base)} is in use: {who}.", remedy)
+
+
+def clear_temporary(files: Files) -> None:
+    """Remove what runs that died have left half written, if it is older than a day."""
+    limit = time.time() - _STALE_SECONDS
+    for name in files.names(TEMPORARY):
+        path = f"{TEMPORARY}/{name}"
+        with suppress(OSError):
+            if (files.base / path).lstat().st_mtime < limit:
+                files.remove(path)
+
+
+def remembered(engine: Engine, base: Path) -> str | None:
+    """The id of the marker that was found in this folder before; None if it was never used."""
+    with readers(engine)() as session:
+        return session.scalar(select(FolderMarker.folder_id).where(FolderMarker.path_sha256 == _key(base)))
+
+
+def remember(engine: Engine, base: Path, folder_id: str) -> None:
+    """Note that the folder has this marker."""
+    with writers(engine).begin() as session:
+        session.execute(delete(FolderMarker).where(FolderMarker.path_sha256 == _key(base)))
+        session.add(FolderMarker(path_sha256=_key(base), path=str(base), folder_id=folder_id))
+
+
+def require_known(base: Path, there: str | None, before: str | None) -> None:
+    """Raises TargetError if the folder is not the one that was used before."""
+    if before is None or there == before:
+        return
+    remedy = (
+        "If it is on a file system that is not mounted, have it mounted. If it is meant to be used as it is now, "
+        f"{REBUILD} says so; what is then missing is harvested again."
+    )
+    what = "it has no marker any more" if there is None else "its marker is that of another folder"
+    message = f"The folder {shown(base)} is not the one that documents went into: {what} ({MARKER})."
+    raise failure("target.folder-missing", message, remedy)
+
+
+def _key(base: Path) -> str:
+    return hashlib.sha256(os.fsencode(base)).hexdigest()

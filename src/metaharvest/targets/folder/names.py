@@ -1,0 +1,182 @@
+"""How the files of a document are named, and which document a file name means. Pure.
+
+    knb-lter-gce.109, revision 6      knb-lter-gce/109/knb-lter-gce.109.6.xml      flat: knb-lter-gce.109.6.xml
+    oai:ilLib:alliance:1234           ilLib/alliance/1234.xml                      flat: ilLib~alliance~1234.xml
+      its second revision             ilLib/alliance/1234.2.xml                    flat: ilLib~alliance~1234.2.xml
+    anything else, revision 6         other=/anything%20else.6.xml                 flat: other=~anything%20else.6.xml
+
+Letters, digits and `_ . - @ + ,` stay as they are, everything else becomes %XX of its UTF-8 bytes. So do a first dot or
+hyphen, a last dot, and what would make a name that means something else: one that Windows reserves (`con`, `aux.txt`),
+one of our own (`starting_at_5000`), a folder that ends like a file. A name therefore tells its document, whatever the
+file system does with Unicode. What cannot be written out (too long, too deep), or would be the name of another document
+where case does not count, is named by a digest: `ilLib/1234=5f70bf18a086007016e948b04aed3b82.1.xml`. A `=` or `~` in a
+name is always ours. `starting_at_5000` and the like are no part of what these functions give or take.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+from urllib.parse import quote, unquote
+
+Layout = Literal["tree", "flat"]
+
+SUFFIX = ".xml"
+
+_LONGEST = 140
+"""Characters of a name: file systems take 255 bytes, those that encrypt names 143."""
+
+_LONGEST_STEM = _LONGEST - len(SUFFIX) - 20
+"""A revision has at most nineteen digits, and a dot in front."""
+
+_DEEPEST = 8
+_LONGEST_PATH = 600
+_LONGEST_CUT = 60
+
+_NUMBER = "(?:0|[1-9][0-9]*)"
+_LISTED = re.compile(rf"(.+)\.({_NUMBER})", re.DOTALL)
+_LAST_NUMBER = re.compile(r"\.([0-9]+)\Z")
+_WITH_REVISION = re.compile(rf"(.+)\.({_NUMBER})", re.DOTALL)
+_HASHED = re.compile(r".*=([0-9a-f]{32})", re.DOTALL)
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
+_STARTING_AT = re.compile(r"starting_at_([0-9]+)\Z", re.IGNORECASE)
+_OTHER = "other="
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the files of a document are: in these folders below the base folder, with names that begin with `stem`.
+
+    `bare_first`: its first revision has no number in its name. `hashed`: the names do not tell the document.
+    """
+
+    layout: Layout
+    folders: tuple[str, ...]
+    stem: str
+    bare_first: bool = False
+    hashed: bool = False
+
+    def file_name(self, revision: int) -> str:
+        """The name of the file with this revision."""
+        return f"{self.stem}{SUFFIX}" if self.bare_first and revision == 1 else f"{self.stem}.{revision}{SUFFIX}"
+
+    @property
+    def key(self) -> str:
+        """What no other document may have: on some file systems, case does not tell two names apart."""
+        return "/".join((*self.folders, self.stem)).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What the path of a file tells; `document_id` is None where the document is named by its `digest`."""
+
+    revision: int
+    layout: Layout
+    document_id: str | None
+    digest: str = ""
+
+
+def digest_of(document_id: str) -> str:
+    """What stands in a name for a document that cannot be written out."""
+    return hashlib.sha256(document_id.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def place_of(document_id: str, layout: Layout, hashed: bool = False) -> Place:
+    """Where the files of a document belong; `hashed`: its own name is another document's already."""
+    plain = _written_out(document_id)
+    fits = len(plain.folders) <= _DEEPEST and len(plain.key) <= _LONGEST_PATH
+    fits = fits and all(len(folder) <= _LONGEST for folder in plain.folders)
+    if layout == "flat":
+        plain = _flat(plain)
+    if fits and not hashed and len(plain.stem) <= _LONGEST_STEM:
+        return plain
+    stem = f"{plain.stem[:_LONGEST_CUT]}={digest_of(document_id)}"
+    return Place(layout, tuple(map(_cut, plain.folders[:1])), stem, hashed=True)
+
+
+def read(folders: Sequence[str], file_name: str) -> Named | None:
+    """Which document and revision a file is, in these folders below the base folder; None: none of ours."""
+    stem, suffix = file_name[: -len(SUFFIX)], file_name[-len(SUFFIX) :]
+    if suffix != SUFFIX:
+        return None
+    numbered = _WITH_REVISION.fullmatch(stem)
+    if numbered and (hashed := _HASHED.fullmatch(numbered[1])):
+        return Named(int(numbered[2]), "tree" if folders else "flat", None, hashed[1])
+    layout: Layout = "tree" if folders else "flat"
+    for bare in (False, True):
+        if not bare and not numbered:
+            continue
+        begin, revision = (stem, 1) if bare or not numbered else (numbered[1], int(numbered[2]))
+        document_id = _document_id(folders or begin.split("~")[:-1], begin if folders else begin.rpartition("~")[2])
+        if document_id is None:
+            continue
+        # Only what we would write ourselves is ours: everything else may be said in many ways.
+        place = place_of(document_id, layout)
+        if place.folders == tuple(folders) and not place.hashed and place.file_name(revision) == file_name:
+            return Named(revision, layout, document_id)
+    return None
+
+
+def starts_at(folder: str) -> int | None:
+    """The number in a name like `starting_at_5000`; None for other names."""
+    found = _STARTING_AT.match(folder)
+    return int(found[1]) if found else None
+
+
+def _written_out(document_id: str) -> Place:
+    """The place of a document in a tree, however long."""
+    parts = document_id.split(":")
+    if parts[0] == "oai" and len(parts) > 2:
+        stem = _LAST_NUMBER.sub(r"%2E\1", _escaped(parts[-1]))
+        return Place("tree", tuple(map(_folder, parts[1:-1])), stem, bare_first=True)
+    if listed := _LISTED.fullmatch(document_id):
+        scope = _folder(listed[1])
+        return Place("tree", (scope, listed[2]), f"{scope}.{listed[2]}")
+    return Place("tree", (_OTHER,), _escaped(document_id))
+
+
+def _flat(place: Place) -> Place:
+    is_listed = not place.bare_first and place.folders != (_OTHER,)
+    stem = place.stem if is_listed else "~".join((*place.folders, place.stem))
+    return replace(place, layout="flat", folders=(), stem=stem)
+
+
+def _document_id(folders: Sequence[str], stem: str) -> str | None:
+    """The document whose names may begin so; None if there is none."""
+    try:
+        if list(folders) == [_OTHER]:
+            return _read(stem)
+        if listed := _LISTED.fullmatch(stem):
+            return f"{_read(listed[1])}.{listed[2]}"
+        return ":".join(("oai", *map(_read, folders), _read(stem)))
+    except UnicodeDecodeError:
+        return None
+
+
+def _escaped(part: str) -> str:
+    """A part of a document id as a name, or the begin of one."""
+    if not part:
+        return "%"
+    name = quote(part, safe="@+,", errors="surrogatepass").replace("~", "%7E")
+    if name.endswith("."):
+        name = f"{name[:-1]}%2E"
+    if name[0] in ".-" or _RESERVED.match(name) or _STARTING_AT.match(name):
+        name = f"%{ord(name[0]):02X}{name[1:]}"
+    return name
+
+
+def _folder(part: str) -> str:
+    name = _escaped(part)
+    return f"{name[: -len(SUFFIX)]}%2E{name[1 - len(SUFFIX) :]}" if name.lower().endswith(SUFFIX) else name
+
+
+def _cut(folder: str) -> str:
+    """A folder that is too long, with a mark so that it is no other."""
+    return folder if len(folder) <= _LONGEST else f"{folder[:_LONGEST_CUT]}="
+
+
+def _read(name: str) -> str:
+    return "" if name == "%" else unquote(name, errors="surrogatepass")

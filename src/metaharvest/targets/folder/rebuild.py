@@ -1,0 +1,176 @@
+"""Makes the index of a folder anew from its files. What the old index knows beyond them is taken over from it."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lxml import etree
+
+from metaharvest.errors import TargetError
+from metaharvest.targets.folder import marker
+from metaharvest.targets.folder.base_folder import named
+from metaharvest.targets.folder.files import OURS, Files
+from metaharvest.targets.folder.index import Index, Revision, State, make_index, open_index
+from metaharvest.targets.folder.names import Named, digest_of, place_of, starts_at
+
+_MOST_TOLD = 20
+_HEAD = 65_536
+"""Bytes of a document in which its root element is looked for."""
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """What was found in a folder; `problems` are sentences about files that were left out, the first of them."""
+
+    documents: int = 0
+    revisions: int = 0
+    deleted: int = 0
+    others: int = 0
+    left_out: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def leave_out(self, problem: str) -> None:
+        """Note a file that should be one of ours, and cannot be used."""
+        self.left_out += 1
+        if len(self.problems) < _MOST_TOLD:
+            self.problems.append(problem)
+
+
+def rebuild(files: Files, folder_id: str) -> Rebuilt:
+    """Make the index anew; what the files do not tell is taken from the old one, if that can be read.
+
+    To be called under the exclusive lock. Raises TargetError, OSError and sqlite3.Error.
+    """
+    ours, done = files.base / OURS, Rebuilt()
+    new = ours / "new-index.db"
+    _remove(new)
+    try:
+        make_index(new, folder_id)
+        with closing(open_index(new, files.base, folder_id)) as index, _old_index(files, folder_id) as old:
+            with index.writing():
+                _fill(index, old, files, done)
+            done.documents, done.revisions, done.deleted = index.numbers()
+    except BaseException:
+        _remove(new)
+        raise
+    _remove(files.base / marker.INDEX)
+    new.rename(files.base / marker.INDEX)
+    _remove(new)
+    files.sync(OURS)
+    return done
+
+
+def _fill(index: Index, old: Index | None, files: Files, done: Rebuilt) -> None:
+    folders = _Folders()
+    for path, _, changed in files.walk():
+        if (what := named(path)) is None:
+            done.others += 1
+        elif (row := _row(files, path, path, what, changed, "held", old, done)) is not None:
+            before = next((each for each in index.revisions([row.document_id]) if each.revision == row.revision), None)
+            if before is not None:
+                same = "the same content" if before.sha256 == row.sha256 else "other content"
+                done.leave_out(f"{path} is {row.document_id}.{row.revision} again, with {same}: {before.path} is used.")
+                continue
+            index.put(row)
+            index.put_document(row.document_id, place_of(row.document_id, what.layout, bool(what.digest)))
+            folders.add(path)
+    for apart, _, changed in files.walk(marker.DELETED) if (files.base / marker.DELETED).is_dir() else ():
+        path = apart.removeprefix(f"{marker.DELETED}/")
+        what = named(path)
+        row = _row(files, apart, path, what, changed, "deleted", old, done) if what else None
+        if what and row and not any(each.revision == row.revision for each in index.revisions([row.document_id])):
+            index.put(row)
+            index.put_document(row.document_id, place_of(row.document_id, what.layout, bool(what.digest)))
+    for key, (folder, names) in folders.counted().items():
+        index.put_folder(key, folder, names)
+
+
+def _row(
+    files: Files, where: str, path: str, what: Named, changed: float, state: State, old: Index | None, done: Rebuilt
+) -> Revision | None:
+    """The row for a file that is at `where`, and belongs to `path`; None if its document is not known."""
+    document_id = what.document_id if what.document_id is not None else _named_apart(files, what.digest)
+    if document_id is None:
+        done.leave_out(f"{path} does not tell its document, and {marker.NAMES} does not either.")
+        return None
+    content = files.content(where) or b""
+    sha256 = hashlib.sha256(content).hexdigest()
+    before = old.at(path) if old else None
+    if before and (before.document_id, before.revision, before.sha256) == (document_id, what.revision, sha256):
+        return replace(before, state=state)
+    at = datetime.fromtimestamp(changed, UTC).isoformat()
+    return Revision(document_id, what.revision, path, state, _type_of(content), len(content), sha256, at, "")
+
+
+def _named_apart(files: Files, digest: str) -> str | None:
+    """The document with this digest; None if that is not kept."""
+    content = files.content(f"{marker.NAMES}/{digest[:2]}/{digest}")
+    with suppress(UnicodeDecodeError):
+        document_id = (content or b"").decode(errors="surrogatepass")
+        if digest_of(document_id) == digest:
+            return document_id
+    return None
+
+
+def _type_of(content: bytes) -> str:
+    """The namespace of the root element, which is the type of an EML document; empty if there is none."""
+    parser = etree.XMLPullParser(events=("start",), resolve_entities=False, no_network=True, load_dtd=False)
+    with suppress(etree.XMLSyntaxError):
+        parser.feed(content[:_HEAD])
+    root = next((element for _, element in parser.read_events()), None)
+    return str(etree.QName(root).namespace or "") if isinstance(root, etree._Element) else ""
+
+
+class _Folders:
+    """Counts the names in each folder, and in each of its sub-folders such as `starting_at_5000`."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, str] = {"": ""}
+        self._names: Counter[tuple[str, int]] = Counter()
+
+    def add(self, path: str) -> None:
+        """A file, and the folders on the way to it."""
+        key, begin, real = "", 0, ""
+        for part in path.split("/"):
+            real = f"{real}/{part}".lstrip("/")
+            if (number := starts_at(part)) is not None:
+                begin = number
+                continue
+            inner = f"{key}/{part.lower()}"
+            if inner not in self._paths:
+                self._paths[inner] = real
+                self._names[key, begin] += 1
+            key, begin = inner, 0
+
+    def counted(self) -> dict[str, tuple[str, int]]:
+        """Key -> path, and how many names were given out in the folder; files are in it, as folders without names."""
+        counted: dict[str, tuple[str, int]] = {}
+        for (key, begin), names in self._names.items():
+            most = counted.get(key, ("", 0))[1]
+            counted[key] = (self._paths[key], max(most, begin + names))
+        return counted
+
+
+@contextmanager
+def _old_index(files: Files, folder_id: str) -> Iterator[Index | None]:
+    """The index that is there; None if it cannot be used."""
+    try:
+        index = open_index(files.base / marker.INDEX, files.base, folder_id)
+    except (TargetError, OSError, sqlite3.Error):
+        yield None
+        return
+    with closing(index):
+        yield index if index.integrity() == "ok" else None
+
+
+def _remove(file: Path) -> None:
+    """Remove a SQLite file, and what belongs to it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)

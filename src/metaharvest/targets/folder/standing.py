@@ -1,0 +1,85 @@
+"""What is to be said of a folder: whether it is there and may be written, and whether the index says what is in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+from metaharvest.config.paths import nearest_there
+from metaharvest.errors import TargetError
+from metaharvest.targets.base import Standing
+from metaharvest.targets.folder.base_folder import BaseFolder, named
+from metaharvest.targets.folder.failures import damaged, in_sentences, out_of_date, shown
+from metaharvest.targets.folder.files import OURS
+from metaharvest.targets.folder.index import Index
+
+_LITTLE_ROOM = 100_000_000
+"""Bytes."""
+
+
+def standings(folder: BaseFolder) -> Iterator[Standing]:
+    """All that is to be said; nothing is written."""
+    try:
+        with in_sentences(folder.path):
+            yield from _room(folder)
+            with folder.reading() as index:
+                yield _unused(folder) if index is None else _used(folder, index)
+    except TargetError as error:
+        yield Standing("problem", " ".join(f"{finding.message} {finding.remedy}" for finding in error.findings))
+
+
+def _room(folder: BaseFolder) -> Iterator[Standing]:
+    there = nearest_there(folder.path)
+    free = shutil.disk_usage(there).free
+    if free < _LITTLE_ROOM:
+        yield Standing("warning", f"There are only {free:,} bytes left in the folder {shown(folder.path)}.")
+    unwritable = [
+        path for path in (there, folder.path / OURS) if path.exists() and not os.access(path, os.W_OK | os.X_OK)
+    ]
+    if unwritable:
+        yield Standing("problem", f"{shown(unwritable[0])} cannot be written by this user: nothing can be put there.")
+
+
+def _unused(folder: BaseFolder) -> Standing:
+    return Standing("ok", f"Nothing was put into the folder {shown(folder.path)} yet; the first document begins it.")
+
+
+def _used(folder: BaseFolder, index: Index) -> Standing:
+    if (integrity := index.integrity()) != "ok":
+        raise damaged(folder.path, f"is damaged: {shown(integrity)}")
+    documents, revisions, deleted = index.numbers()
+    known, unknown, changed = 0, [], []
+    for path, size, _ in folder.files.walk():
+        row = index.at(path)
+        if row is not None and row.state != "deleted":
+            known += row.state == "held"
+            if row.state == "held" and row.size != size:
+                changed.append(path)
+        elif named(path):
+            unknown.append(path)
+    odd = [
+        *([f"it does not know {_some(unknown)}"] if unknown else []),
+        *([f"{_some(changed)} changed"] if changed else []),
+        *([f"{_missing(folder, index, revisions - known)} not there any more"] if known < revisions else []),
+    ]
+    if odd:
+        raise out_of_date(folder.path, "; ".join(odd))
+    holds = f"holds {_counted(documents, 'document')} in {_counted(revisions, 'file')}"
+    apart = f", and {deleted:,} files of deleted documents apart" if deleted else ""
+    return Standing("ok", f"The folder {shown(folder.path)} {holds}{apart}.")
+
+
+def _missing(folder: BaseFolder, index: Index, number: int) -> str:
+    gone = (row.path for row in index.held() if row.state == "held" and folder.files.digest(row.path) is None)
+    return _some([next(gone, "a file")], number) + (" is" if number == 1 else " are")
+
+
+def _some(paths: list[str], number: int = 0) -> str:
+    """The first of these paths, and how many more there are."""
+    more = (number or len(paths)) - 1
+    return shown(paths[0]) + (f" and {_counted(more, 'other file')}" if more else "")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
