@@ -16,11 +16,13 @@ What is left out of the comparison, because it tells that there were more runs t
 """
 
 import contextlib
+import json
 import random
 import subprocess
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -93,6 +95,44 @@ def test_a_remote_target_receives_every_document_exactly_once_however_often_runs
         print(f"{len(other.received)} documents, {len(looked_up(disturbed))} of them looked up")
 
 
+FOLDER = '[target]\nkind = "folder"\nfolder = "repository"\nfiles_per_folder = 40\n'
+
+
+@pytest.fixture
+def folder_worlds(tmp_path: Path) -> Iterator[tuple[World, World]]:
+    """Worlds whose documents go into a folder."""
+    made = World(tmp_path / "undisturbed", settings=FOLDER), World(tmp_path / "disturbed", settings=FOLDER)
+    yield made
+    for world in made:
+        world.close()
+
+
+def test_a_folder_has_every_document_exactly_once_however_often_runs_are_killed(
+    folder_worlds: tuple[World, World], server: HttpServer, kills: int, chance: random.Random
+) -> None:
+    """What is left out of the comparison is said above. Its index, made anew from the files, says what it said."""
+    undisturbed, disturbed = folder_worlds
+    network = prepared(folder_worlds, server, sites_own_documents=False)
+    calm, killer = Killer(undisturbed, server, chance), Killer(disturbed, server, chance, uploads=Arrived(disturbed))
+    for night in nights(killer, kills):
+        network.night(night)
+        calm.run(day(night))
+        killer.seconds = calm.seconds
+        killer.night(day(night), min(kills, killer.kills + chance.randint(*KILLS_A_NIGHT)))
+        found = [*problems_of(undisturbed, day(night)), *problems_of(disturbed, day(night))]
+        found += differences(remote_state_of(folder_worlds, undisturbed), remote_state_of(folder_worlds, disturbed))
+        contents = [files_of(world) for world in folder_worlds]
+        if contents[0] != contents[1]:
+            found.append(f"the folders do not hold the same: {sorted(contents[0].items() ^ contents[1].items())[:3]}")
+        found += [f"there are {n} of {name}" for name, n in names_of(disturbed).items() if n > 1]
+        held = json_of(disturbed)
+        assert disturbed.start("target", "rebuild").wait() == 0, disturbed.said()
+        if json_of(disturbed) != held:
+            found.append("the index does not say what the files say")
+        compared(night, killer, found)
+    print(f"{len(files_of(disturbed))} documents, {len(looked_up(disturbed))} of them looked up")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_init_can_be_killed_and_done_again(
     kind: str, tmp_path: Path, servers: Servers, kills: int, chance: random.Random
@@ -133,6 +173,38 @@ def compared(night: int, killer: Killer, found: list[str]) -> None:
     if found:
         pytest.fail("\n".join([f"Night {night}; {killer.summary()}:", *found]), pytrace=False)
     print(f"{night} nights; {killer.summary()}", flush=True)
+
+
+class Arrived(Sequence[object]):
+    """Grows as documents come into a folder."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def __len__(self) -> int:
+        return names_of(self._world).total()
+
+    def __getitem__(self, number: Any) -> Any:
+        raise NotImplementedError
+
+
+def names_of(world: World) -> Counter[str]:
+    """The names of the documents in a folder, wherever they are."""
+    paths = (world.folder / "repository").rglob("*.xml")
+    return Counter(path.name for path in paths if ".metaharvest" not in path.parts)
+
+
+def files_of(world: World) -> dict[str, bytes]:
+    """Name -> content, of every document in a folder: in which part of it one is, is a matter of who came first."""
+    paths = (world.folder / "repository").rglob("*.xml")
+    return {path.name: path.read_bytes() for path in paths if ".metaharvest" not in path.parts}
+
+
+def json_of(world: World) -> list[tuple[str, int, str]]:
+    """What the index of a folder says."""
+    command = [sys.executable, "-m", "metaharvest", "--config", str(world.config), "target", "list", "--json"]
+    listed = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return [(each["document_id"], each["revision"], each["sha256"]) for each in listed]
 
 
 def starter(world: World, repository: Repository) -> Callable[[str], subprocess.Popen[bytes]]:

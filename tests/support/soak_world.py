@@ -46,12 +46,12 @@ _OF_THE_NIGHT = "JOIN harvest_run r ON r.run_id = x.run_id WHERE r.harvest_date 
 class World:
     """One installation in a folder, with a database of its own."""
 
-    def __init__(self, folder: Path, database: str = "") -> None:
+    def __init__(self, folder: Path, database: str = "", settings: str = "") -> None:
         folder.mkdir()
         self.folder = folder
         self.mail = folder / "mail"
         self.config = folder / "metaharvest.toml"
-        self.config.write_text(SETTINGS + settings_for(database), encoding="utf-8")
+        self.config.write_text(SETTINGS + settings + settings_for(database), encoding="utf-8")
         self.engine = open_database(load(self.config, {}))
         self._errors = folder / "errors.txt"
 

@@ -20,10 +20,13 @@ class ForgettingSession:
     def __init__(self, real: Holder | None) -> None:
         self._real = real
         self._first_given: dict[str, int] = {}
+        self._is_held: dict[str, bool] = {}
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """What the other target holds."""
-        return self._real.holdings(document_ids) if self._real else {}
+        held = self._real.holdings(document_ids) if self._real else {}
+        self._is_held |= {document_id: document_id in held for document_id in document_ids}
+        return held
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether the other target holds these bytes."""
@@ -34,13 +37,17 @@ class ForgettingSession:
         return 0
 
     def upload(self, uploads: Sequence[Upload], session: Session) -> list[Action]:
-        """Say for each whether it would have been an insert or an update, the same if it is handed over again."""
+        """Say for each whether it would have been an insert or an update, the same if it is handed over again.
+
+        This is called when the other target is logged out already: it is asked only about what it was not asked before.
+        """
         documents = [upload.fetched.document for upload in uploads]
-        held = self.holdings([document.document_id for document in documents])
+        if unasked := [each.document_id for each in documents if each.document_id not in self._is_held]:
+            self.holdings(unasked)
         actions = []
         for document in documents:
             first = self._first_given.setdefault(document.document_id, document.revision)
-            is_new = document.document_id not in held and document.revision == first
+            is_new = not self._is_held[document.document_id] and document.revision == first
             actions.append(Action.INSERT if is_new else Action.UPDATE)
         return actions
 

@@ -33,6 +33,8 @@ def in_sentences(base: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise _of_files(error, base) from error
+    except sqlite3.ProgrammingError:
+        raise
     except sqlite3.Error as error:
         raise _of_index(error, base) from error
 
@@ -87,7 +89,7 @@ def _likely_cause(base: Path) -> int:
 
 
 def _of_index(error: sqlite3.Error, base: Path) -> TargetError:
-    name, reason = getattr(error, "sqlite_errorname", ""), one_line(str(error))
+    name, reason = getattr(error, "sqlite_errorname", ""), one_line(str(error)).rstrip(".")
     if name == "SQLITE_FULL":
         return _of_files(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), base)
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):

@@ -1,0 +1,239 @@
+"""Harvesting into a folder: night after night, on a folder that is away, and with an index that has to be made anew."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.databases import TestDatabase
+from support.harvester import SETTINGS, Harvester, eml, publish
+from support.http_server import HttpServer
+from support.mails import text_of
+
+on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+"""Where nothing depends on the database."""
+
+FOLDER = '[target]\nkind = "folder"\nfolder = "repository"\n'
+
+
+@pytest.fixture
+def harvester(tmp_path: Path, database: TestDatabase) -> Iterator[Harvester]:
+    """An installation whose documents go into a folder."""
+    installed = Harvester(tmp_path, SETTINGS + FOLDER, database)
+    yield installed
+    installed.close()
+
+
+def files(harvester: Harvester) -> dict[str, bytes]:
+    """The documents in the folder."""
+    base = harvester.folder / "repository"
+    found = (path for path in base.rglob("*.xml") if ".metaharvest" not in path.parts)
+    return {str(path.relative_to(base)): path.read_bytes() for path in found}
+
+
+def index(harvester: Harvester) -> Path:
+    return harvester.folder / "repository" / ".metaharvest" / "index.db"
+
+
+def only_site(run: dict[str, Any]) -> dict[str, int]:
+    """What became of the one site's documents."""
+    [site] = run["sites"]
+    names = ("inserted", "updated", "unchanged", "stale", "duplicate", "deferred", "invalid", "upload_error")
+    return {name: site[name] for name in names if site[name]}
+
+
+def test_first_night_second_night_raised_and_skipped_revisions(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.3", "b.1.7"))
+    assert only_site(harvester.run("2026-11-20")) == {"inserted": 3}
+    first = {"a/1/a.1.1.xml": eml("a.1.1"), "a/2/a.2.3.xml": eml("a.2.3"), "b/1/b.1.7.xml": eml("b.1.7")}
+    assert files(harvester) == first
+    assert harvester.held() == {}
+    asked = len(server.requests)
+    assert only_site(harvester.run("2026-11-21")) == {"unchanged": 3}
+    assert len(server.requests) == asked + 1
+    publish(server, "a.1.2", "a.1.5", "a.2.2", "b.1.9", also=[("b.1.9", server.url("/b.1.9.xml"))])
+    assert only_site(harvester.run("2026-11-22")) == {"updated": 3, "stale": 1, "duplicate": 1}
+    raised = {f"{folder}/{docid}.xml": eml(docid) for folder, docid in REVISED}
+    assert files(harvester) == first | raised
+    assert harvester.rows("SELECT pending_sha256 FROM harvest_document WHERE pending_sha256 IS NOT NULL") == []
+    owners = harvester.rows("SELECT document_id, site_schedule_id FROM document_owner ORDER BY document_id")
+    assert owners == [("a.1", 1), ("a.2", 1), ("b.1", 1)]
+    assert [docid for docid, _ in held(harvester)] == ["a.1.5", "a.2.3", "b.1.9"]
+
+
+REVISED = (("a/1", "a.1.2"), ("a/1", "a.1.5"), ("b/1", "b.1.9"))
+
+
+def held(harvester: Harvester) -> list[tuple[str, int]]:
+    listed = json.loads(harvester("target", "list", "--json").out)
+    return [(f"{each['document_id']}.{each['revision']}", each["size"]) for each in listed]
+
+
+@on_sqlite
+def test_the_commands_that_look_into_the_target_look_into_the_folder(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1", "a.1.2"))
+    harvester.run("2026-11-20")
+    assert harvester("target", "get", "a.1").out == eml("a.1.2").decode()
+    assert harvester("target", "get", "a.1.1").out == eml("a.1.1").decode()
+    shown = json.loads(harvester("target", "show", "a.1", "--json").out)
+    assert [each["revision"] for each in shown["revisions"]] == [2, 1]
+    assert "has no revision 7 of a.1. It has: 2, 1." in harvester("target", "get", "a.1.7").err
+    [report] = [mail for mail in harvester.mails() if mail["To"] == "steward@example.org"]
+    assert f"Repository: the folder {harvester.folder}"[:40] in " ".join(text_of(report).split())
+
+
+@on_sqlite
+def test_a_flat_folder_with_few_names_in_each_part(harvester: Harvester, server: HttpServer) -> None:
+    settings = harvester.config.read_text()
+    harvester.config.write_text(f'{settings}layout = "flat"\nfiles_per_folder = 3\n')
+    harvester.add_site("site", publish(server, *(f"a.{number}.1" for number in range(8))))
+    assert only_site(harvester.run("2026-11-20")) == {"inserted": 8}
+    folders = sorted(path.rpartition("/")[0] for path in files(harvester))
+    assert folders == ["", "", "", *["starting_at_3"] * 3, *["starting_at_6"] * 2]
+    assert only_site(harvester.run("2026-11-21")) == {"unchanged": 8}
+
+
+@on_sqlite
+def test_a_rehearsal_makes_no_folder_and_knows_what_is_in_it(harvester: Harvester, server: HttpServer) -> None:
+    url = publish(server, "a.1.1")
+    harvester.add_site("site", url)
+    assert json.loads(harvester("run", "--dry-run", "--json").out)["sites"][0]["inserted"] == 1
+    assert not (harvester.folder / "repository").exists()
+    harvester.run("2026-11-20")
+    publish(server, "a.1.1", "a.1.2")
+    before = {path: path.stat().st_mtime_ns for path in (harvester.folder / "repository").rglob("*.xml")}
+    for arguments in (["run", "--dry-run", "--force", "--json"], ["check", url, "--json"]):
+        site = json.loads(harvester(*arguments).out)["sites"][0]
+        assert (site["unchanged"], site["updated"]) == (1, 1)
+    after = {path: path.stat().st_mtime_ns for path in (harvester.folder / "repository").rglob("*.xml")}
+    assert before == after
+
+
+def test_a_folder_that_is_not_mounted_puts_everything_off_and_nothing_is_written_there(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1"))
+    harvester.run("2026-11-20")
+    base = harvester.folder / "repository"
+    base.rename(harvester.folder / "away")
+    base.mkdir()
+    publish(server, "a.1.1", "a.1.2", "a.2.1")
+    run = harvester.run("2026-11-21")
+    assert only_site(run) == {"deferred": 3}
+    assert list(base.iterdir()) == []
+    sql = (
+        "SELECT d.rule, d.error_message, d.remedy FROM harvest_detail_log d JOIN harvest_log l USING (harvest_log_id) "
+        "WHERE l.run_id = ?"
+    )
+    [(rule, message, remedy)] = harvester.rows(sql, run["run_id"])
+    assert rule == "target.folder-missing"
+    assert message == (
+        f"The folder {base} is not the one that documents went into: it has no marker any more "
+        "(.metaharvest/folder.json). 3 documents were put off to a later run."
+    )
+    assert "have it mounted" in remedy
+    assert "`metaharvest target rebuild`" in remedy
+    doctor = harvester("doctor")
+    assert doctor.code == 1
+    assert "PROBLEM  target: The folder " in doctor.out
+    said = harvester("target", "list")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith(f"The folder {base} is not the one that documents went into")
+    base.rmdir()
+    (harvester.folder / "away").rename(base)
+    assert only_site(harvester.run("2026-11-22")) == {"updated": 1, "unchanged": 2}
+
+
+@on_sqlite
+def test_an_index_that_is_lost_is_told_and_made_anew_by_a_command(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1"))
+    harvester.run("2026-11-20")
+    listed = harvester("target", "list").out
+    index(harvester).write_bytes(b"no index")
+    run = harvester.run("2026-11-21")
+    assert only_site(run) == {"deferred": 2}
+    assert (None, "warning", "target.folder-index") in harvester.findings(run["run_id"])
+    (harvester.folder / "repository" / "README.txt").write_text("For people.")
+    said = harvester("target", "rebuild")
+    assert (said.code, said.err) == (0, "")
+    assert said.out == (
+        "The index was made anew: 2 documents in 2 files.\nLeft alone: 1 file with other names than documents have.\n"
+    )
+    assert [line.split()[0] for line in harvester("target", "list").out.splitlines()] == (
+        [line.split()[0] for line in listed.splitlines()]
+    )
+    assert only_site(harvester.run("2026-11-22")) == {"unchanged": 2}
+
+
+@on_sqlite
+def test_files_that_git_took_away_are_told_and_harvested_again_once_the_index_was_made_anew(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1"))
+    harvester.run("2026-11-20")
+    shutil.rmtree(harvester.folder / "repository" / "a" / "1")
+    assert only_site(harvester.run("2026-11-21")) == {"deferred": 2}
+    harvester("target", "rebuild")
+    assert only_site(harvester.run("2026-11-22")) == {"inserted": 1, "unchanged": 1}
+    assert set(files(harvester)) == {"a/1/a.1.1.xml", "a/2/a.2.1.xml"}
+
+
+@on_sqlite
+def test_a_revision_that_is_there_with_other_content_is_told_once(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    (harvester.folder / "repository" / "a" / "1").mkdir(parents=True)
+    harvester("target", "rebuild")
+    (harvester.folder / "repository" / "a" / "1" / "a.1.1.xml").write_bytes(b"<mine/>")
+    run = harvester.run("2026-11-20")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.1": "upload-error"}
+    assert ("a.1", "error", "target.other-content") in harvester.findings(run["run_id"])
+    assert only_site(harvester.run("2026-11-21")) == {"unchanged": 1}
+    assert files(harvester) == {"a/1/a.1.1.xml": b"<mine/>"}
+
+
+@on_sqlite
+def test_only_a_folder_has_an_index(tmp_path: Path, database: TestDatabase) -> None:
+    installed = Harvester(tmp_path, SETTINGS + '[targets.old]\nkind = "folder"\nfolder = "old"\n', database)
+    said = installed("target", "rebuild")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == "Documents go into the embedded repository: only a folder has an index to be made anew.\n"
+    said = installed("target", "rebuild", "--target", "older")
+    assert said.code == 2
+    assert "There is no target 'older'. Known are: target, embedded, old." in said.err
+    assert installed("target", "rebuild", "--site", "nobody").code == 2
+    assert installed("target", "rebuild", "--target", "old").out == "The index was made anew: 0 documents in 0 files.\n"
+    assert (tmp_path / "old" / ".metaharvest" / "folder.json").exists()
+    installed.close()
+
+
+@on_sqlite
+def test_the_index_is_not_made_anew_during_a_run(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    harvester.run("2026-11-20")
+    with harvester.opened() as opened, opened.targets.default.session(None) as session:
+        assert session.delete("a.1")  # type: ignore[union-attr]
+        said = harvester("target", "rebuild")
+    assert said.code == 1
+    assert "is in use: a harvester is writing into it. Try again when that has ended" in " ".join(said.err.split())
+
+
+@on_sqlite
+def test_what_a_killed_run_has_left_is_looked_up(harvester: Harvester, server: HttpServer) -> None:
+    """As after a SIGKILL between the file and the index: the ledger waits, and the index is in doubt."""
+    harvester.add_site("site", publish(server, "a.1.1"))
+    harvester.run("2026-11-20")
+    with closing(sqlite3.connect(index(harvester))) as connection, connection:
+        connection.execute("UPDATE revision SET state = 'reserved'")
+    digest = harvester.rows("SELECT sha256 FROM harvest_document")[0][0]
+    harvester.rows("UPDATE harvest_document SET pending_run = 1, pending_sha256 = ?, target_revision = NULL", digest)
+    run = harvester.run("2026-11-21")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.1": "inserted"}
+    assert ("a.1", "warning", "target.unconfirmed") in harvester.findings(run["run_id"])
+    assert only_site(harvester.run("2026-11-22")) == {"unchanged": 1}
