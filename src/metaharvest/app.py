@@ -7,7 +7,7 @@ of `Harvester.reading()`. Heavy modules are imported when they are first used: a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -233,6 +233,10 @@ class Harvester:
 
         return isinstance(self.targets.default, RehearsalTarget)
 
+    def went_nowhere(self, site_names: Collection[str]) -> str:
+        """A sentence about those of these sites whose documents no repository gets; empty if there is none."""
+        return self._repositories().went_nowhere(site_names)
+
     def resend(self, report_id: int, to: Sequence[str] = ()) -> Resent:
         """Put a report into the outbox again; see `reports.resend`. Raises MetaharvestError if there is none."""
         from metaharvest import reports
@@ -353,9 +357,7 @@ class Harvester:
                 find_site(session, site_name)
         target = self.targets.named(target_name) if site_name is None else self.targets.of(site_name)
         if not isinstance(target, FolderTarget):
-            raise MetaharvestError(
-                f"Documents go into {target.describe()}: only a folder has an index to be made anew."
-            )
+            raise MetaharvestError(f"The target is {target.describe()}: only a folder has an index to be made anew.")
         return target.rebuild()
 
 

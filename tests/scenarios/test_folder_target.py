@@ -203,7 +203,7 @@ def test_only_a_folder_has_an_index(tmp_path: Path, database: TestDatabase) -> N
     installed = Harvester(tmp_path, SETTINGS + '[targets.old]\nkind = "folder"\nfolder = "old"\n', database)
     said = installed("target", "rebuild")
     assert (said.code, said.out) == (2, "")
-    assert said.err == "Documents go into the embedded repository: only a folder has an index to be made anew.\n"
+    assert said.err == "The target is the embedded repository: only a folder has an index to be made anew.\n"
     said = installed("target", "rebuild", "--target", "older")
     assert said.code == 2
     assert "There is no target 'older'. Known are: target, embedded, old." in said.err

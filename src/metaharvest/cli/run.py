@@ -114,6 +114,7 @@ def _harvest(
     from metaharvest.cli.runs import print_run
     from metaharvest.queries.runs import run_record
     from metaharvest.reports.words import counted
+    from metaharvest.text import clean
 
     with shown_progress() as progress:
         result = harvester.run(request, progress, stop)
@@ -127,6 +128,8 @@ def _harvest(
         print_json({**record.as_mapping, "undelivered": result.undelivered, "cut_short": result.cut_short or None})
     else:
         print_run(record)
+        if nowhere := harvester.went_nowhere([site["site_name"] for site in record.sites if site["listed"]]):
+            click.echo(clean(nowhere))
         if result.undelivered:
             cases = counted(result.undelivered, "case")
             click.echo(f"Reports could not be handed over in {cases}: `metaharvest reports --undelivered` tells why.")

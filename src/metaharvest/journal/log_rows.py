@@ -100,10 +100,11 @@ def write_log(session: Session, rows: Sequence[tuple[LogRow, Whose]], stamp: Sta
         insert_rows(session.connection(), _DETAILS, details)
 
 
-def outcome_rows(outcome: Outcome) -> list[LogRow]:
+def outcome_rows(outcome: Outcome, is_kept: bool = True) -> list[LogRow]:
     """The rows of one document, those that the original wrote: fetched, checked, and last how it ended.
 
     The last has the outcome and the findings; warnings about a document that passed stay with the row of the check.
+    `is_kept`: a repository has it, if it was to get it.
     """
     document, docid = outcome.document, outcome.document.docid
     rows: list[LogRow] = []
@@ -118,7 +119,7 @@ def outcome_rows(outcome: Outcome) -> list[LogRow]:
     if outcome.unconfirmed:
         rows.append(LogRow("UploadUnconfirmed", f"It is not known whether {docid} arrived.", (), document))
     rest = tuple(finding for finding in outcome.findings if finding not in warnings)
-    rows.append(LogRow(_code(outcome), _message(outcome), rest, document, outcome))
+    rows.append(LogRow(_code(outcome), _message(outcome, is_kept), rest, document, outcome))
     return rows
 
 
@@ -145,6 +146,11 @@ _SAID = {
     OutcomeKind.UPLOAD_ERROR: "could not be stored",
 }
 
+_WOULD_BE = {
+    OutcomeKind.INSERTED: "would be inserted; nothing was uploaded",
+    OutcomeKind.UPDATED: "would be updated; nothing was uploaded",
+}
+
 
 def _code(outcome: Outcome) -> str:
     if outcome.kind is OutcomeKind.UPLOAD_ERROR and outcome.target_revision is None:
@@ -152,8 +158,8 @@ def _code(outcome: Outcome) -> str:
     return _CODES[outcome.kind]
 
 
-def _message(outcome: Outcome) -> str:
-    said = _SAID[outcome.kind]
+def _message(outcome: Outcome, is_kept: bool) -> str:
+    said = _SAID[outcome.kind] if is_kept else _WOULD_BE.get(outcome.kind, _SAID[outcome.kind])
     sentence = f"{outcome.document.docid} {said}."
     gravest = sorted(outcome.findings, key=lambda finding: not finding.is_error)
     if outcome.kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED) or not gravest:

@@ -81,7 +81,7 @@ def _write_all(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -
         [
             (row, whose(entry.site_run))
             for entry, outcome in zip(entries, outcomes, strict=True)
-            for row in outcome_rows(outcome)
+            for row in outcome_rows(outcome, entry.storing is None or entry.storing.target.keeps)
         ],
         stamp,
     )

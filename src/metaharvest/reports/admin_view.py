@@ -136,6 +136,7 @@ class AdminView:
     table: TableNote = NO_TABLE
     log_file: str = ""
     log_file_error: str = ""
+    went_nowhere: str = ""
 
 
 def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> AdminView:
@@ -152,10 +153,13 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     statuses = [SiteRunStatus(row.status) for row in site_runs]
     counts = _sum(site_runs)
     listed = sum(row.listed for row in site_runs)
+    names = [row.site_name for row in site_runs]
+    listing = [row.site_name for row in site_runs if row.listed]
+    nowhere_at_all = bool(listing) and not any(context.repositories.of(name).keeps for name in listing)
     return AdminView(
         network=one_line(context.settings.harvester.name),
         date=run.harvest_date.isoformat(),
-        story=_story(run, statuses, counts, troubles, is_away),
+        story=_story(run, statuses, counts, troubles, is_away, nowhere_at_all),
         tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits)),
         sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue), bool(clock), is_away),
         totals=totals_of(listed, counts, sum(row.warnings for row in site_runs)) if site_runs else (),
@@ -173,11 +177,12 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         run=run.run_id,
         version=__version__,
         host=one_line(run.host),
-        target=one_line(context.repositories.default.words),
+        target=context.repositories.told(names),
         started=f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC",
         duration=words.duration(((run.ended_at or now) - run.started_at).total_seconds()),
         recipients=context.settings.harvester.administrators,
         administrators=context.settings.harvester.administrators,
+        went_nowhere=context.repositories.went_nowhere(listing),
     )
 
 
@@ -187,13 +192,18 @@ def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:
 
 
 def _story(
-    run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, troubles: tuple[str, ...], is_away: bool
+    run: HarvestRun,
+    statuses: list[SiteRunStatus],
+    counts: words.Counts,
+    troubles: tuple[str, ...],
+    is_away: bool,
+    nowhere_at_all: bool,
 ) -> str:
     if not statuses and troubles:
         return "no site was harvested"
     opening = {RunStatus.FAILED.value: "the run failed; ", RunStatus.INTERRUPTED.value: "the run was interrupted; "}
     away = "the repository did not answer; " if is_away else ""
-    return opening.get(run.status, "") + away + words.run_story(statuses, counts)
+    return opening.get(run.status, "") + away + words.run_story(statuses, counts, nowhere_at_all)
 
 
 def _tone(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, trouble: bool) -> str:

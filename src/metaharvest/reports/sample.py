@@ -37,7 +37,7 @@ def _emptied(view: _View, tone: str) -> _View:
     nothing: dict[str, Any] = {each.name: () for each in fields(view) if isinstance(getattr(view, each.name), tuple)}
     nothing |= {each.name: NamedDocuments(0) for each in fields(view) if getattr(view, each.name) is _NAMED}
     nothing |= {"reason": ""} if isinstance(view, SiteView) else {}
-    return replace(view, **nothing, tone=tone, table=NO_TABLE)
+    return replace(view, **nothing, tone=tone, table=NO_TABLE, went_nowhere="")
 
 
 _SITE = SiteView(
@@ -72,6 +72,7 @@ _SITE = SiteView(
     target="the embedded repository",
     site_run=1,
     table=_TABLE,
+    went_nowhere="Nothing was uploaded.",
 )
 _RUN = AdminView(
     network="Sample network",
@@ -103,6 +104,7 @@ _RUN = AdminView(
     recipients=("steward@example.org",),
     administrators=("steward@example.org",),
     table=_TABLE,
+    went_nowhere="Nothing was uploaded.",
 )
 
 _DIGEST = DigestView(

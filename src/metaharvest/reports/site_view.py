@@ -5,7 +5,7 @@ Which site runs deserve a report at all is decided in wanted.py; the templates d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -56,6 +56,19 @@ class Repositories:
         """The target of the site of this name."""
         return self.of_sites.get(site_name, self.default)
 
+    def told(self, site_names: Iterable[str]) -> str:
+        """The target, and those that some of these sites have for themselves."""
+        own = [f"{name}: {self.of_sites[name].words}" for name in sorted(set(site_names) & set(self.of_sites))]
+        return one_line("; ".join([self.default.words, *own]), 1000)
+
+    def went_nowhere(self, site_names: Collection[str]) -> str:
+        """A sentence about those of these sites whose documents no repository gets; empty if there is none."""
+        names = sorted(name for name in set(site_names) if not self.of(name).keeps)
+        if not names:
+            return ""
+        whose = "" if len(names) == len(set(site_names)) else f" of {one_line(words.joined(names), 300)}"
+        return f"Nothing{whose} was uploaded: no repository is set, so documents were only fetched and checked."
+
 
 @dataclass(frozen=True, slots=True)
 class ReportContext:
@@ -81,6 +94,7 @@ class SiteView:
 
     `attention` is what keeps documents out: `news` and `still`, what this harvest was the first to find, and what it
     has found again; `still_unseen` was not looked at again. Likewise the warnings. `fixed` was looked at, and is well.
+    `went_nowhere` says so if there is no repository that gets the documents.
     """
 
     network: str
@@ -115,6 +129,7 @@ class SiteView:
     site_run: int
     table: TableNote = NO_TABLE
     is_rehearsal: bool = False
+    went_nowhere: str = ""
 
 
 def site_view(
@@ -142,7 +157,7 @@ def site_view(
         network=one_line(harvester.name),
         site=one_line(site_run.site_name),
         date=today.isoformat(),
-        story=words.site_story(status, counts),
+        story=words.site_story(status, counts, not repository.keeps),
         tone=words.site_tone(status, counts),
         sentence=words.site_sentence(status, SiteRunKind(site_run.kind), counts, site_run.listed, would),
         reason="" if is_told(reason, problems) else reason,
@@ -170,6 +185,7 @@ def site_view(
         target=one_line(repository.words),
         site_run=site_run.site_run_id,
         is_rehearsal=context.is_rehearsal,
+        went_nowhere=context.repositories.went_nowhere([site_run.site_name] if site_run.listed else []),
     )
 
 

@@ -97,8 +97,14 @@ def total(counts: Counts, kinds: Iterable[OutcomeKind]) -> int:
     return sum(counts.get(kind, 0) for kind in kinds)
 
 
-def site_story(status: SiteRunStatus, counts: Counts) -> str:
-    """What a site report's subject says after the site's name: `all well, 3 new, 1 updated`."""
+NOTHING_UPLOADED = "nothing was uploaded"
+
+
+def site_story(status: SiteRunStatus, counts: Counts, went_nowhere: bool = False) -> str:
+    """What a site report's subject says after the site's name: `all well, 3 new, 1 updated`.
+
+    `went_nowhere`: there is no repository for them.
+    """
     if status is SiteRunStatus.LIST_FAILED:
         return "harvest list could not be read"
     opening = {
@@ -111,18 +117,18 @@ def site_story(status: SiteRunStatus, counts: Counts) -> str:
     errors = total(counts, ERROR_OUTCOMES)
     gravest = ([opening] if opening else []) + ([counted(errors, "error")] if errors else [])
     doubts = [f"{counts[kind]:,} {LABELS[kind]}" for kind in ATTENTION if counts.get(kind)]
-    if gravest:
-        return ", ".join([*gravest, *_news(counts), *doubts])
-    return ", ".join([*(doubts or ["all well"]), *_news(counts)])
+    news, end = _news(counts, went_nowhere), [NOTHING_UPLOADED] if went_nowhere else []
+    return ", ".join([*gravest, *news, *doubts, *end] if gravest else [*(doubts or ["all well"]), *news, *end])
 
 
-def _news(counts: Counts) -> list[str]:
-    """`3 new`, `1 updated`, or `nothing new`."""
+def _news(counts: Counts, went_nowhere: bool) -> list[str]:
+    """`3 new`, `1 updated`, or `nothing new`; the last not if nothing at all was uploaded, which is told instead."""
     kinds = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
-    return [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)] or ["nothing new"]
+    news = [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)]
+    return news or ([] if went_nowhere else ["nothing new"])
 
 
-def run_story(statuses: Sequence[SiteRunStatus], counts: Counts) -> str:
+def run_story(statuses: Sequence[SiteRunStatus], counts: Counts, went_nowhere: bool = False) -> str:
     """What the administrator's subject says: `26 sites: 24 well, 1 with errors, 1 failed; 31 new, 12 updated`."""
     if not statuses:
         return "no site was due"
@@ -131,7 +137,8 @@ def run_story(statuses: Sequence[SiteRunStatus], counts: Counts) -> str:
     numbers = {status: statuses.count(status) for status in shown}
     numbers[kind.FAILED] += statuses.count(kind.LIST_FAILED)
     parts = ", ".join(f"{number:,} {STATUSES[status]}" for status, number in numbers.items() if number)
-    return f"{counted(len(statuses), 'site')}: {parts}; {', '.join(_news(counts))}"
+    news = [*_news(counts, went_nowhere), *([NOTHING_UPLOADED] if went_nowhere else [])]
+    return f"{counted(len(statuses), 'site')}: {parts}; {', '.join(news)}"
 
 
 def site_sentence(

@@ -72,9 +72,13 @@ class Holder(Protocol):
 
 
 class JournalSession(Holder, Protocol):
-    """A target that is written in the journal's own transaction, and is undone with it."""
+    """A target that is written in the journal's own transaction, and is undone with it.
+
+    `keeps` is false if it only says what it would do, and forgets what it is given.
+    """
 
     writes_in_journal: Literal[True]
+    keeps: bool
 
     def kept(self, site_id: int) -> int:
         """How many documents of the site's ledger the target holds just as the ledger says, told in one question.

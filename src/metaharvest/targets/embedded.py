@@ -42,6 +42,7 @@ class EmbeddedTarget:
     """Documents as rows. A document belongs to the site that its highest revision came from, or was transferred to."""
 
     writes_in_journal: Literal[True] = True
+    keeps: bool = True
     uploads_at_once = 1
 
     def __init__(self, sessions: Sessions) -> None:

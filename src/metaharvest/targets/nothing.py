@@ -16,6 +16,7 @@ class ForgettingSession:
     """Knows what another target holds (nothing, if there is none), and forgets what it is given."""
 
     writes_in_journal: Literal[True] = True
+    keeps: bool = False
 
     def __init__(self, real: Holder | None) -> None:
         self._real = real
@@ -59,7 +60,7 @@ class NoTarget:
 
     def describe(self) -> str:
         """What people read in place of a repository's name."""
-        return "no repository: documents are checked and go nowhere"
+        return "none: documents are fetched and checked, and go nowhere"
 
     @contextmanager
     def session(self, site: Site | None) -> Iterator[ForgettingSession]:
@@ -68,7 +69,7 @@ class NoTarget:
 
     def check(self, site: Site | None) -> Iterator[Standing]:
         """That there is nothing to ask."""
-        yield Standing("ok", "There is no repository: documents are fetched and checked, and nothing is uploaded.")
+        yield Standing("warning", "There is no repository: documents are fetched and checked, and nothing is uploaded.")
 
     def held(self) -> Iterator[HeldRevision]:
         """Nothing."""

@@ -1,0 +1,164 @@
+"""`[target] kind = "none"`: a whole network is rehearsed night after night, and everybody is told that it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.databases import TestDatabase
+from support.harvester import SETTINGS, Harvester, eml, publish
+from support.http_server import HttpServer
+from support.mails import text_of
+
+NONE = '[target]\nkind = "none"\n'
+TOLD = "Nothing was uploaded: no repository is set, so documents were only fetched and checked."
+
+on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+def harvester(tmp_path: Path, database: TestDatabase) -> Iterator[Harvester]:
+    """An installation without a repository."""
+    installed = Harvester(tmp_path, SETTINGS + NONE, database)
+    yield installed
+    installed.close()
+
+
+def switch(harvester: Harvester, target: str) -> None:
+    """Have another section [target]."""
+    settings = harvester.config.read_text(encoding="utf-8")
+    before = settings[settings.index("[target]") :].partition("\n[")[0]
+    harvester.config.write_text(settings.replace(before, target.strip()), encoding="utf-8")
+
+
+def words(harvester: Harvester, recipient: str, day: str = "2026-11-20") -> str:
+    """The text of the mail to somebody about that day."""
+    [mail] = [mail for mail in harvester.mails() if mail["To"] == recipient and f"({day})" in mail["Subject"]]
+    return " ".join(text_of(mail).split())
+
+
+def bad(docid: str) -> bytes:
+    return eml(docid).replace(b"<title>", b"<titel>").replace(b"</title>", b"</titel>")
+
+
+@on_sqlite
+def test_everything_is_fetched_and_checked_and_all_are_told_that_nothing_was_uploaded(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    url = publish(server, "a.1.1", "a.1.2", "a.2.1", also=[("a.3.1", server.serve("/bad.xml", bad("a.3.1")))])
+    harvester.add_site("site", url)
+    said = harvester("run", "--date", "2026-11-20")
+    assert said.code == 0
+    assert TOLD in said.out
+    assert {"/a.1.1.xml", "/a.1.2.xml", "/a.2.1.xml", "/bad.xml"} <= {asked.path for asked in server.requests}
+    assert harvester.held() == {}
+    assert harvester.rows("SELECT * FROM document_owner") == []
+    of_site, of_run = (words(harvester, who) for who in ("site@example.org", "steward@example.org"))
+    assert "2 would be added, 1 would be updated and 1 is not valid." in of_site
+    for text in (of_site, of_run):
+        assert TOLD in text
+        assert "Repository: none: documents are fetched and checked, and go nowhere" in text
+        assert "were added" not in text
+    assert harvester.subjects() == [
+        "[Test network] 1 site: 1 with errors; 2 new, 1 updated, nothing was uploaded (2026-11-20)",
+        "[Test network] site: 1 error, 2 new, 1 updated, nothing was uploaded (2026-11-20)",
+    ]
+    [html] = [mail.get_body(("html",)) for mail in harvester.mails() if mail["To"] == "site@example.org"]
+    assert html is not None
+    assert TOLD in html.get_content()
+    messages = [message for (message,) in harvester.rows("SELECT message FROM harvest_log WHERE outcome IS NOT NULL")]
+    assert sorted(messages)[:3] == [
+        "a.1.1 would be inserted; nothing was uploaded.",
+        "a.1.2 would be updated; nothing was uploaded.",
+        "a.2.1 would be inserted; nothing was uploaded.",
+    ]
+
+
+@on_sqlite
+def test_every_night_is_like_the_first(harvester: Harvester, server: HttpServer) -> None:
+    """An unchanged list is no reason to leave its documents alone: a rehearsal is meant to look at them."""
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1"))
+    for night, day in enumerate(("2026-11-20", "2026-11-21", "2026-11-22"), start=1):
+        run = harvester.run(day)
+        [site] = run["sites"]
+        assert (site["status"], site["inserted"], site["unchanged"]) == ("succeeded", 2, 0)
+        assert len(server.asked("/a.1.1.xml")) == night
+    assert "HarvestListUnchanged" in harvester.operations(run["run_id"])
+
+
+@pytest.mark.parametrize(
+    ("target", "held"),
+    [
+        ('[target]\nkind = "embedded"\n', ["a.1.1", "a.1.2", "a.2.1"]),
+        ('[target]\nkind = "folder"\nfolder = "repository"\n', ["a.1.2", "a.2.1"]),
+    ],
+    ids=["embedded", "folder"],
+)
+def test_once_there_is_a_repository_everything_goes_in(
+    harvester: Harvester, server: HttpServer, target: str, held: list[str]
+) -> None:
+    """The lists are those of the nights before, and the ledger says of each document that it went in."""
+    harvester.add_site("site", publish(server, "a.1.1", "a.1.2", "a.2.1"))
+    harvester.run("2026-11-20")
+    harvester.run("2026-11-21")
+    switch(harvester, target)
+    [site] = harvester.run("2026-11-22")["sites"]
+    assert (site["status"], site["inserted"], site["updated"]) == ("succeeded", 2, 1)
+    listed = json.loads(harvester("target", "list", "--json").out)
+    highest = sorted(f"{each['document_id']}.{each['revision']}" for each in listed)
+    assert highest == [docid for docid in held if docid != "a.1.1"]
+    assert harvester("target", "get", "a.1.1").out == eml("a.1.1").decode()
+    [site] = harvester.run("2026-11-23")["sites"]
+    assert (site["unchanged"], site["inserted"], site["updated"]) == (3, 0, 0)
+    assert "Nothing was uploaded" in words(harvester, "steward@example.org", "2026-11-21")
+    assert "Nothing was uploaded" not in words(harvester, "steward@example.org", "2026-11-22")
+
+
+@on_sqlite
+def test_a_repository_that_is_switched_off_for_a_night_is_taken_up_where_it_was(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    switch(harvester, '[target]\nkind = "embedded"\n')
+    harvester.add_site("site", publish(server, "a.1.1"))
+    harvester.run("2026-11-20")
+    switch(harvester, NONE)
+    publish(server, "a.1.1", "a.1.2", "a.2.1")
+    [site] = harvester.run("2026-11-21")["sites"]
+    assert (site["inserted"], site["updated"]) == (2, 1)
+    switch(harvester, '[target]\nkind = "embedded"\n')
+    [site] = harvester.run("2026-11-22")["sites"]
+    assert (site["unchanged"], site["inserted"], site["updated"]) == (1, 1, 1)
+    assert set(harvester.held()) == {"a.1.1", "a.1.2", "a.2.1"}
+
+
+@on_sqlite
+def test_one_site_is_rehearsed_while_the_others_are_harvested(harvester: Harvester, server: HttpServer) -> None:
+    switch(harvester, '[target]\nkind = "embedded"\n[sites."new".target]\nkind = "none"\n')
+    harvester.add_site("old", publish(server, "a.1.1", path="/old.xml"))
+    harvester.add_site("new", publish(server, "b.1.1", path="/new.xml"))
+    said = harvester("run", "--date", "2026-11-20")
+    whose = "Nothing of new was uploaded: no repository is set, so documents were only fetched and checked."
+    assert whose in said.out
+    assert set(harvester.held()) == {"a.1.1"}
+    assert TOLD in words(harvester, "new@example.org")
+    assert "uploaded" not in words(harvester, "old@example.org")
+    of_run = words(harvester, "steward@example.org")
+    assert whose in of_run
+    assert "Repository: the embedded repository; new: none: documents are fetched and checked, and go nowhere" in of_run
+    assert "[Test network] 2 sites: 2 well; 2 new (2026-11-20)" in harvester.subjects()
+
+
+@on_sqlite
+def test_commands_say_that_there_is_no_repository(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    said = harvester("doctor")
+    assert "WARNING  target: There is no repository: documents are fetched and checked, and nothing is uploaded." in (
+        said.out
+    )
+    rehearsed = harvester("run", "--dry-run", "--date", "2026-11-20")
+    assert "1 new" in rehearsed.out
+    assert json.loads(harvester("target", "list", "--json").out) == []
+    assert "has no document 'a.1'" in harvester("target", "show", "a.1").err
