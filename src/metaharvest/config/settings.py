@@ -274,6 +274,8 @@ _MESSAGES = {
     **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "it must be a whole number"),
     **dict.fromkeys(("float_parsing", "float_type"), "it must be a number"),
     "string_type": "it must be a text in quotes",
+    "path_type": "it must be a path in quotes",
+    "dict_type": "it must be a section of its own, headed by its name in square brackets",
     "tuple_type": 'it must be a list, like ["one", "two"]',
 }
 """Type of an error of pydantic -> what to say in place of its message."""
@@ -291,8 +293,9 @@ def _sentence(error: dict[str, Any], where: str, variables: Mapping[tuple[str, s
         return f"{place}: there is no such key. Known are: {', '.join(_known(section, keys).model_fields)}."
     message = _MESSAGES.get(str(error["type"]), str(error["msg"]).removeprefix("Value error, "))
     message = message[:1].lower() + message[1:] if not message.startswith("'") else message
-    if not key and error["type"] == "value_error":
-        return f"{place}: {message}."
+    if error["type"] == "value_error" and isinstance(error.get("input"), dict):
+        # Of a section as a whole, whose values are not all to be shown.
+        return f"{where}: {f'{header[:-1]}.{key}]' if key else header}: {message}."
     hidden = "password" in key or key in ("url", "proxy", "ping_url", "token")
     return f"{place} = {NOT_SHOWN if hidden else repr(error.get('input'))}: {message}."
 

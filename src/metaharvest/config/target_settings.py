@@ -61,7 +61,7 @@ class TargetSettings(BaseModel):
     read: field_types.Texts = ("public",)
     write: field_types.Texts = ()
     change_permission: field_types.Texts = ()
-    folder: field_types.LocalPath | None = None
+    folder: field_types.LocalFolder = None
     layout: Literal["tree", "flat"] = "tree"
     files_per_folder: field_types.Positive = 5000
     options: dict[str, Any] = {}
@@ -69,11 +69,13 @@ class TargetSettings(BaseModel):
     @model_validator(mode="after")
     def _keys_fit_the_kind(self) -> TargetSettings:
         known = KEYS_OF_KINDS.get(self.kind)
-        if known is None:
+        # For a rehearsal, another word in the place of the kind is all that is to be changed.
+        if known is None or self.kind == "none":
             return self
         if unused := sorted(self.model_fields_set - known - {"kind"}):
             uses = f"it uses {', '.join(sorted(known))}" if known else "it needs no other key"
-            raise ValueError(f"{' and '.join(unused)} mean nothing to the kind '{self.kind}': {uses}")
+            mean = "means" if len(unused) == 1 else "mean"
+            raise ValueError(f"{' and '.join(unused)} {mean} nothing to the kind '{self.kind}': {uses}")
         required = _REQUIRED.get(self.kind)
         if required and not getattr(self, required):
             raise ValueError(f"the kind '{self.kind}' needs {required}")
