@@ -20,6 +20,7 @@ demo: $(VENV)/installed
 	$(BIN)/metaharvest demo $(if $(FOLDER),--folder $(FOLDER))
 
 test: $(VENV)/installed-dev
+	cd tests && $(abspath $(BIN))/python -m support.gmn
 	$(BIN)/python -m pytest --numprocesses=4 $(ARGS)
 
 check: $(VENV)/installed-dev

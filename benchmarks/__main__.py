@@ -14,7 +14,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import against, nights, startup
+from benchmarks import against, nights, startup, targets
+from benchmarks.databases import NoServer
 from benchmarks.pairs import COMPARED_HEADINGS, Comparison, Pairs
 from benchmarks.servers import MissingTool
 from benchmarks.states import THIS, NoState, checked_out
@@ -27,6 +28,7 @@ BENCHMARKS: dict[str, Callable[[Path, float], Iterator[Line]]] = {
     "slow-sites": nights.slow_sites,
     "growth": nights.growth,
     "databases": nights.other_databases,
+    "targets": targets.targets,
     "start-up": startup.start_up,
 }
 COMPARISONS: dict[str, Callable[[Path, float, Pairs], Iterator[Comparison] | Results]] = {
@@ -53,7 +55,7 @@ def main() -> int:
                 table = _compared(names, arguments.scale, Pairs(before, THIS, arguments.pairs))
         else:
             table = _measured(names, arguments.scale)
-    except (MissingTool, NoState) as error:
+    except (MissingTool, NoServer, NoState) as error:
         print(error, file=sys.stderr)
         return 1
     print(table)

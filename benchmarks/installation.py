@@ -55,12 +55,15 @@ class Cost:
 
 class Installation:
     """One installation in a folder, with a database of its own. `workers` is the setting; None leaves the default.
+    `more` is added to the settings file.
 
     The state of the program that is measured makes the tables. What the benchmarks write and read there, they do by
     SQL, with tables as they find them: another state may have others.
     """
 
-    def __init__(self, folder: Path, url: str = SQLITE, workers: int | None = None, state: State = THIS) -> None:
+    def __init__(
+        self, folder: Path, url: str = SQLITE, workers: int | None = None, state: State = THIS, more: str = ""
+    ) -> None:
         folder.mkdir()
         self._state = state
         self._config = folder / "metaharvest.toml"
@@ -69,9 +72,8 @@ class Installation:
         os.environ[PASSWORD] = str(parts.password or "")
         bare = parts._replace(password=None)
         at_once = "" if workers is None else f"workers = {workers}\n"
-        self._config.write_text(
-            SETTINGS.format(url=bare.render_as_string(), password=PASSWORD, workers=at_once), encoding="utf-8"
-        )
+        settings = SETTINGS.format(url=bare.render_as_string(), password=PASSWORD, workers=at_once)
+        self._config.write_text(settings + more, encoding="utf-8")
         self.engine = create_engine(parts.set(database=str(folder / str(parts.database))) if url == SQLITE else parts)
         self._do("init")
 

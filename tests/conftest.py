@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.databases import KINDS, Servers, TestDatabase
+from support.gmn import MemberNode
 from support.harvester import Harvester
 from support.http_server import HttpServer
 
@@ -25,6 +26,12 @@ def servers() -> Iterator[Servers]:
     made = Servers()
     yield made
     made.drop()
+
+
+@pytest.fixture
+def node(servers: Servers) -> MemberNode:
+    """A DataONE member node without objects."""
+    return servers.member_node()
 
 
 @pytest.fixture(params=KINDS)

@@ -39,7 +39,7 @@ def client() -> Iterator[WaitingFetcher]:
 
 
 def test_every_kind_of_this_program_is_found(engine: Engine, client: WaitingFetcher) -> None:
-    needed = {"url": "https://repository.example.org", "folder": "documents"}
+    needed = {"url": "https://repository.example.org", "folder": "documents", "rights_holder": "CN=network"}
     for kind in TARGETS.built_in:
         keys = {key: value for key, value in needed.items() if key in KEYS_OF_KINDS[kind]}
         assert target_for(Settings.model_validate({"target": {"kind": kind, **keys}}), engine).describe()

@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from metaharvest.database.engine import SCHEMA_VERSION, open_url, upgrade
 from metaharvest.database.models import Base
 from metaharvest.errors import SettingsError
+from support.gmn import MemberNode, is_installed
 
 KINDS = ("sqlite", "postgresql", "mariadb")
 
@@ -27,6 +28,7 @@ _SERVERS = {
     "mariadb": ("METAHARVEST_TEST_MYSQL_URL", "mysql+pymysql://root@127.0.0.1:3306/"),
 }
 _KEPT = ("harvest_operation",)
+_NO_GMN = "GMN, a DataONE member node, is not installed for the tests: `make test` does it, or `python -m support.gmn`."
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,9 @@ class Servers:
 
     def __init__(self) -> None:
         self._made: dict[str, Server | str] = {}
+        self._member_node: MemberNode | None = None
+        self._of_node: list[Server] = []
+        self._folders: list[tempfile.TemporaryDirectory[str]] = []
 
     def require(self, kind: str) -> Server:
         """The throw-away database on the server of this kind; skips the test where there is no such server."""
@@ -107,6 +112,19 @@ class Servers:
         server = self.require(kind)
         server.empty()
         return TestDatabase(kind, server.url.render_as_string(hide_password=False), server.engine)
+
+    def member_node(self) -> MemberNode:
+        """A DataONE member node without objects, started when it is first wanted; skips the test without it."""
+        if self._member_node is None:
+            self.require("postgresql")
+            if not is_installed():
+                (pytest.fail if os.environ.get("REQUIRE_SERVICES") == "1" else pytest.skip)(_NO_GMN)
+            folder = tempfile.TemporaryDirectory(prefix="metaharvest-gmn-")
+            self._folders.append(folder)
+            self._of_node.append(Server("postgresql"))
+            self._member_node = MemberNode(Path(folder.name), self._of_node[0].engine)
+        self._member_node.empty()
+        return self._member_node
 
     @contextmanager
     def bare(self, kind: str, options: str = "") -> Iterator[Engine]:
@@ -128,9 +146,13 @@ class Servers:
             yield engine.url.render_as_string(hide_password=False)
 
     def drop(self) -> None:
-        for server in self._made.values():
+        if self._member_node is not None:
+            self._member_node.kill()
+        for server in (*self._made.values(), *self._of_node):
             if isinstance(server, Server):
                 server.drop()
+        for folder in self._folders:
+            folder.cleanup()
 
 
 def open_sqlite_file(file: Path) -> Engine:

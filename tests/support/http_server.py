@@ -5,8 +5,9 @@
         server.route("/slow.xml", dripped(b"HTTP/1.1 200 OK\\r\\n\\r\\n", b"<eml/>" * 100))
         ... server.url("/eml.xml") ... server.requests ...
 
-A path is looked for among the routes, then in the folder, if there is one. A route is called with the `Asking` and
-writes whatever it likes to the connection; `answer()` writes a proper answer. The path of a route may contain a query.
+A path is looked for among the routes, then in the folder, if there is one, unless `otherwise` is set. A route is called
+with the `Asking` and writes whatever it likes to the connection; `answer()` writes a proper answer. The path of a route
+may contain a query.
 """
 
 from __future__ import annotations
@@ -121,6 +122,7 @@ class HttpServer:
         self.most_connections = 0
         self._at_once = 0
         self._routes: dict[str, Route] = {}
+        self.otherwise: Route | None = None
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._scheme = "https" if tls else "http"
@@ -188,7 +190,7 @@ class HttpServer:
 
     def _route(self, path: str) -> Route:
         plain = unquote(urlsplit(path).path)
-        found = self._routes.get(path) or self._routes.get(plain)
+        found = self._routes.get(path) or self._routes.get(plain) or self.otherwise
         return found or (lambda asking: _serve_file(asking, self.folder, plain))
 
 

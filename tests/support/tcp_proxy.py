@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 
 class TcpProxy:
-    """Passes on everything to `host`:`port`; `cut()` breaks what is connected and refuses more, until `mend()`."""
+    """Passes on everything to `host`:`port`; `cut()` breaks what is connected and refuses more, until `mend()`.
 
-    def __init__(self, host: str, port: int) -> None:
+    Of a connection whose first bytes `loses_answer` says True to, nothing that comes back is passed on.
+    """
+
+    def __init__(self, host: str, port: int, loses_answer: Callable[[bytes], bool] | None = None) -> None:
         self._there = (host, port)
+        self._loses_answer = loses_answer
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._is_cut = False
@@ -63,18 +68,29 @@ class TcpProxy:
                 if self._is_cut:
                     return
                 self._open |= {here, there}
-            back = threading.Thread(target=_pass_on, args=(there, here), daemon=True)
+            # A database server speaks first: only where it matters is the client waited for.
+            first = _received(here) if self._loses_answer else b""
+            lost = self._loses_answer is not None and self._loses_answer(first)
+            back = threading.Thread(target=_pass_on, args=(there, here, lost), daemon=True)
             back.start()
-            _pass_on(here, there)
+            _pass_on(here, there, first=first)
             back.join()
             with self._lock:
                 self._open -= {here, there}
 
 
-def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+def _received(source: socket.socket) -> bytes:
     with contextlib.suppress(OSError):
+        return source.recv(65_536)
+    return b""
+
+
+def _pass_on(source: socket.socket, sink: socket.socket, lost: bool = False, first: bytes = b"") -> None:
+    with contextlib.suppress(OSError):
+        sink.sendall(first)
         while data := source.recv(65_536):
-            sink.sendall(data)
+            if not lost:
+                sink.sendall(data)
     _shut(source)
     _shut(sink)
 

@@ -26,6 +26,7 @@ from metaharvest.model import Action, FetchedDocument, Holding, ListedDocument
 from metaharvest.rules import RULES
 from metaharvest.sites.registry import add_site
 from metaharvest.targets.base import Target, TargetSession, Upload
+from metaharvest.targets.dataone.target import DataOneTarget
 from metaharvest.targets.embedded import EmbeddedTarget
 from metaharvest.targets.folder.names import Layout
 from metaharvest.targets.folder.target import FolderTarget
@@ -184,6 +185,18 @@ def folder(layout: Layout, servers: Servers, scratch: Path) -> Iterator[Subject]
             yield subject
 
 
+@contextmanager
+def dataone(servers: Servers, folder: Path) -> Iterator[Subject]:
+    """A member node, with a token. It is not to take these documents for EML, which it checks itself."""
+    node, token = servers.member_node(), folder / "token"
+    token.write_text(node.token())
+    token.chmod(0o600)
+    section = {"kind": "dataone", "url": node.url, "token": f"file:{token}", "format_id": "application/octet-stream"}
+    target = DataOneTarget(Settings.model_validate({"target": section, "http": {"retry_wait": 0.01}}))
+    with journal("sqlite", servers, folder) as engine, subject_of(target, engine, secrets=[node.token()]) as subject:
+        yield subject
+
+
 SUBJECTS: dict[str, Callable[[Servers, Path], AbstractContextManager[Subject]]] = {
     **{f"embedded-{kind}": partial(embedded, kind) for kind in KINDS},
     "rehearsal": rehearsal,
@@ -191,6 +204,7 @@ SUBJECTS: dict[str, Callable[[Servers, Path], AbstractContextManager[Subject]]] 
     "metacat": metacat,
     "folder-tree": partial(folder, "tree"),
     "folder-flat": partial(folder, "flat"),
+    "dataone": dataone,
 }
 
 

@@ -97,6 +97,10 @@ def target_for(settings: Settings, engine: Engine) -> Target:
 
         path, own = settings.path(folder_of(settings.target)), settings.target
         return FolderTarget(path, own.layout, own.files_per_folder, engine)
+    if kind == "dataone":
+        from metaharvest.targets.dataone.target import DataOneTarget
+
+        return DataOneTarget(settings)
     try:
         make = TARGETS.load(kind)
     except ValueError as error:

@@ -1,0 +1,115 @@
+"""The highest revision of each document, as the node's listing tells it by the PIDs, which are docids.
+
+One page tells a thousand objects. On GMN that takes as long as thirty questions about single documents, so the listing
+is asked for where more documents are asked about, in one run, than a thirtieth of what the node lists; and where a
+series is unknown, as a document without a series id is found by its PID alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+from metaharvest.targets.dataone.node import Node
+from metaharvest.targets.dataone.system_metadata import ObjectInfo
+
+OBJECTS_PER_QUESTION = 30
+"""So many objects are listed in the time of one question."""
+
+_FEW = 50
+"""So many documents are always asked about one by one: that tells more of each."""
+
+_WHOLE = 20_000
+"""A node with no more objects is listed whole; a larger one, which has data beside metadata, by format ids."""
+
+_KEPT_SECONDS = 3600.0
+_TIMES = 3
+
+MAX_REVISION = 2**63 - 1
+
+
+class Listing:
+    """Knows the highest revisions, once it was needed; safe for threads. `format_ids`: those of our documents."""
+
+    def __init__(self, node: Node, format_ids: Sequence[str]) -> None:
+        self._node = node
+        self._format_ids = format_ids
+        self._lock = threading.Lock()
+        self._highest: dict[str, int] | None = None
+        self._read_at = 0.0
+        self._asked = 0
+        self._total: int | None = None
+
+    def is_cheaper(self, number: int) -> bool:
+        """Whether to ask about `number` more documents by listing them all. Raises TargetError."""
+        with self._lock:
+            if self._current() is not None:
+                return True
+            self._asked += number
+            if self._asked <= _FEW:
+                return False
+            if self._total is None:
+                self._total = self._node.total()
+            return self._asked > self._total / OBJECTS_PER_QUESTION
+
+    def highest(self, document_ids: Sequence[str]) -> dict[str, int]:
+        """The highest revision of each that is listed. Raises TargetError."""
+        with self._lock:
+            known = self._current()
+            if known is None:
+                known = self._highest = self._read()
+                self._read_at = time.monotonic()
+            return {each: known[each] for each in document_ids if each in known}
+
+    def known(self, document_id: str) -> int | None:
+        """The highest revision that is listed, -1 if none is; None if the listing was not needed so far."""
+        with self._lock:
+            known = self._current()
+            return None if known is None else known.get(document_id, -1)
+
+    def add(self, document_id: str, revision: int) -> None:
+        """There is this revision by now."""
+        with self._lock:
+            if self._highest is not None and self._highest.get(document_id, -1) < revision:
+                self._highest[document_id] = revision
+
+    def objects(self) -> Iterator[ObjectInfo]:
+        """Every object that may be a document. Raises TargetError."""
+        for filters in self._filters():
+            yield from chain.from_iterable(page for _, page in self._node.listing(filters))
+
+    def _current(self) -> dict[str, int] | None:
+        return self._highest if time.monotonic() - self._read_at < _KEPT_SECONDS else None
+
+    def _read(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for filters in self._filters():
+            # A node lists by the time of the last change: what changes meanwhile moves the others to and fro.
+            for _ in range(_TIMES):
+                totals = set()
+                for total, page in self._node.listing(filters):
+                    totals.add(total)
+                    for each in page:
+                        document_id, revision = parts_of(each.pid)
+                        if found.get(document_id, -1) < revision:
+                            found[document_id] = revision
+                if len(totals) == 1:
+                    break
+        found.pop("", None)
+        return found
+
+    def _filters(self) -> list[Mapping[str, str]]:
+        if self._node.total() <= _WHOLE:
+            return [{}]
+        return [{"formatId": each} for each in self._format_ids]
+
+
+def parts_of(pid: str) -> tuple[str, int]:
+    """Document id and revision of a PID that is a docid; an empty id and -1 of any other."""
+    document_id, _, revision = pid.rpartition(".")
+    plain = revision.isascii() and revision.isdecimal() and (revision == "0" or revision[0] != "0")
+    if not document_id or not plain or len(revision) > 19 or int(revision) > MAX_REVISION:
+        return "", -1
+    return document_id, int(revision)

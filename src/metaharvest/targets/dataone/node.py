@@ -1,0 +1,162 @@
+"""The calls of the REST API of a member node, one by one; every failure is a TargetError."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from metaharvest.errors import TargetError
+from metaharvest.targets.dataone import refusals, system_metadata
+from metaharvest.targets.dataone.system_metadata import ObjectInfo, SystemMetadata
+from metaharvest.targets.http import Answer, HttpClient
+from metaharvest.text import one_line
+
+_PAGE = 1000
+"""Objects of a listing that are asked for at a time; a node may give fewer."""
+
+
+class Unreadable(TargetError):
+    """There is such an object, and we may not read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a node says of itself. `takes_documents`: it offers the storage API, version 2."""
+
+    identifier: str
+    name: str
+    is_up: bool
+    takes_documents: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Whether we may create objects, None if the node does not tell; `refusal`: its words, if not."""
+
+    may_create: bool | None
+    refusal: str = ""
+
+
+class Node:
+    """The node at the url of `client`, asked with this bearer token, if any. Safe for threads."""
+
+    def __init__(self, client: HttpClient, token: str) -> None:
+        self._client = client
+        self._headers = {"Accept": "text/xml", **({"Authorization": f"Bearer {token}"} if token else {})}
+        self.url = client.url
+
+    def capabilities(self) -> Capabilities:
+        """What it says of itself."""
+        answer = self._ask("GET", "/node")
+        if not answer.ok:
+            raise refusals.refused_question(answer)
+        try:
+            root = ET.fromstring(answer.body)
+        except (ET.ParseError, LookupError) as error:
+            raise refusals.not_understood(answer, "that is not XML") from error
+        if root.tag.rpartition("}")[2] != "node":
+            raise refusals.not_understood(answer, f"the root of what it says is {one_line(root.tag, 100)}")
+        storage = [each for each in root.iter("service") if each.get("name") == "MNStorage"]
+        return Capabilities(
+            one_line(root.findtext("identifier", ""), 100),
+            one_line(root.findtext("name", ""), 100),
+            root.get("state", "up") == "up",
+            any(each.get("version") == "v2" and each.get("available") in ("true", "1") for each in storage),
+        )
+
+    def rights(self) -> Rights:
+        """Whether we may create objects: the creation of nothing is asked for, which changes nothing."""
+        nothing = (("nothing", (None, "", "text/plain")),)
+        answer = self._client.ask("POST", "/object", headers=self._headers, parts=nothing)
+        error = refusals.error_in(answer)
+        if answer.status in (401, 403):
+            return Rights(False, str(error or f"{answer.status} {answer.reason}"))
+        # GMN asks who it is before it looks at what is sent; Metacat looks first.
+        knows = error is not None and error.name == "InvalidRequest" and "Missing part" in error.description
+        return Rights(True if knows else None)
+
+    def meta(self, identifier: str) -> SystemMetadata | None:
+        """The system metadata of the object with this PID, or of the last one of the series with this id.
+
+        None if there is neither. Raises Unreadable if we may not know.
+        """
+        if not identifier:
+            return None
+        answer = self._ask("GET", f"/meta/{quoted(identifier)}")
+        if refusals.is_not_found(answer):
+            return None
+        if answer.status in (401, 403):
+            raise Unreadable(*refusals.refused_question(answer).findings)
+        if not answer.ok:
+            raise refusals.refused_question(answer)
+        try:
+            return system_metadata.parsed(answer.body)
+        except ValueError as error:
+            raise refusals.not_understood(answer, str(error)) from error
+
+    def content(self, pid: str) -> bytes | None:
+        """The bytes of an object; None if it is not there."""
+        answer = self._ask("GET", f"/object/{quoted(pid)}")
+        if refusals.is_not_found(answer):
+            return None
+        if not answer.ok:
+            raise refusals.refused_question(answer)
+        return answer.body
+
+    def total(self, filters: Mapping[str, str] | None = None) -> int:
+        """How many objects it lists under these filters."""
+        return self._page(0, 0, filters or {})[0]
+
+    def listing(self, filters: Mapping[str, str] | None = None) -> Iterator[tuple[int, list[ObjectInfo]]]:
+        """The objects that it lists, page by page, each with their number in all at that moment."""
+        start = 0
+        while True:
+            total, page = self._page(start, _PAGE, filters or {})
+            yield total, page
+            start += len(page)
+            if not page or start >= total:
+                return
+
+    def create(self, pid: str, sysmeta: bytes, content: bytes) -> Answer:
+        """Add an object; whatever was answered. Raises Unanswered."""
+        return self._send("POST", "/object", "pid", pid, sysmeta, content)
+
+    def update(self, old_pid: str, pid: str, sysmeta: bytes, content: bytes) -> Answer:
+        """Add an object that supersedes another; whatever was answered. Raises Unanswered."""
+        return self._send("PUT", f"/object/{quoted(old_pid)}", "newPid", pid, sysmeta, content)
+
+    def archive(self, pid: str) -> Answer:
+        """Mark an object as archived; whatever was answered. Raises Unanswered."""
+        return self._ask("PUT", f"/archive/{quoted(pid)}")
+
+    def _page(self, start: int, count: int, filters: Mapping[str, str]) -> tuple[int, list[ObjectInfo]]:
+        answer = self._ask("GET", "/object", params={**filters, "start": str(start), "count": str(count)})
+        error = refusals.error_in(answer)
+        if start and error and error.name == "InvalidRequest":
+            # There are fewer by now: GMN refuses a page that begins after the last.
+            return start, []
+        if not answer.ok:
+            raise refusals.refused_question(answer)
+        try:
+            return system_metadata.listed(answer.body)
+        except ValueError as error:
+            raise refusals.not_understood(answer, str(error)) from error
+
+    def _send(self, method: str, path: str, field: str, pid: str, sysmeta: bytes, content: bytes) -> Answer:
+        parts = (
+            (field, (None, pid, "text/plain")),
+            ("sysmeta", ("sysmeta.xml", sysmeta, "text/xml")),
+            ("object", ("object", content, "application/octet-stream")),
+        )
+        return self._client.ask(method, path, headers=self._headers, parts=parts)
+
+    def _ask(self, method: str, path: str, params: Mapping[str, str] | None = None) -> Answer:
+        return self._client.ask(method, path, headers=self._headers, params=params)
+
+
+def quoted(identifier: str) -> str:
+    """An identifier as one segment of a path."""
+    # A segment of dots alone would be taken for a way through the path.
+    return quote(identifier, safe="") if identifier.strip(".") else identifier.replace(".", "%2E")

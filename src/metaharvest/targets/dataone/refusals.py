@@ -1,0 +1,115 @@
+"""What a node's refusals mean, in words for the person who can act on them, with the node's own description.
+
+Nodes answer errors as XML, `<error name errorCode detailCode><description>`, and now and then as an HTML page. GMN and
+Metacat give the same refusal different names and codes.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+
+from metaharvest.errors import TargetError
+from metaharvest.model import Finding
+from metaharvest.targets.http import Answer
+from metaharvest.text import one_line, shown_url
+
+_ASK = "The words are the repository's own: the administrator should show them to the people who run it."
+_REMEDIES = (
+    (
+        r"checksum ?algorithm",
+        "The administrator should set checksum_algorithm in the target's settings to one that the repository takes; "
+        "SHA-1 and MD5 are accepted everywhere.",
+    ),
+    (
+        r"schema validator|not determinist",
+        "The repository cannot check documents of this version of EML, good or bad. Publish the document as EML 2.1.1 "
+        "or 2.2.0, or the administrator asks the people who run the repository.",
+    ),
+    (
+        r"not validate|not valid(?! identifier)|validation|\b1181\b",
+        "The document passed the harvester's checks, the repository has its own. If the words say what is wrong, mend "
+        "the document and raise its revision; otherwise the administrator shows them to the people who run it.",
+    ),
+    (
+        r"already (in use|used|exists?|been made obsolete)|should not exist|not ?unique|different sid",
+        "Another document of the repository uses this identifier, or the series has moved on. The administrator should "
+        "look at it there, or ask the people who run the repository.",
+    ),
+    (
+        r"archived",
+        "The document was archived in the repository, which takes no further revision of it. Give it a new identifier, "
+        "or the administrator asks the people who run the repository.",
+    ),
+    (
+        r"system ?metadata",
+        "The administrator should check what the target's settings say of documents: format_id, rights_holder, "
+        "submitter and the subjects of read, write and change_permission.",
+    ),
+)
+"""What the words of a refusal have in them -> what is to be done about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeError:
+    """An error as the API describes it."""
+
+    name: str
+    code: str
+    description: str
+
+    def __str__(self) -> str:
+        code = f" {self.code}" if self.code not in ("", "0") else ""
+        return f"{self.name}{code}: {self.description}" if self.description else f"{self.name}{code}"
+
+
+def error_in(answer: Answer) -> NodeError | None:
+    """The error that an answer describes; None if it does not, as an HTML page does not."""
+    try:
+        root = ET.fromstring(answer.body)
+    except (ET.ParseError, LookupError, ValueError):
+        return None
+    if root.tag.rpartition("}")[2] != "error":
+        return None
+    described = next((each.text or "" for each in root.iter() if each.tag.rpartition("}")[2] == "description"), "")
+    # A traceback says what happened in its last line.
+    lines = [line for line in described.splitlines() if line.strip()] or [""]
+    text = lines[-1] if lines[0].startswith("Traceback") else described
+    code = one_line(root.get("detailCode", ""), 20)
+    return NodeError(one_line(root.get("name", "error"), 60), code, one_line(shown_url(text), 300).rstrip("."))
+
+
+def is_not_found(answer: Answer) -> bool:
+    """Whether a node says that it has no such object: a 404 of anybody else means a wrong address."""
+    error = error_in(answer) if answer.status == 404 else None
+    return error is not None and error.name == "NotFound"
+
+
+def refused_question(answer: Answer) -> TargetError:
+    """Something was asked, and not answered."""
+    return answer.refusal(_words(answer))
+
+
+def refused_document(answer: Answer, docid: str) -> TargetError:
+    """A document was not taken: what may pass, or concerns the login, is told as such; the rest is about it."""
+    if answer.status >= 500 or answer.status in (401, 403, 407, 408, 425, 429) or 300 <= answer.status < 400:
+        return answer.refusal(_words(answer))
+    words = _words(answer) or f"{answer.status} {one_line(answer.reason, 100)}".strip()
+    if answer.status == 413:
+        remedy = "The document is too large for the repository; the people who run it can say how large it may be."
+    else:
+        remedy = next((remedy for pattern, remedy in _REMEDIES if re.search(pattern, words, re.IGNORECASE)), _ASK)
+    return TargetError(Finding("target.refused", f"The repository refused {docid}: {words}.", remedy))
+
+
+def not_understood(answer: Answer, why: str) -> TargetError:
+    """A success whose content is not what the API says."""
+    remedy = "The administrator should check url in the target's settings: it ends with /v2, as in "
+    remedy += "https://repository.example.org/metacat/d1/mn/v2; `metaharvest target check` says what is there."
+    message = f"{shown_url(answer.url)} did not answer as a DataONE member node does: {why}."
+    return TargetError(Finding("target.answer", message, remedy))
+
+
+def _words(answer: Answer) -> str:
+    return str(error_in(answer) or "")

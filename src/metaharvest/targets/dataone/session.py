@@ -1,0 +1,252 @@
+"""A member node as documents go into it: what it holds, uploads, deletions.
+
+Two creations of one PID at a time can damage what a node stores, and Metacat deletes bytes on the way of a refused one.
+So the node is asked before anything is sent, nothing is ever sent again, and after an answer that is no success the
+node is asked what it has: the document may be there for all that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
+from metaharvest.config.target_settings import TargetSettings
+from metaharvest.errors import TargetError
+from metaharvest.model import Action, Finding, Holding, ListedDocument
+from metaharvest.targets.base import Upload
+from metaharvest.targets.dataone import refusals, system_metadata
+from metaharvest.targets.dataone.listing import Listing, parts_of
+from metaharvest.targets.dataone.node import Node, Unreadable
+from metaharvest.targets.dataone.system_metadata import SystemMetadata
+from metaharvest.targets.http import Unanswered
+from metaharvest.text import one_line
+
+log = logging.getLogger(__name__)
+
+_SIDE_BY_SIDE = 4
+_LONGEST = 800
+"""Characters of an identifier, which has no white space either (NonEmptyNoWhitespaceString800 of DataONE's types)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """What the node has of a document: the object that a new revision supersedes, and its highest revision.
+
+    `series_id` is that of a new revision. Without a `head`, a new chain of revisions is begun.
+    """
+
+    head: SystemMetadata | None
+    highest: int
+    series_id: str | None
+
+
+class DataOneSession:
+    """The node, for any site: it knows us by the token or the certificate in the settings."""
+
+    writes_in_journal: Literal[False] = False
+
+    def __init__(self, node: Node, listing: Listing, settings: TargetSettings, rights_holder: str) -> None:
+        self._node = node
+        self._listing = listing
+        self._settings = settings
+        self._rights_holder = rights_holder
+        self._archived: dict[str, int] = {}
+
+    # -- what it holds
+
+    def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
+        """The highest revisions; from the listing where that is cheaper, else series by series."""
+        if self._listing.is_cheaper(len(document_ids)):
+            return self._listed(document_ids)
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as threads:
+            heads = dict(zip(document_ids, threads.map(self._readable_head, document_ids), strict=True))
+        found: dict[str, Holding] = {}
+        for document_id, head in heads.items():
+            owner, revision = parts_of(head.pid) if head else ("", -1)
+            if head and owner == document_id and not head.archived:
+                found[document_id] = Holding(document_id, revision, head.checksum.sha256)
+            elif head and head.archived:
+                self._archived[document_id] = revision
+        return found | self._listed([each for each in document_ids if each not in found])
+
+    def holds(self, document_id: str, revision: int, sha256: str) -> bool:
+        """Whether it has these bytes; they are fetched where the node knows another digest than SHA-256."""
+        pid = f"{document_id}.{revision}"
+        meta = self._object(pid)
+        if meta is None:
+            return False
+        if meta.checksum.sha256 is not None:
+            return meta.checksum.sha256 == sha256
+        content = self._node.content(pid)
+        return content is not None and hashlib.sha256(content).hexdigest() == sha256
+
+    def _listed(self, document_ids: Sequence[str]) -> dict[str, Holding]:
+        """A listing does not tell what is archived; of that we know what we saw, and what we did."""
+        if not document_ids:
+            return {}
+        highest = self._listing.highest(document_ids).items()
+        return {each: Holding(each, revision) for each, revision in highest if revision > self._archived.get(each, -1)}
+
+    def _readable_head(self, document_id: str) -> SystemMetadata | None:
+        try:
+            return self._head_of_series(document_id)
+        except Unreadable:
+            return None
+
+    def _head_of_series(self, document_id: str) -> SystemMetadata | None:
+        """The last object of the series whose id is this; None if this is no series id."""
+        meta = self._node.meta(document_id)
+        return meta if meta and meta.pid != document_id else None
+
+    def _object(self, pid: str) -> SystemMetadata | None:
+        """The object with this PID; None if there is none, though it may be the id of a series."""
+        meta = self._node.meta(pid)
+        return meta if meta and meta.pid == pid else None
+
+    # -- uploads
+
+    def upload(self, upload: Upload) -> Action:
+        """Create the document, or supersede its last revision."""
+        document, content = upload.fetched.document, upload.fetched.content
+        if len(document.docid) > _LONGEST or " " in document.docid:
+            raise _no_identifier(document)
+        there = self._object(document.docid)
+        if there is not None:
+            return self._already_there(there, content)
+        series = self._series(document.document_id)
+        if series.highest >= document.revision:
+            raise _higher(document, series.highest)
+        action = self._send(document, content, series)
+        self._listing.add(document.document_id, document.revision)
+        return action
+
+    def _already_there(self, there: SystemMetadata, content: bytes) -> Action:
+        if there.archived:
+            message = f"{there.pid} was archived in the repository: it is deleted there, and its revision is used up."
+            remedy = "Take it out of the list; to have it back, raise its revision."
+            raise TargetError(Finding("target.exists", message, remedy))
+        if not self._is(there, content):
+            message = f"The repository has other content under {there.pid}: {there.size:,} bytes, {there.format_id}."
+            remedy = "A revision never changes: raise it. The administrator can compare the two."
+            raise TargetError(Finding("target.other-content", message, remedy))
+        self._listing.add(*parts_of(there.pid))
+        return Action.INSERT if there.obsoletes is None else Action.UPDATE
+
+    def _is(self, there: SystemMetadata, content: bytes) -> bool:
+        """Whether an object has exactly these bytes."""
+        if there.size != len(content):
+            return False
+        same = there.checksum.is_of(content)
+        return self._node.content(there.pid) == content if same is None else same
+
+    def _series(self, document_id: str) -> _Series:
+        """What the node has of a document, by its series id, or by the PIDs of its revisions."""
+        head = self._head_of_series(document_id)
+        if head is not None and not head.archived:
+            return _Series(head, self._highest_in_series(document_id, head), document_id)
+        chain = self._listed_chain(document_id)
+        highest = max((parts_of(each.pid)[1] for each in (head, *chain) if each), default=-1)
+        # An archived object cannot be superseded, and keeps the id of its series to itself.
+        series_id = document_id if head is None else None
+        if not chain or chain[-1].archived:
+            return _Series(None, highest, series_id)
+        return _Series(chain[-1], highest, chain[-1].series_id or series_id)
+
+    def _highest_in_series(self, document_id: str, head: SystemMetadata) -> int:
+        """The highest revision, which need not be the last: a node does not care for their order."""
+        known = self._listing.known(document_id)
+        if known is not None:
+            return known
+        pids = [head.pid]
+        for _, page in self._node.listing({"identifier": document_id}):
+            pids += [each.pid for each in page]
+        return max((revision for owner, revision in map(parts_of, pids) if owner == document_id), default=-1)
+
+    def _listed_chain(self, document_id: str) -> list[SystemMetadata]:
+        """From the highest revision that is listed to the last object of its chain; empty if none is listed."""
+        found: dict[str, SystemMetadata] = {}
+        revision = self._listing.highest([document_id]).get(document_id)
+        pid = None if revision is None else f"{document_id}.{revision}"
+        while pid is not None and pid not in found and (here := self._object(pid)) is not None:
+            found[pid] = here
+            pid = here.obsoleted_by
+        return list(found.values())
+
+    def _send(self, document: ListedDocument, content: bytes, series: _Series) -> Action:
+        head = series.head
+        sysmeta = system_metadata.written(
+            self._settings,
+            self._rights_holder,
+            document.docid,
+            content,
+            format_id=system_metadata.format_of(self._settings, content, document.document_type),
+            series_id=series.series_id,
+            obsoletes=head.pid if head else None,
+        )
+        failed: TargetError | None = None
+        try:
+            if head is None:
+                answer = self._node.create(document.docid, sysmeta, content)
+            else:
+                answer = self._node.update(head.pid, document.docid, sysmeta, content)
+            if not answer.ok:
+                failed = refusals.refused_document(answer, document.docid)
+            elif not system_metadata.confirms(answer.body, document.docid):
+                failed = refusals.not_understood(answer, f"it did not confirm {document.docid}")
+        except Unanswered as error:
+            if not error.sent:
+                raise
+            failed = error
+        if failed is not None and not self._arrived(document.docid, content, failed):
+            raise failed
+        return Action.INSERT if head is None else Action.UPDATE
+
+    def _arrived(self, pid: str, content: bytes, failed: TargetError) -> bool:
+        """Whether the node has the document for all that; raises `failed` as transient if it does not tell."""
+        try:
+            there = self._object(pid)
+            arrived = there is not None and self._is(there, content)
+        except TargetError as error:
+            raise TargetError(*failed.findings, transient=True) from error
+        if arrived:
+            log.info("%s arrived, though the repository's answer was: %s", pid, failed)
+        return arrived
+
+    # -- deletions
+
+    def delete(self, document_id: str) -> bool:
+        """Archive the last revision: its bytes stay there, and searches no longer offer it."""
+        series = self._series(document_id)
+        self._archived[document_id] = series.highest
+        if series.head is None:
+            return False
+        pid = series.head.pid
+        failed: TargetError | None = None
+        try:
+            answer = self._node.archive(pid)
+            if not answer.ok:
+                failed = refusals.refused_document(answer, pid)
+        except Unanswered as error:
+            failed = error
+        if failed is not None:
+            there = self._object(pid)
+            if there is None or not there.archived:
+                raise failed
+        return True
+
+
+def _no_identifier(document: ListedDocument) -> TargetError:
+    message = (
+        f"{one_line(document.docid)} is no identifier for DataONE: it may have {_LONGEST} characters, and no spaces."
+    )
+    return TargetError(Finding("target.refused", message, "Give the document another identifier."))
+
+
+def _higher(document: ListedDocument, revision: int) -> TargetError:
+    message = f"The repository has revision {revision} of {document.document_id} by now."
+    remedy = f"If this document is newer, list it as revision {revision + 1}."
+    return TargetError(Finding("target.exists", message, remedy))

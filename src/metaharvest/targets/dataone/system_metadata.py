@@ -1,0 +1,190 @@
+"""DataONE's system metadata, version 2.0: what a node says of an object, and what it is told with a new one.
+
+An object has an identifier for ever, the PID. Here that is the docid, and the series id, which names all revisions of a
+document at once, is the document id. A revision that is superseded names its successor in obsoletedBy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from metaharvest.config.target_settings import TargetSettings
+from metaharvest.validation.catalogue import VERSIONS
+
+_NAMESPACE = "http://ns.dataone.org/service/types/v2.0"
+_HASHES = {"MD5": "md5", "SHA-1": "sha1", "SHA1": "sha1", "SHA-256": "sha256", "SHA256": "sha256"}
+"""DataONE's names of checksum algorithms, and those that people write -> hashlib's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """A digest, hexadecimal, and the name of its algorithm as the node writes it."""
+
+    algorithm: str
+    value: str
+
+    def is_of(self, content: bytes) -> bool | None:
+        """Whether it is that of `content`; None if the algorithm is not known here."""
+        name = _HASHES.get(self.algorithm.upper())
+        return None if name is None else hashlib.new(name, content).hexdigest() == self.value.lower()
+
+    @property
+    def sha256(self) -> str | None:
+        """The SHA-256, if it is one."""
+        return self.value.lower() if _HASHES.get(self.algorithm.upper()) == "sha256" else None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """An object as a listing describes it; `size` is in bytes."""
+
+    pid: str
+    format_id: str
+    size: int
+    checksum: Checksum
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMetadata(ObjectInfo):
+    """An object as its system metadata describe it. `archived`: it is there, and no longer offered in searches."""
+
+    series_id: str | None
+    obsoletes: str | None
+    obsoleted_by: str | None
+    archived: bool
+    uploaded: datetime | None
+
+
+def info_in(element: ET.Element) -> ObjectInfo:
+    """An entry of a listing, or the beginning of system metadata. Raises ValueError if it is neither."""
+    checksum = element.find("checksum")
+    pid, size = element.findtext("identifier"), element.findtext("size")
+    if checksum is None or pid is None or size is None:
+        raise ValueError("it has no identifier, size or checksum")
+    digest = Checksum(checksum.get("algorithm", ""), (checksum.text or "").strip())
+    return ObjectInfo(pid, element.findtext("formatId", ""), int(size), digest)
+
+
+def parsed(content: bytes) -> SystemMetadata:
+    """The system metadata in this XML. Raises ValueError if they are none."""
+    root = _root(content, "systemMetadata")
+    info = info_in(root)
+    return SystemMetadata(
+        info.pid,
+        info.format_id,
+        info.size,
+        info.checksum,
+        root.findtext("seriesId") or None,
+        root.findtext("obsoletes") or None,
+        root.findtext("obsoletedBy") or None,
+        root.findtext("archived", "").strip() in ("true", "1"),
+        _timestamp(root.findtext("dateUploaded", "")),
+    )
+
+
+def listed(content: bytes) -> tuple[int, list[ObjectInfo]]:
+    """How many objects there are in all, and those of this page of a listing. Raises ValueError if it is none."""
+    root = _root(content, "objectList")
+    return int(root.get("total", "")), [info_in(each) for each in root.iter("objectInfo")]
+
+
+def confirms(content: bytes, pid: str) -> bool:
+    """Whether this is what a node answers when it has taken an object: its identifier."""
+    try:
+        return _root(content, "identifier").text == pid
+    except ValueError:
+        return False
+
+
+def written(
+    settings: TargetSettings,
+    rights_holder: str,
+    pid: str,
+    content: bytes,
+    *,
+    format_id: str,
+    series_id: str | None,
+    obsoletes: str | None,
+) -> bytes:
+    """The system metadata of a new object, as XML: the elements in the order of the schema, none of them qualified."""
+    root = ET.Element(f"{{{_NAMESPACE}}}systemMetadata")
+    algorithm = settings.checksum_algorithm
+    _add(root, "identifier", pid)
+    _add(root, "formatId", format_id)
+    _add(root, "size", str(len(content)))
+    _add(root, "checksum", hashlib.new(_HASHES[algorithm], content).hexdigest()).set("algorithm", algorithm)
+    if settings.submitter:
+        _add(root, "submitter", settings.submitter)
+    _add(root, "rightsHolder", rights_holder)
+    _add_access(root, settings)
+    if obsoletes is not None:
+        _add(root, "obsoletes", obsoletes)
+    if series_id is not None:
+        _add(root, "seriesId", series_id)
+    text: bytes = ET.tostring(root, encoding="UTF-8", xml_declaration=True)
+    return text
+
+
+def format_of(settings: TargetSettings, content: bytes, document_type: str) -> str:
+    """The format id of a document: the settings', or that of its EML version, or the type that its site gives it."""
+    if settings.format_id:
+        return settings.format_id
+    namespace = _root_namespace(content)
+    return namespace if namespace in VERSIONS else document_type
+
+
+def _add(parent: ET.Element, name: str, text: str) -> ET.Element:
+    child = ET.SubElement(parent, name)
+    child.text = text
+    return child
+
+
+def _add_access(root: ET.Element, settings: TargetSettings) -> None:
+    """Who may read, write, or change that; without a policy, the rights holder alone."""
+    rules: Sequence[tuple[str, Sequence[str]]] = (
+        ("read", settings.read),
+        ("write", settings.write),
+        ("changePermission", settings.change_permission),
+    )
+    if not any(subjects for _, subjects in rules):
+        return
+    policy = ET.SubElement(root, "accessPolicy")
+    for permission, subjects in rules:
+        if subjects:
+            rule = ET.SubElement(policy, "allow")
+            for subject in subjects:
+                _add(rule, "subject", subject)
+            _add(rule, "permission", permission)
+
+
+def _root(content: bytes, name: str) -> ET.Element:
+    """The root element, of this name in any namespace: v1 and v2 of the API have different ones."""
+    try:
+        root = ET.fromstring(content)
+    except (ET.ParseError, LookupError) as error:
+        raise ValueError("it is not XML") from error
+    if root.tag.rpartition("}")[2] != name:
+        raise ValueError(f"its root is {root.tag.rpartition('}')[2]}, not {name}")
+    return root
+
+
+def _root_namespace(content: bytes) -> str:
+    """The namespace of the root element; empty if it has none, or cannot be read here."""
+    try:
+        _, root = next(iter(ET.iterparse(io.BytesIO(content), events=("start",))))
+    except (ET.ParseError, LookupError, ValueError):
+        return ""
+    return str(root.tag).rpartition("}")[0].removeprefix("{")
+
+
+def _timestamp(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,157 @@
+"""A DataONE member node as a target: made from the settings, asked how it stands, and read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from urllib.parse import urlsplit
+
+from metaharvest.config.secret_references import resolve_secret
+from metaharvest.config.settings import Settings
+from metaharvest.errors import SettingsError, TargetError
+from metaharvest.model import Finding, Site
+from metaharvest.targets.base import HeldRevision, Standing
+from metaharvest.targets.dataone import identity
+from metaharvest.targets.dataone.listing import Listing, parts_of
+from metaharvest.targets.dataone.node import Node, Rights, quoted
+from metaharvest.targets.dataone.session import DataOneSession
+from metaharvest.targets.dataone.system_metadata import ObjectInfo
+from metaharvest.targets.http import HttpClient
+from metaharvest.validation.catalogue import VERSIONS
+
+_SOON = timedelta(days=7)
+
+
+class DataOneTarget:
+    """The member node at [target] url. Raises SettingsError if the settings cannot be used."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings.target
+        self._token = resolve_secret(self._settings.token, settings.folder).removeprefix("Bearer ").strip()
+        if not (self._token.isascii() and self._token.isprintable()):
+            raise SettingsError(f"The token in {settings.place('target', 'token')} is not one line of ASCII text.")
+        self._identity = identity.of_token(self._token)
+        self._rights_holder = _rights_holder(settings, self._identity.subject)
+        self._node = Node(HttpClient(settings), self._token)
+        types = (self._settings.format_id, *VERSIONS, *settings.validation.other_document_types)
+        self._listing = Listing(self._node, tuple(dict.fromkeys(each for each in types if each)))
+        self._session = DataOneSession(self._node, self._listing, self._settings, self._rights_holder)
+        self._rights: Rights | None = None
+
+    @property
+    def uploads_at_once(self) -> int:
+        """As the settings say."""
+        return self._settings.uploads_at_once
+
+    def describe(self) -> str:
+        """The kind, and the node's host."""
+        return f"the DataONE member node at {urlsplit(self._node.url).netloc}"[:100]
+
+    @contextmanager
+    def session(self, site: Site | None) -> Iterator[DataOneSession]:
+        """The same for every site. The node is asked once, without writing anything, whether we may create objects."""
+        expires = self._identity.expires
+        if expires is not None and expires <= datetime.now(UTC):
+            raise TargetError(
+                Finding("target.login", f"The token for {self._node.url} {_expiry(expires)}.", _NEW_TOKEN)
+            )
+        if self._rights is None:
+            self._rights = self._node.rights()
+        if self._rights.may_create is False:
+            message = f"{self._node.url} does not let the harvester create documents: {self._rights.refusal}."
+            raise TargetError(Finding("target.login", message, _NO_RIGHTS))
+        yield self._session
+
+    def check(self, site: Site | None) -> Iterator[Standing]:
+        """Whether there is such a node, as whom it knows us, and whether we may write."""
+        try:
+            node = self._node.capabilities()
+            total = self._node.total()
+            rights = self._node.rights()
+        except TargetError as error:
+            for finding in error.findings:
+                yield Standing("problem", f"{finding.message} {finding.remedy}")
+            return
+        name = f"{self._node.url} is the member node {node.identifier} ({node.name})"
+        if not node.is_up or not node.takes_documents:
+            what = "does not offer the storage API, version 2" if node.is_up else "says that it is down"
+            yield Standing("problem", f"{name}, which {what}: nothing can be uploaded.")
+        else:
+            yield Standing("ok", f"{name}. It lists {total:,} objects to us.")
+        yield self._known_as(datetime.now(UTC))
+        yield self._allowed(rights)
+
+    def held(self) -> Iterator[HeldRevision]:
+        """Every object of the node whose PID is a docid."""
+        found = {each.pid: each for each in self._listing.objects() if parts_of(each.pid)[0]}
+        for each in sorted(found.values(), key=lambda info: parts_of(info.pid)):
+            yield self._revision(each)
+
+    def revisions(self, document_id: str) -> list[HeldRevision]:
+        """Those in the series of this id; if there is no such series, the objects whose PIDs are its docids."""
+        series = chain.from_iterable(page for _, page in self._node.listing({"identifier": document_id}))
+        found = {each.pid: each for each in series if parts_of(each.pid)[0] == document_id}
+        if not found:
+            found = {each.pid: each for each in self._listing.objects() if parts_of(each.pid)[0] == document_id}
+        ascending = sorted(found.values(), key=lambda info: parts_of(info.pid))
+        return [self._revision(each) for each in reversed(ascending)]
+
+    def content(self, document_id: str, revision: int) -> bytes | None:
+        """The bytes of the object with this PID."""
+        pid = f"{document_id}.{revision}"
+        meta = self._node.meta(pid)
+        # It may be the id of a series.
+        return self._node.content(pid) if meta and meta.pid == pid else None
+
+    def _revision(self, info: ObjectInfo) -> HeldRevision:
+        document_id, revision = parts_of(info.pid)
+        url = f"{self._node.url}/object/{quoted(info.pid)}"
+        return HeldRevision(document_id, revision, info.format_id, info.size, info.checksum.sha256, None, url)
+
+    def _known_as(self, now: datetime) -> Standing:
+        if self._settings.certificate is not None:
+            return Standing("ok", f"The harvester shows the certificate in {self._settings.certificate}.")
+        if not self._token:
+            return Standing("warning", "The harvester does not log in: there is neither a token nor a certificate.")
+        whose = f"The token is that of {self._identity.subject}" if self._identity.subject else "There is a token"
+        expires = self._identity.expires
+        if expires is None:
+            return Standing("ok", f"{whose}; it does not say when it expires.")
+        sentence = f"{whose}; it {_expiry(expires)}."
+        if expires <= now:
+            return Standing("problem", f"{sentence} {_NEW_TOKEN}")
+        return Standing("ok" if expires - now > _SOON else "warning", sentence)
+
+    def _allowed(self, rights: Rights) -> Standing:
+        if rights.may_create is False:
+            return Standing("problem", f"We may not create documents there: {rights.refusal}. {_NO_RIGHTS}")
+        owner = f"They will belong to {self._rights_holder}."
+        if rights.may_create:
+            return Standing("ok", f"We may create documents there. {owner}")
+        return Standing("ok", f"Whether we may create documents there, only the first upload tells. {owner}")
+
+
+_NEW_TOKEN = "The administrator should put a new token where the target's settings say."
+_NO_RIGHTS = (
+    "The administrator should check token or certificate in the target's settings, and ask the people who run the "
+    "repository to allow their subject to create documents."
+)
+
+
+def _expiry(expires: datetime) -> str:
+    word = "expires" if expires > datetime.now(UTC) else "expired"
+    return f"{word} on {expires:%Y-%m-%d} at {expires:%H:%M} UTC"
+
+
+def _rights_holder(settings: Settings, subject: str) -> str:
+    """To whom the documents will belong. Raises SettingsError if nobody is named."""
+    target = settings.target
+    texts = (target.rights_holder, target.submitter, target.format_id)
+    if not all(each.isprintable() for each in (*texts, *target.read, *target.write, *target.change_permission)):
+        raise SettingsError("A subject or format_id in the section of the target has a character that nobody can see.")
+    if holder := target.rights_holder or subject:
+        return holder
+    problem = f"{settings.place('target', 'rights_holder')} is not set, and no token says who we are"
+    raise SettingsError(f"{problem}: name the subject to whom the documents belong, like CN=Name,DC=example,DC=org.")
