@@ -14,6 +14,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 FOLDER ?=
 
+# Bytecode is kept, whatever the environment says: the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test check bench fuzz docs site clean
 
 demo: $(VENV)/installed
