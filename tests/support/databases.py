@@ -25,7 +25,7 @@ KINDS = ("sqlite", "postgresql", "mariadb")
 
 _SERVERS = {
     "postgresql": ("METAHARVEST_TEST_POSTGRESQL_URL", "postgresql+psycopg://postgres@127.0.0.1:5432/postgres"),
-    "mariadb": ("METAHARVEST_TEST_MYSQL_URL", "mysql+pymysql://root@127.0.0.1:3306/"),
+    "mariadb": ("METAHARVEST_TEST_MYSQL_URL", "mysql+pymysql://root@127.0.0.1:3306/?ssl_disabled=1"),
 }
 _KEPT = ("harvest_operation",)
 _NO_GMN = "GMN, a DataONE member node, is not installed for the tests: `make test` does it, or `python -m support.gmn`."

@@ -127,7 +127,7 @@ class HttpServer:
         self._lock = threading.Lock()
         self._scheme = "https" if tls else "http"
         self._server = _Server((host, port), self, tls)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
     @property
@@ -165,6 +165,9 @@ class HttpServer:
     def close(self) -> None:
         """Stop serving; routes that wait are woken, connections closed."""
         self._closing.set()
+        # Wakes the thread, which would otherwise look only now and then whether it is to end.
+        with contextlib.suppress(OSError):
+            self._server.socket.shutdown(socket.SHUT_RDWR)
         self._server.shutdown()
         self._thread.join()
         self._server.close_connections()

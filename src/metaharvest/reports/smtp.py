@@ -152,16 +152,24 @@ class SmtpServer:
             raise
         return session
 
-    def _context(self) -> ssl.SSLContext:
+    def _context(self) -> ssl.SSLContext | None:
+        """What TLS needs; None without TLS, as it takes longer to make than a mail to send."""
+        authorities = self._authorities()
+        if self._settings.security == "none":
+            return None
         context = ssl.create_default_context()
+        if authorities:
+            context.load_verify_locations(cadata=authorities.decode("ascii", "ignore"))
+        return context
+
+    def _authorities(self) -> bytes:
         if self._settings.ca_file is None:
-            return context
+            return b""
         path = self._folder / at_home(self._settings.ca_file)
         try:
-            context.load_verify_locations(cadata=read_authorities(path).decode("ascii", "ignore"))
+            return read_authorities(path)
         except BadAuthorities as error:
             raise SettingsError(f"mail.ca_file = {path} cannot be used as a list of certificates: {error}.") from error
-        return context
 
     def _answer(self, code: int, text: bytes) -> str:
         said = one_line(text.decode("utf-8", "replace"), 400)
