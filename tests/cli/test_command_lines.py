@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cli import tell
+from support.cli import initialize
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -65,7 +65,7 @@ def block_with(page: str, words: str) -> str:
 
 @pytest.mark.skipif(shutil.which("sqlite3") is None, reason="there is no sqlite3")
 def test_the_backup_in_the_documentation_makes_a_copy(tmp_path: Path) -> None:
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     for _ in range(2):
         paste(tmp_path, block_with("operators.md", "sqlite3 metaharvest.db"))
     assert [file.read_bytes()[:15] for file in (tmp_path / "backup").iterdir()] == [b"SQLite format 3"]

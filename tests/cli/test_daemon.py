@@ -15,7 +15,7 @@ import pytest
 from metaharvest.cli.daemon import next_at, next_time
 from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
-from support.cli import attempt, process, tell
+from support.cli import attempt, initialize, process, tell
 
 DAY = timedelta(days=1)
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -87,7 +87,7 @@ def test_of_several_times_of_day_the_next_one_comes() -> None:
     ],
 )
 def test_a_plan_that_makes_no_sense_is_a_usage_error(tmp_path: Path, options: tuple[str, ...]) -> None:
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     assert isinstance(attempt(tmp_path, "daemon", *options).error, click.UsageError)
 
 
@@ -99,13 +99,13 @@ def test_bad_settings_end_it_before_the_first_run(tmp_path: Path) -> None:
 
 
 def test_it_makes_as_many_runs_as_asked_for(tmp_path: Path) -> None:
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     assert process(tmp_path, "daemon", "--every", "0.001", "--max-runs", "2").returncode == 0
     assert [run["run_id"] for run in tell(tmp_path, "runs", "--json").json] == [2, 1]
 
 
 def test_a_run_that_cannot_be_made_is_told_and_the_next_one_comes(tmp_path: Path) -> None:
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     engine = open_url(database_url(load(tmp_path / "metaharvest.toml")))
     with run_lock(engine):
         done = process(tmp_path, "daemon", "--every", "0.001", "--max-runs", "2")
@@ -122,7 +122,7 @@ def _heed_interrupts() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_between_two_runs_ends_it_politely(tmp_path: Path, number: signal.Signals) -> None:
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     with subprocess.Popen(
         [sys.executable, "-m", "metaharvest", "daemon", "--delay", "5"],
         cwd=tmp_path,

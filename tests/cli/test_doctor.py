@@ -13,7 +13,7 @@ import trustme
 
 from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
-from support.cli import attempt, process, tell
+from support.cli import attempt, initialize, process, tell
 from support.smtp_sink import SmtpSink, free_port
 
 GOOD = '[harvester]\nadministrators = ["steward@example.org"]\n[http]\ncontact_url = "https://example.org/harvester"\n'
@@ -24,7 +24,7 @@ URL = "https://alder.example.org/list.xml"
 def folder(tmp_path: Path) -> Path:
     """A good installation with one site that is not due."""
     (tmp_path / "metaharvest.toml").write_text(GOOD)
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     tell(tmp_path, "sites", "add", "alder", "--list-url", URL, "--contact", "a@example.org", "--next", tomorrow())
     run(tmp_path, date.today(), "succeeded")  # noqa: DTZ011 - the test's own date
     return tmp_path
@@ -127,7 +127,7 @@ def test_a_good_installation_is_well(folder: Path) -> None:
 
 
 def test_a_fresh_installation_has_warnings_and_exit_code_0(tmp_path: Path) -> None:
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     done = process(tmp_path, "doctor")
     assert done.returncode == 0
     for word in ("administrators", "contact_url", "No site is registered", "no run yet"):

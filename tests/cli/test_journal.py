@@ -18,7 +18,7 @@ from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
 from metaharvest.demo.samples import SampleNetwork
 from metaharvest.errors import LockHeld, MetaharvestError
-from support.cli import attempt, harvested, in_database, process, tell
+from support.cli import attempt, harvested, in_database, initialize, process, tell
 from support.databases import KINDS, Servers
 from support.harvester import settings_for
 from support.smtp_sink import SmtpSink, free_port
@@ -53,7 +53,7 @@ def own(harvested_folder: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Path:
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     return tmp_path
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 import click
 import pytest
 
-from support.cli import attempt, process, tell
+from support.cli import attempt, initialize, process, tell
+from support.databases import on_one_database
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
 
 
+@on_one_database
 def test_run_prints_a_table_and_exits_with_zero_when_documents_have_errors(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -25,6 +27,7 @@ def test_run_prints_a_table_and_exits_with_zero_when_documents_have_errors(
     assert "alder-creek  with-errors  2" in said.out
 
 
+@on_one_database
 def test_strict_exits_with_one_when_documents_have_errors(harvester: Harvester, server: HttpServer) -> None:
     url = publish(server, "a.1.1", also=[("a.2.1", server.url("/gone.xml"))])
     harvester.add_site("alder-creek", url)
@@ -45,6 +48,7 @@ def test_run_as_json_is_one_document_with_the_rows_of_the_journal(harvester: Har
     )
 
 
+@on_one_database
 def test_a_report_that_cannot_be_handed_over_makes_the_exit_code_one_and_arrives_the_next_night(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -57,6 +61,7 @@ def test_a_report_that_cannot_be_handed_over_makes_the_exit_code_one_and_arrives
     assert len(harvester.mails()) == 4
 
 
+@on_one_database
 def test_what_is_said_of_one_thing_is_said_in_the_singular(harvester: Harvester, server: HttpServer) -> None:
     harvester.config.write_text(harvester.config.read_text().replace('administrators = ["steward@example.org"]', ""))
     harvester.add_site("alder-creek", publish(server, "a.1.1"))
@@ -67,6 +72,7 @@ def test_what_is_said_of_one_thing_is_said_in_the_singular(harvester: Harvester,
     assert "1 document was there already." in harvester("log").out
 
 
+@on_one_database
 def test_usage_errors_exit_with_two_and_a_sentence(harvester: Harvester) -> None:
     for arguments in (
         ["run", "--date", "20th of November"],
@@ -81,6 +87,7 @@ def test_usage_errors_exit_with_two_and_a_sentence(harvester: Harvester) -> None
         assert "Traceback" not in said.err
 
 
+@on_one_database
 def test_settings_that_are_wrong_exit_with_two_and_name_the_key(harvester: Harvester) -> None:
     harvester.config.write_text('[mail]\nbackend = "pigeon"\n')
     said = harvester("run")
@@ -95,6 +102,7 @@ def test_the_command_is_there_as_a_module_too_and_names_its_version() -> None:
     assert done.stdout.startswith("metaharvest, version ")
 
 
+@on_one_database
 def test_the_demo_needs_no_configuration_and_says_where_everything_is(harvester: Harvester, tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     said = harvester("demo", "--nights", "1", "--folder", str(folder))
@@ -110,7 +118,7 @@ def test_the_demo_needs_no_configuration_and_says_where_everything_is(harvester:
 
 @pytest.mark.parametrize("day", ["", "2026-02-30", "tomorrow", "0001-01-01", "9999-12-31"])
 def test_a_date_that_no_harvest_can_have_is_a_usage_error_and_begins_no_run(tmp_path: Path, day: str) -> None:
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     error = attempt(tmp_path, "run", "--date", day).error
     assert isinstance(error, click.BadParameter)
     assert "--date" in error.format_message()
@@ -118,7 +126,7 @@ def test_a_date_that_no_harvest_can_have_is_a_usage_error_and_begins_no_run(tmp_
 
 
 def test_moments_in_json_are_iso_8601(tmp_path: Path) -> None:
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     run = tell(tmp_path, "run", "--json").json
     assert datetime.fromisoformat(run["started_at"]).tzinfo is not None
     assert "T" in run["started_at"]

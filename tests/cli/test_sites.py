@@ -12,8 +12,8 @@ import click
 import pytest
 
 from metaharvest.errors import ScheduleError
-from support.cli import attempt, in_database, process, tell
-from support.databases import TestDatabase
+from support.cli import attempt, in_database, initialize, process, tell
+from support.databases import TestDatabase, on_one_database
 from support.harvester import settings_for
 
 URL = "https://alder.example.org/list.xml"
@@ -23,7 +23,7 @@ URL = "https://alder.example.org/list.xml"
 def folder(tmp_path: Path, database: TestDatabase) -> Path:
     if database.url:
         (tmp_path / "metaharvest.toml").write_text(settings_for(database.url), encoding="utf-8")
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     tell(tmp_path, "sites", "add", "alder-creek", "--list-url", URL, "--contact", "a@example.org; b@example.org")
     return tmp_path
 
@@ -54,6 +54,7 @@ def test_every_option_of_a_new_site_is_kept(folder: Path) -> None:
     assert site["state"] == "waiting"
 
 
+@on_one_database
 def test_everything_wrong_with_a_new_site_is_told_at_once_and_nothing_is_registered(folder: Path) -> None:
     told = attempt(folder, "sites", "add", "elm", "--list-url", "ftp://x", "--contact", "nobody")
     assert isinstance(told.error, ScheduleError)
@@ -62,6 +63,7 @@ def test_everything_wrong_with_a_new_site_is_told_at_once_and_nothing_is_registe
     assert len(tell(folder, "sites", "list", "--json").json) == 1
 
 
+@on_one_database
 @pytest.mark.parametrize(
     "options", [("--every", "100"), ("--unit", "Days"), ("--next", "tomorrow"), ("--allow-network", "10.0.0.0/99")]
 )
@@ -104,6 +106,7 @@ def test_edit_changes_what_is_named_and_nothing_else(folder: Path) -> None:
     }
 
 
+@on_one_database
 def test_a_site_s_own_options_are_changed_one_by_one_and_taken_back(folder: Path) -> None:
     tell(folder, "sites", "edit", "alder-creek", "--allow-network", "10.0.0.0/8")
     tell(folder, "sites", "edit", "alder-creek", "--package-id-mismatch", "error")
@@ -114,6 +117,7 @@ def test_a_site_s_own_options_are_changed_one_by_one_and_taken_back(folder: Path
     assert (site["allow_networks"], site["package_id_mismatch"]) == ([], "as-settings")
 
 
+@on_one_database
 def test_an_edit_of_nothing_is_a_usage_error(folder: Path) -> None:
     assert isinstance(attempt(folder, "sites", "edit", "alder-creek").error, click.UsageError)
 
@@ -125,6 +129,7 @@ def test_a_site_is_switched_off_and_on(folder: Path) -> None:
     assert shown(folder)["state"] == "due"
 
 
+@on_one_database
 def test_a_site_long_past_its_date_is_shown_as_overdue_once_a_run_could_not_harvest_it(folder: Path) -> None:
     """As the reports and the doctor have it: where no run came, it is no site that is late."""
     past = (datetime.now(UTC) - timedelta(days=9)).date().isoformat()
@@ -166,10 +171,11 @@ def test_a_removed_site_needs_a_yes_and_is_gone(folder: Path) -> None:
 
 
 def test_an_empty_schedule_says_how_to_add_a_site(tmp_path: Path) -> None:
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     assert "sites add" in tell(tmp_path, "sites", "list").out
 
 
+@on_one_database
 @pytest.mark.parametrize("verb", ["show", "enable", "disable", "remove", "edit"])
 def test_an_unknown_site_is_answered_with_the_known_ones(folder: Path, verb: str) -> None:
     told = attempt(folder, "sites", verb, "elder-creek")
@@ -177,12 +183,14 @@ def test_an_unknown_site_is_answered_with_the_known_ones(folder: Path, verb: str
     assert "alder-creek" in str(told.error)
 
 
+@on_one_database
 def test_an_unknown_site_ends_with_exit_code_2(folder: Path) -> None:
     done = process(folder, "sites", "show", "elder-creek")
     assert done.returncode == 2
     assert done.stderr == "There is no site named 'elder-creek'. Known sites: alder-creek.\n"
 
 
+@on_one_database
 def test_a_command_to_paste_is_quoted_for_the_shell(folder: Path) -> None:
     url = "https://elm.example.org/list?a=1&b=2"
     out = tell(folder, "sites", "add", "elm", "--list-url", url, "--contact", "a@example.org").out
@@ -197,6 +205,7 @@ def test_what_is_wrong_with_a_row_is_shown_on_one_line_without_control_character
         assert "\x1b" not in problem
 
 
+@on_one_database
 @pytest.mark.parametrize(
     "command", ["add new --list-url https://elm.example.org/l --contact a@b.org", "edit alder-creek"]
 )
@@ -209,6 +218,7 @@ def test_a_next_harvest_in_the_past_is_refused_with_what_is_right(folder: Path, 
     assert tell(folder, "sites", *command.split(), "--next", str(today)).code is None
 
 
+@on_one_database
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
 def test_a_date_at_an_end_of_the_calendar_is_refused(folder: Path, day: str) -> None:
     told = attempt(folder, "sites", "edit", "alder-creek", "--next", day)
@@ -216,6 +226,7 @@ def test_a_date_at_an_end_of_the_calendar_is_refused(folder: Path, day: str) -> 
     assert "too far away" in told.error.message
 
 
+@on_one_database
 def test_a_terminal_without_some_characters_shows_what_it_can_and_gets_all_of_the_json(folder: Path) -> None:
     tell(folder, "sites", "edit", "alder-creek", "--name", "Źródło ☀")
     table = process(folder, "sites", "list", PYTHONIOENCODING="ascii")
@@ -225,12 +236,14 @@ def test_a_terminal_without_some_characters_shows_what_it_can_and_gets_all_of_th
     assert json.loads(listed.stdout)[0]["name"] == "Źródło ☀"
 
 
+@on_one_database
 def test_bytes_that_are_no_text_are_a_usage_error(folder: Path) -> None:
     said = process(folder, "log", "--site", "\udcff")
     assert said.returncode == 2
     assert "is not text in this terminal's encoding" in said.stderr
 
 
+@on_one_database
 def test_output_that_cannot_be_written_is_told(folder: Path) -> None:
     with Path("/dev/full").open("w") as full:
         said = subprocess.run(
@@ -247,6 +260,7 @@ def test_output_that_cannot_be_written_is_told(folder: Path) -> None:
     assert "Traceback" not in said.stderr
 
 
+@on_one_database
 def test_a_certificate_file_in_a_home_folder_that_is_not_there_is_refused_in_a_sentence(folder: Path) -> None:
     told = attempt(folder, "sites", "edit", "alder-creek", "--ca-file", "~nosuchuser/ca.pem")
     assert isinstance(told.error, ScheduleError)

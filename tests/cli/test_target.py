@@ -11,7 +11,7 @@ import pytest
 
 from metaharvest.config.paths import data_folder
 from metaharvest.errors import MetaharvestError, ScheduleError
-from support.cli import attempt, harvested, process, tell
+from support.cli import attempt, harvested, initialize, process, tell
 
 DISCHARGE = data_folder("sample_sites") / "alder-creek" / "discharge.xml"
 
@@ -53,7 +53,7 @@ def test_the_documents_are_listed_each_once_for_people_and_machines(folder: Path
 
 
 def test_an_empty_target_is_an_empty_list(tmp_path: Path) -> None:
-    tell(tmp_path, "init")
+    initialize(tmp_path)
     assert tell(tmp_path, "target", "list", "--json").json == []
     assert "no document yet" in tell(tmp_path, "target", "list").out
 

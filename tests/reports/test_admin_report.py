@@ -17,6 +17,7 @@ from metaharvest import __version__, reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, ReportDelivery
 from metaharvest.model import Finding, OutcomeKind
+from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 
 MISSING = Finding("schema.missing-element", "The element 'creator' is missing.", "Add it.", line=9)
@@ -68,6 +69,7 @@ def a_mixed_night(rows: JournalRows) -> HarvestRun:
     return run
 
 
+@on_one_database
 def test_the_subject_counts_sites_and_documents(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     report = report_of(session, a_mixed_night(rows), settings_for(tmp_path))
 
@@ -75,6 +77,7 @@ def test_the_subject_counts_sites_and_documents(session: Session, rows: JournalR
     assert report.recipients == ("steward@example.org",)
 
 
+@on_one_database
 def test_a_night_on_which_no_site_was_due_says_so(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     report = report_of(session, rows.run(), settings_for(tmp_path))
 
@@ -82,6 +85,7 @@ def test_a_night_on_which_no_site_was_due_says_so(session: Session, rows: Journa
     assert "No site was due." in report.text
 
 
+@on_one_database
 def test_the_table_has_the_failures_first(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     report = report_of(session, a_mixed_night(rows), settings_for(tmp_path))
 
@@ -114,6 +118,7 @@ def test_documents_that_need_attention_are_grouped_by_site_and_rule(
     assert attention.count(MISSING.message) == 1
 
 
+@on_one_database
 def test_the_run_its_host_and_its_version_are_named(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     text = words_of(report_of(session, a_mixed_night(rows), settings_for(tmp_path)))
 
@@ -170,6 +175,7 @@ def test_the_whole_log_is_attached(session: Session, rows: JournalRows, tmp_path
     assert sum(row["rule"] == MISSING.rule for row in table) == 3
 
 
+@on_one_database
 def test_a_log_file_has_the_whole_and_the_mail_says_where(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     run = a_mixed_night(rows)
     report = report_of(session, run, settings_for(tmp_path, admin="log-file", log_folder="log"))
@@ -190,6 +196,7 @@ def test_a_log_file_has_the_whole_and_the_mail_says_where(session: Session, rows
     assert b"text/csv" not in report.content
 
 
+@on_one_database
 def test_a_log_folder_that_cannot_be_written_is_told_and_the_mail_has_it_all(
     session: Session, rows: JournalRows, tmp_path: Path
 ) -> None:
@@ -212,6 +219,7 @@ def test_a_site_run_taken_up_from_a_dead_run_is_in_the_table(
     assert "1 site: 1 well; 1 new" in report_of(session, run, settings_for(tmp_path)).subject
 
 
+@on_one_database
 def test_a_template_that_fails_leaves_a_plain_report(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     own = tmp_path / "email" / "admin_report"
     own.mkdir(parents=True)
@@ -226,6 +234,7 @@ def test_a_template_that_fails_leaves_a_plain_report(session: Session, rows: Jou
     assert "[NAME] 4 sites" in report.subject
 
 
+@on_one_database
 def test_site_names_are_escaped_in_the_table(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     run = rows.run()
     site_run = rows.site_run(run, rows.site("<script>alert(1)</script>"))

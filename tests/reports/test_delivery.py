@@ -20,6 +20,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.models import ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind
+from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, JournalRows
 from support.smtp_sink import SmtpSink, free_port
 
@@ -81,6 +82,7 @@ def states(engine: Engine) -> dict[str, tuple[str, int, str]]:
         }
 
 
+@on_one_database
 def test_each_recipient_gets_a_message_and_one_session_serves_all(
     engine: Engine, sink: SmtpSink, tmp_path: Path
 ) -> None:
@@ -170,6 +172,7 @@ def test_a_server_that_is_down_keeps_everything_queued_and_later_gets_the_same_m
             assert [received.content.rstrip() for received in sink.messages] == [row.content.rstrip() for row in stored]
 
 
+@on_one_database
 @pytest.mark.parametrize("command", ["MAIL", "RCPT", "DATA"])
 def test_a_server_that_hangs_up_once_costs_no_report(
     engine: Engine, sink: SmtpSink, tmp_path: Path, command: str
@@ -185,6 +188,7 @@ def test_a_server_that_hangs_up_once_costs_no_report(
     assert sorted(received.recipients[0][0] for received in sink.messages) == ["a", "b", "c"]
 
 
+@on_one_database
 def test_a_server_that_closes_the_session_between_messages_is_called_again(
     engine: Engine, sink: SmtpSink, tmp_path: Path
 ) -> None:
@@ -198,6 +202,7 @@ def test_a_server_that_closes_the_session_between_messages_is_called_again(
     assert {state[:2] for state in states(engine).values()} == {("sent", 1)}
 
 
+@on_one_database
 def test_a_server_that_takes_one_message_a_session_gets_them_all(
     engine: Engine, sink: SmtpSink, tmp_path: Path
 ) -> None:
@@ -211,6 +216,7 @@ def test_a_server_that_takes_one_message_a_session_gets_them_all(
     assert {state[:2] for state in states(engine).values()} == {("sent", 1)}
 
 
+@on_one_database
 def test_recipients_at_whom_the_server_breaks_off_do_not_keep_mail_from_others(
     engine: Engine, sink: SmtpSink, tmp_path: Path
 ) -> None:
@@ -225,6 +231,7 @@ def test_recipients_at_whom_the_server_breaks_off_do_not_keep_mail_from_others(
     }
 
 
+@on_one_database
 def test_a_server_that_always_hangs_up_is_left_alone_after_two_tries(
     engine: Engine, sink: SmtpSink, tmp_path: Path
 ) -> None:
@@ -238,6 +245,7 @@ def test_a_server_that_always_hangs_up_is_left_alone_after_two_tries(
     assert all("closed the connection" in state[2] for state in states(engine).values())
 
 
+@on_one_database
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_the_session_is_encrypted_and_the_certificate_checked(engine: Engine, tmp_path: Path, security: str) -> None:
     with SmtpSink(security=security, tls=certified(tmp_path / "ca.pem")) as sink:
@@ -251,6 +259,7 @@ def test_the_session_is_encrypted_and_the_certificate_checked(engine: Engine, tm
         assert len(sink.messages) == 1
 
 
+@on_one_database
 def test_starttls_is_never_given_up_silently(engine: Engine, sink: SmtpSink, tmp_path: Path) -> None:
     settings = smtp(tmp_path, sink, security="starttls")
     queue_reports(engine, settings, "a@example.org")
@@ -260,6 +269,7 @@ def test_starttls_is_never_given_up_silently(engine: Engine, sink: SmtpSink, tmp
     assert sink.messages == []
 
 
+@on_one_database
 def test_a_login_works_and_a_wrong_password_is_told_without_showing_it(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,6 +323,7 @@ def test_the_maildir_holds_each_report_once_with_all_its_recipients(engine: Engi
     assert sorted(str(message["To"]) for message in messages) == ["a@example.org, b@example.org", "c@example.org"]
 
 
+@on_one_database
 def test_a_crash_after_the_file_was_written_does_not_double_it(engine: Engine, tmp_path: Path) -> None:
     settings = settings_for(tmp_path)
     numbers = queue_reports(engine, settings, "a@example.org")
@@ -329,6 +340,7 @@ def test_a_crash_after_the_file_was_written_does_not_double_it(engine: Engine, t
     assert states(engine)["a@example.org"] == ("sent", 1, "")
 
 
+@on_one_database
 def test_a_mail_folder_that_cannot_be_written_keeps_the_report_queued(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "mail").write_text("not a folder")
     settings = settings_for(tmp_path)
@@ -361,6 +373,7 @@ def test_resend_puts_a_report_back_and_names_a_report_that_is_not_there(
     assert len(sink.to("a@example.org")) == 1
 
 
+@on_one_database
 def test_an_international_domain_travels_in_its_ascii_form(engine: Engine, sink: SmtpSink, tmp_path: Path) -> None:
     settings = smtp(tmp_path, sink)
     queue_reports(engine, settings, "info@bücher.example, jörg@example.org")
@@ -373,6 +386,7 @@ def test_an_international_domain_travels_in_its_ascii_form(engine: Engine, sink:
     assert (state, "does not take such addresses (SMTPUTF8)" in error) == ("refused", True)
 
 
+@on_one_database
 def test_a_domain_travels_in_the_form_that_registries_use_today(engine: Engine, sink: SmtpSink, tmp_path: Path) -> None:
     queue_reports(engine, settings := smtp(tmp_path, sink), "info@straße.example")
     assert deliver(engine, settings).sent == 1

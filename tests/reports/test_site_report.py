@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.model import Finding, Level, OutcomeKind
+from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 
 HEADERS = {"from", "to", "subject", "date", "message-id", "reply-to", "auto-submitted", "mime-version", "content-type"}
@@ -74,6 +75,7 @@ def html_words(report: reports.Report) -> str:
     return " ".join(page.text_content().split())
 
 
+@on_one_database
 def test_the_subject_says_that_all_is_well_and_what_is_new(session: Session, rows: JournalRows) -> None:
     run = rows.run()
     site_run = rows.site_run(run, rows.site("alder-creek"))
@@ -106,6 +108,7 @@ def test_the_subject_counts_errors_first(session: Session, rows: JournalRows) ->
     assert subject == "[NAME] alder-creek: 2 errors, 1 new, 1 put off (2026-11-20)"
 
 
+@on_one_database
 @pytest.mark.parametrize(
     ("status", "story"),
     [
@@ -121,6 +124,7 @@ def test_the_subject_tells_how_the_harvest_ended(session: Session, rows: Journal
     assert report_of(session, site_run).subject == f"[NAME] alder-creek: {story} (2026-11-20)"
 
 
+@on_one_database
 def test_a_list_that_is_not_valid_is_told_with_its_lines(session: Session, rows: JournalRows) -> None:
     run = rows.run()
     site = rows.site("cedar-bog", datenextharvest=TODAY)
@@ -166,6 +170,7 @@ def test_every_finding_is_shown_with_place_excerpt_and_remedy(session: Session, 
         assert shown.count("failing since") == 1
 
 
+@on_one_database
 def test_documents_put_off_share_one_reason(session: Session, rows: JournalRows) -> None:
     run = rows.run()
     site_run = rows.site_run(run, rows.site("alder-creek"))
@@ -182,6 +187,7 @@ def test_documents_put_off_share_one_reason(session: Session, rows: JournalRows)
     assert "Warnings" not in attention
 
 
+@on_one_database
 def test_long_groups_are_cut_and_say_where_the_rest_is(session: Session, rows: JournalRows) -> None:
     run = rows.run()
     site_run = rows.site_run(run, rows.site("alder-creek"))
@@ -214,6 +220,7 @@ def test_what_was_failing_and_went_in_is_told_as_mended(session: Session, rows: 
     assert "alder.2.1" not in mended
 
 
+@on_one_database
 def test_a_retry_speaks_of_the_documents_tried_again(session: Session, rows: JournalRows) -> None:
     run = rows.run()
     site_run = rows.site_run(run, rows.site("alder-creek"), kind="retry")
@@ -222,6 +229,7 @@ def test_a_retry_speaks_of_the_documents_tried_again(session: Session, rows: Jou
     assert "1 document that had failed before was tried again: 1 was added." in words_of(report_of(session, site_run))
 
 
+@on_one_database
 def test_a_retry_names_no_document_that_was_not_tried_again(session: Session, rows: JournalRows) -> None:
     """The ledger does not tell which of those that are there were asked for again, and found to be there already."""
     site, night, now = rows.site("alder-creek"), rows.run(), rows.run()
@@ -238,6 +246,7 @@ def test_a_retry_names_no_document_that_was_not_tried_again(session: Session, ro
         assert "alder.2.1" not in text
 
 
+@on_one_database
 def test_the_registered_settings_are_shown_without_credentials(session: Session, rows: JournalRows) -> None:
     site = rows.site(
         "alder-creek",
@@ -261,6 +270,7 @@ def test_the_registered_settings_are_shown_without_credentials(session: Session,
     assert "hush" not in report.html
 
 
+@on_one_database
 def test_the_message_is_proper_mail(session: Session, rows: JournalRows) -> None:
     run = rows.run()
     site_run = rows.site_run(run, rows.site("alder-creek", "a@example.org, b@example.org ; not an address"))
@@ -287,6 +297,7 @@ def test_the_message_is_proper_mail(session: Session, rows: JournalRows) -> None
     assert b"\n" not in report.content.replace(b"\r\n", b"")
 
 
+@on_one_database
 def test_the_html_is_simple_and_fetches_nothing(session: Session, rows: JournalRows) -> None:
     run = rows.run()
     site_run = rows.site_run(run, rows.site("alder-creek"))
@@ -331,6 +342,7 @@ def test_hostile_text_does_no_harm_anywhere(session: Session, rows: JournalRows)
         assert not [cell for cell in row if cell[:1] in tuple("=+-@\t\r")]
 
 
+@on_one_database
 def test_encoded_headers_keep_to_the_length_of_encoded_words(session: Session, rows: JournalRows) -> None:
     site_run = rows.site_run(
         rows.run(), rows.site("Übungsfläche am großen Bärensee, Außenstelle für Böden und Gewässer")
@@ -359,6 +371,7 @@ def test_a_message_of_5000_characters_stays_within_the_limits_of_mail(session: S
     assert "é" * 5000 in attached(table).decode("utf-8-sig")
 
 
+@on_one_database
 def test_a_long_table_is_gzipped_and_a_very_long_one_left_out(session: Session, rows: JournalRows) -> None:
     run = rows.run()
     site_run = rows.site_run(run, rows.site("alder-creek"))
@@ -378,6 +391,7 @@ def test_a_long_table_is_gzipped_and_a_very_long_one_left_out(session: Session, 
     assert "attached table" not in words_of(left_out)
 
 
+@on_one_database
 def test_without_anything_to_list_no_table_is_attached(session: Session, rows: JournalRows) -> None:
     run = rows.run()
     site_run = rows.site_run(run, rows.site("alder-creek"))
@@ -389,6 +403,7 @@ def test_without_anything_to_list_no_table_is_attached(session: Session, rows: J
     assert "attached" not in words_of(report)
 
 
+@on_one_database
 def test_a_template_of_ones_own_replaces_just_that_file(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     site_run = rows.site_run(rows.run(), rows.site("alder-creek"))
     own = tmp_path / "own" / "email" / "site_report"
@@ -403,6 +418,7 @@ def test_a_template_of_ones_own_replaces_just_that_file(session: Session, rows: 
     assert "Next harvest" in report.text
 
 
+@on_one_database
 @pytest.mark.parametrize(
     ("template", "reason"),
     [

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.database.models import HarvestLog
 from metaharvest.model import Finding, Level, OutcomeKind
+from support.databases import on_one_database
 from support.journal_rows import NOW, TODAY, JournalRows
 
 BROKEN = Finding("schema.missing-element", "The element 'creator'\nis missing.", "Add it.", line=9, column=4)
@@ -79,6 +80,7 @@ def test_findings_about_the_list_are_in_the_table(session: Session, rows: Journa
     assert (row["docid"], row["outcome"], row["rule"], row["line"]) == ("alder.9.two", "", "list.revision", "31")
 
 
+@on_one_database
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r=", " =", "\uff1d"])
 def test_no_cell_starts_a_formula(session: Session, rows: JournalRows, start: str) -> None:
     run = rows.run()

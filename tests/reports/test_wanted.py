@@ -13,6 +13,7 @@ from metaharvest.database.models import HarvestSiteRun
 from metaharvest.model import Finding, Level, OutcomeKind
 from metaharvest.reports.wanted import is_wanted
 from metaharvest.sites.registry import read_site
+from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 
 BROKEN = Finding("schema.missing-element", "The element 'creator' is missing.")
@@ -54,6 +55,7 @@ BAD = ("alder.2", OutcomeKind.INVALID, BROKEN)
 UNREACHABLE = ("alder.3", OutcomeKind.ACCESS_ERROR, Finding("http.timeout", "No answer."))
 
 
+@on_one_database
 @pytest.mark.parametrize(
     ("notify", "quiet", "new", "bad"),
     [
@@ -99,10 +101,12 @@ def test_on_change_counts_a_new_warning_as_a_change(rows: JournalRows) -> None:
     assert nights.harvest(("alder.1", OutcomeKind.STALE, DOUBTFUL))
 
 
+@on_one_database
 def test_on_error_tells_of_a_list_that_fails(rows: JournalRows) -> None:
     assert Nights(rows, "on-error").harvest(status="list-failed")
 
 
+@on_one_database
 @pytest.mark.parametrize("notify", ["always", "on-error", "on-change"])
 def test_a_retry_that_fails_as_before_is_not_told(rows: JournalRows, notify: str) -> None:
     nights = Nights(rows, notify)

@@ -13,6 +13,7 @@ from metaharvest.sites import due
 from metaharvest.sources.base import Listing, Source
 from metaharvest.sources.harvest_list.source import HarvestListSource
 from metaharvest.sources.lookup import source_for
+from support.databases import on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer, dripped, endless, reset_after
 from support.mails import words_of
@@ -60,6 +61,7 @@ def test_a_retry_in_which_nothing_changes_sends_no_report_and_ends_after_a_week(
     assert len([mail for mail in harvester.mails() if "monthly:" in mail["Subject"]]) == 1
 
 
+@on_one_database
 def test_an_older_revision_is_not_retried_after_a_newer_one_went_in(harvester: Harvester, server: HttpServer) -> None:
     url = publish(server, "a.1.1", "a.1.2")
     server.serve("/a.1.1.xml", b"busy", status=503)
@@ -69,6 +71,7 @@ def test_an_older_revision_is_not_retried_after_a_newer_one_went_in(harvester: H
     assert harvester.run("2026-11-21")["sites"] == []
 
 
+@on_one_database
 def test_an_html_page_in_a_documents_place_is_told_by_its_title(harvester: Harvester, server: HttpServer) -> None:
     server.serve("/page", b"<!DOCTYPE html><html><head><title>Please log in</title></head><body/></html>")
     harvester.add_site("site", publish(server, also=[("a.1.1", server.url("/page"))]))
@@ -79,6 +82,7 @@ def test_an_html_page_in_a_documents_place_is_told_by_its_title(harvester: Harve
     assert "Please log in" in message
 
 
+@on_one_database
 def test_a_misbehaving_server_costs_its_site_findings_within_the_deadline_and_other_sites_nothing(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -111,6 +115,7 @@ def test_a_misbehaving_server_costs_its_site_findings_within_the_deadline_and_ot
     }
 
 
+@on_one_database
 def test_a_server_that_stopped_answering_is_asked_no_more_and_the_rest_is_deferred_with_one_finding(
     harvester: Harvester, server: HttpServer
 ) -> None:

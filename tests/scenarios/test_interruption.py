@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from metaharvest.database.engine import run_lock, writers
 from metaharvest.database.models import HarvestRun
-from support.databases import TestDatabase
+from support.databases import TestDatabase, on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
 from support.mails import text_of
@@ -66,6 +66,7 @@ def test_a_killed_run_is_resumed_and_ends_as_if_nothing_had_happened(harvester: 
     assert any("never ended" in text_of(m) for m in harvester.mails())
 
 
+@on_one_database
 def test_a_resumed_site_run_counts_what_was_logged_before_though_the_list_names_it_no_longer(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_resumed_site_run_counts_what_was_logged_before_though_the_list_names_
     assert (site["listed"], site["inserted"], site["status"]) == (50, 50, "succeeded")
 
 
+@on_one_database
 def test_a_resumed_site_run_counts_duplicates_once(harvester: Harvester, server: HttpServer) -> None:
     docids, _ = killed_run(harvester, server, 40)
     first = docids[0]
@@ -93,6 +95,7 @@ def test_a_resumed_site_run_counts_duplicates_once(harvester: Harvester, server:
     assert site["status"] == "succeeded"
 
 
+@on_one_database
 def test_a_resumed_site_run_tells_of_an_unchanged_revision_what_it_would_have_told_undisturbed(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -132,6 +135,7 @@ def killed_after_deferring(harvester: Harvester, server: HttpServer, away: HttpS
     return docids
 
 
+@on_one_database
 def test_what_a_killed_run_had_put_off_is_done_by_the_run_that_takes_it_up(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -146,6 +150,7 @@ def test_what_a_killed_run_had_put_off_is_done_by_the_run_that_takes_it_up(
     assert "put off" not in text_of(mail)
 
 
+@on_one_database
 def test_where_a_server_is_still_away_the_resumed_site_run_says_why_documents_were_put_off(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -188,6 +193,7 @@ def test_the_run_after_a_killed_one_does_not_do_again_what_that_had_finished_tod
     assert recipients == ["busy@example.org", "gone@example.org", "slow@example.org", *["steward@example.org"] * 2]
 
 
+@on_one_database
 def test_what_a_killed_run_had_finished_is_done_again_the_next_day_by_name_and_by_the_second_run_after_it(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -202,6 +208,7 @@ def test_what_a_killed_run_had_finished_is_done_again_the_next_day_by_name_and_b
     }
 
 
+@on_one_database
 def test_a_run_that_was_killed_is_taken_up_by_the_run_of_the_next_day(harvester: Harvester, server: HttpServer) -> None:
     killed_after_other_sites(harvester, server)
     run = harvester.run("2026-11-21")

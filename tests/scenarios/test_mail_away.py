@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from support.databases import on_one_database
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
 from support.mails import words_of
@@ -72,6 +73,7 @@ def test_a_mail_server_that_is_away_for_three_nights_gets_all_reports_on_the_fou
         assert len([mail for mail in sink.messages if mail.message["Message-ID"] in {key for (key,) in stored}]) == 9
 
 
+@on_one_database
 def test_a_maildir_that_is_away_for_three_nights_has_each_report_once(harvester: Harvester, server: HttpServer) -> None:
     (harvester.folder / "mail").write_text("a file where the folder should be")
     three_nights(harvester, server)
@@ -85,6 +87,7 @@ def test_a_maildir_that_is_away_for_three_nights_has_each_report_once(harvester:
     assert Counter(harvester.subjects()) == subjects
 
 
+@on_one_database
 def test_hourly_runs_knock_less_and_less_often_and_the_first_of_a_day_always_does(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -161,6 +164,7 @@ def test_a_crash_at_the_moment_of_acceptance_repeats_one_message_under_its_messa
         assert first.as_bytes() == again.as_bytes()
 
 
+@on_one_database
 def test_an_address_that_is_no_contact_any_more_is_not_tried_again(harvester: Harvester, server: HttpServer) -> None:
     with SmtpSink() as sink:
         send_by_smtp(harvester, sink.port)
@@ -189,6 +193,7 @@ def test_an_address_that_is_no_contact_any_more_is_not_tried_again(harvester: Ha
         assert f"{name} gets these reports no longer, and so not this one" in again.out
 
 
+@on_one_database
 def test_a_mistake_in_one_contact_costs_the_others_no_mail(harvester: Harvester, server: HttpServer) -> None:
     port = free_port()
     send_by_smtp(harvester, port)

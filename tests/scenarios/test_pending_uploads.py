@@ -15,6 +15,7 @@ from metaharvest.errors import TargetError
 from metaharvest.harvest.run import RunRequest, RunResult
 from metaharvest.model import Action, Finding, Holding, Site
 from metaharvest.targets.base import HeldRevision, Standing, Upload
+from support.databases import on_one_database
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
 
@@ -125,6 +126,7 @@ def test_an_upload_whose_fate_is_unknown_is_looked_up_before_anything_is_sent_ag
     assert harvester.rows("SELECT pending_run, outcome FROM harvest_document") == [(None, "inserted")]
 
 
+@on_one_database
 def test_an_upload_that_never_arrived_is_sent_again(
     harvester: Harvester, server: HttpServer, target: FolderTarget
 ) -> None:
@@ -269,6 +271,7 @@ def test_an_upload_whose_fate_is_unknown_is_told_and_forgotten_once_it_is_listed
     assert "HarvestListUnchanged" in harvester.operations(ended.run_id)
 
 
+@on_one_database
 @pytest.mark.parametrize(
     ("holding", "outcome", "rule"),
     [
@@ -307,6 +310,7 @@ def test_what_never_arrived_and_is_not_to_be_sent_any_more_is_told_for_what_it_i
     assert target.uploads == ["a.1.1"]
 
 
+@on_one_database
 def test_a_target_that_fails_now_and_then_is_not_given_up(
     harvester: Harvester, server: HttpServer, target: FolderTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:

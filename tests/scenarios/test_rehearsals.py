@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect
 
+from support.databases import on_one_database
 from support.harvester import SETTINGS, Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer
 
@@ -21,6 +22,7 @@ def fingerprint(harvester: Harvester) -> dict[str, str]:
     return found
 
 
+@on_one_database
 def test_a_dry_run_says_what_the_run_would_say_and_writes_nothing(harvester: Harvester, server: HttpServer) -> None:
     url = publish(server, "a.1.1", also=[("a.2.1", server.url("/gone.xml"))])
     harvester.add_site("site", url)
@@ -158,6 +160,7 @@ def test_check_tells_nothing_that_is_not_so(contact: Harvester, server: HttpServ
         assert "metaharvest init" not in said.out + said.err
 
 
+@on_one_database
 def test_check_shows_a_registered_site_as_it_is_registered(harvester: Harvester, server: HttpServer) -> None:
     old = server.url("/old.xml")
     harvester.add_site("alder", old, enabled=False)
@@ -169,6 +172,7 @@ def test_check_shows_a_registered_site_as_it_is_registered(harvester: Harvester,
     assert "Next harvest: none: the site is switched off" in words
 
 
+@on_one_database
 def test_a_dry_run_speaks_of_no_attached_table(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "a.1.1"))
     assert "attached" not in harvester("run", "--dry-run").out

@@ -2,6 +2,7 @@
 
 import json
 
+from support.databases import on_one_database
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
 from support.mails import text_of
@@ -33,6 +34,7 @@ def test_each_revision_of_a_document_is_told_to_replace_the_one_that_went_in_bef
     assert "was revision 2" in text_of(mail)
 
 
+@on_one_database
 def test_a_second_run_inserts_nothing_and_a_raised_revision_updates_exactly_that(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -48,6 +50,7 @@ def test_a_second_run_inserts_nothing_and_a_raised_revision_updates_exactly_that
     assert set(harvester.held()) == {"a.1.1", "a.2.1", "a.2.2"}
 
 
+@on_one_database
 def test_a_revision_below_the_held_one_is_unchanged_where_the_list_names_the_held_one_too(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -123,6 +126,7 @@ def test_identifiers_and_revisions_have_64_bits(harvester: Harvester, server: Ht
     assert harvester.run("2026-11-21")["sites"][0]["unchanged"] == 1
 
 
+@on_one_database
 def test_a_document_of_another_site_is_refused_until_it_is_transferred(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -194,6 +198,7 @@ def test_the_documents_of_a_removed_site_are_free_for_who_publishes_a_higher_rev
     assert harvester.rows("SELECT count(*) FROM harvest_site_run WHERE site_name = 'first'") == [(1,)]
 
 
+@on_one_database
 def test_a_packageid_that_differs_is_a_warning_or_by_the_sites_option_an_error(
     harvester: Harvester, server: HttpServer
 ) -> None:

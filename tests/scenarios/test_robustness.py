@@ -14,6 +14,7 @@ from metaharvest.journal import site_runs
 from metaharvest.journal.site_runs import Closing
 from metaharvest.model import Level, ListedDocument, Verdict
 from metaharvest.validation import Validator
+from support.databases import KINDS, on_one_database
 from support.distributions import install
 from support.harvester import Harvester, eml, publish
 from support.http_server import Asking, HttpServer, Route, silent
@@ -134,6 +135,7 @@ def test_documents_to_retry_are_tried_though_the_list_is_gone(harvester: Harvest
     assert harvester.outcomes(run["run_id"]) == {"a.2.1": "inserted"}
 
 
+@on_one_database
 def test_what_is_wrong_with_the_address_of_a_list_is_told_of_the_list(harvester: Harvester, server: HttpServer) -> None:
     server.serve("/gone.xml", b"gone", status=404)
     server.serve("/past.xml", b"gone", status=410)
@@ -172,6 +174,7 @@ def test_a_date_that_is_set_while_the_site_is_harvested_stays(harvester: Harvest
     assert "2027-05-05" in shown
 
 
+@on_one_database
 def test_refused_site_reports_make_the_exit_code_one(harvester: Harvester, server: HttpServer) -> None:
     with SmtpSink() as sink:
         sink.answers["a@example.org"] = "550 no such user"
@@ -183,7 +186,11 @@ def test_refused_site_reports_make_the_exit_code_one(harvester: Harvester, serve
         assert len(sink.to("steward@example.org")) == 1
 
 
-@pytest.mark.parametrize(("command", "code"), [("run", 1), ("daemon", 130)])
+@pytest.mark.parametrize(
+    ("database", "command", "code"),
+    [*((kind, "run", 1) for kind in KINDS), ("sqlite", "daemon", 130)],
+    indirect=["database"],
+)
 def test_a_stop_signal_finishes_what_is_under_way_and_leaves_the_rest_to_the_next_run(
     harvester: Harvester, server: HttpServer, command: str, code: int
 ) -> None:
@@ -258,6 +265,7 @@ def test_a_second_stop_signal_ends_it_at_once_and_the_next_run_takes_up_what_was
     assert set(harvester.held()) == set(docids)
 
 
+@on_one_database
 def test_a_document_that_surprises_the_harvester_fails_alone(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

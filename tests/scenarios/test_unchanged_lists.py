@@ -3,6 +3,7 @@
 import pytest
 
 from metaharvest.harvest.limits import RunLimits
+from support.databases import on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
 
@@ -37,6 +38,7 @@ def test_a_list_answered_304_is_not_read_again_and_its_documents_are_counted(
     assert harvester.rows("SELECT list_etag FROM harvest_site_schedule") == [('"v1"',)]
 
 
+@on_one_database
 def test_the_same_bytes_without_an_etag_are_unchanged_too(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "a.1.1"))
     harvester.run("2026-11-20")
@@ -60,6 +62,7 @@ def test_a_document_that_the_target_lost_goes_in_again_though_the_list_is_unchan
     assert run["sites"][0]["unchanged"] == 1
 
 
+@on_one_database
 def test_documents_to_retry_and_repaired_ones_are_not_hidden_by_an_unchanged_list(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -85,6 +88,7 @@ def test_many_revisions_and_documents_come_back_whole_from_the_ledger(harvester:
         assert (site["listed"], site["unchanged"], site["status"]) == (14, 14, "succeeded")
 
 
+@on_one_database
 def test_a_list_with_a_docid_listed_twice_is_read_every_time(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "a.1.1", also=[("a.1.1", server.url("/a.1.1.xml"))]))
     harvester.run("2026-11-20")
@@ -108,6 +112,7 @@ def test_a_list_is_read_again_where_the_ledger_or_the_url_was_changed_by_hand(
     assert "if-none-match" not in server.asked("/moved.xml")[0].headers
 
 
+@on_one_database
 def test_a_list_that_became_invalid_is_reported_and_the_known_version_stays(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -119,6 +124,7 @@ def test_a_list_that_became_invalid_is_reported_and_the_known_version_stays(
     assert harvester.run("2026-11-21")["sites"][0]["unchanged"] == 1
 
 
+@on_one_database
 def test_a_list_that_comes_back_after_a_harvest_that_was_not_closed_is_read_again(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from metaharvest.config.settings import load
 from metaharvest.database.engine import readers
 from metaharvest.harvest.run import RunRequest
 from metaharvest.reports import admin_report
+from support.databases import on_one_database
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
 from support.journal_rows import NAMED
@@ -56,6 +57,7 @@ def days_pass(harvester: Harvester, days: int) -> None:
             harvester.rows(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", then.isoformat(" "), number)
 
 
+@on_one_database
 def test_a_list_that_fails_every_night_is_told_as_overdue_from_the_third_night_on(
     harvester: Harvester, server: HttpServer
 ) -> None:
@@ -82,6 +84,7 @@ def test_a_list_that_fails_every_night_is_told_as_overdue_from_the_third_night_o
     assert doctor(harvester)[1]["sites"][0] == "OK"
 
 
+@on_one_database
 def test_a_site_that_was_never_harvested_is_overdue_too(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("new", server.url("/no-list.xml"))
     for before in (2, 1):
@@ -94,6 +97,7 @@ def test_a_site_that_was_never_harvested_is_overdue_too(harvester: Harvester, se
     assert doctor(harvester)[1]["sites"][0] == "OK"
 
 
+@on_one_database
 def test_a_site_that_no_run_takes_up_is_overdue(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("named", publish(server, "a.1.1"))
     harvester.add_site("left", server.url("/other.xml"), datenextharvest=TODAY - timedelta(days=9))
@@ -116,6 +120,7 @@ def test_a_run_that_never_ended_is_a_problem_until_the_next_one_tells_the_admini
     assert doctor(harvester)[0] == 0
 
 
+@on_one_database
 def test_a_schedule_that_nobody_keeps_is_a_problem(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "a.1.1"))
     harvester.run(night(2))
@@ -245,6 +250,7 @@ def test_what_a_run_by_a_clock_far_ahead_leaves_is_told_and_mended_by_one_comman
     assert "clock" not in last_report(harvester)
 
 
+@on_one_database
 def test_one_site_alone_can_be_mended_by_its_next_date(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("daily", publish(server, "a.1.1"))
     run_by_a_clock_that_is_far_ahead(harvester)
@@ -263,6 +269,7 @@ def test_a_run_by_a_clock_far_ahead_does_not_silence_the_alarm(harvester: Harves
     assert f"The last run was on {night(9)}" in doctor(harvester)[1]["schedule"][1]
 
 
+@on_one_database
 @pytest.mark.parametrize(
     ("unit", "days", "is_told"),
     [("days", 1, False), ("days", 3, True), ("weeks", 7, False), ("weeks", 40, True), ("months", 27, False)],

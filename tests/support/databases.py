@@ -30,6 +30,9 @@ _SERVERS = {
 _KEPT = ("harvest_operation",)
 _NO_GMN = "GMN, a DataONE member node, is not installed for the tests: `make test` does it, or `python -m support.gmn`."
 
+on_one_database = pytest.mark.parametrize("database", KINDS[:1], indirect=True)
+"""For tests in which the database has no say: whatever they ask of it, others ask of every kind of database."""
+
 
 @dataclass(frozen=True)
 class TestDatabase:
@@ -167,6 +170,11 @@ def open_sqlite_file(file: Path) -> Engine:
     engine.dialect = dialect
     engine.update_execution_options(compiled_cache=compiled)
     return engine
+
+
+def empty_sqlite_file() -> bytes:
+    """A SQLite file with all tables, as `init` makes it."""
+    return _empty_sqlite_file()[0]
 
 
 @cache

@@ -97,19 +97,8 @@ class Harvester:
 
     def __call__(self, *arguments: str) -> Said:
         """Run a command in this process."""
-        out, err, code = io.BytesIO(), io.BytesIO(), 0
-        with (
-            io.TextIOWrapper(out, "utf-8", write_through=True) as stdout,
-            io.TextIOWrapper(err, "utf-8", write_through=True) as stderr,
-            contextlib.redirect_stdout(stdout),
-            contextlib.redirect_stderr(stderr),
-        ):
-            try:
-                engine = self.engine if self.keeps_engine else None
-                main(["--config", str(self.config), *arguments], limits=self.limits, engine=engine)
-            except SystemExit as ended:
-                code = int(ended.code or 0)
-            return Said(code, out.getvalue().decode(), err.getvalue().decode())
+        engine = self.engine if self.keeps_engine else None
+        return said("--config", str(self.config), *arguments, limits=self.limits, engine=engine)
 
     def opened(self, **given: Any) -> app.Harvester:
         """What the command works with, for a test that wants to give it something of its own; to be closed."""
@@ -170,6 +159,22 @@ class Harvester:
     def subjects(self) -> list[str]:
         """Their subjects, sorted."""
         return sorted(mail["Subject"] for mail in self.mails())
+
+
+def said(*arguments: str, **given: Any) -> Said:
+    """What a command says, and its exit code, run in this process; `given`: see metaharvest.cli.main."""
+    out, err, code = io.BytesIO(), io.BytesIO(), 0
+    with (
+        io.TextIOWrapper(out, "utf-8", write_through=True) as stdout,
+        io.TextIOWrapper(err, "utf-8", write_through=True) as stderr,
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+    ):
+        try:
+            main(list(arguments), **given)
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return Said(code, out.getvalue().decode(), err.getvalue().decode())
 
 
 def settings_for(database: str) -> str:
