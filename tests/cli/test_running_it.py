@@ -22,7 +22,7 @@ PACKAGING = Path(__file__).parents[2] / "packaging"
 
 
 def commands(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(group)
+    context = click.Context(group, help_option_names=["-h", "--help"])
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
@@ -35,7 +35,7 @@ def test_the_help_of_every_command_has_an_example() -> None:
     without = [
         words
         for words, command in commands(cli)
-        if "Example: metaharvest" not in command.get_help(click.Context(command))
+        if "Example: metaharvest" not in command.get_help(click.Context(command, help_option_names=["-h", "--help"]))
     ]
     assert without == []
 

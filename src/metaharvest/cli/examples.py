@@ -15,6 +15,7 @@ EXAMPLES = {
     "sites enable": 'metaharvest sites enable "Alder Creek"',
     "sites disable": 'metaharvest sites disable "Alder Creek"',
     "sites remove": 'metaharvest sites remove "Alder Creek"',
+    "sites import-metacat": "metaharvest sites import-metacat --csv harvest_site_schedule.csv --dry-run",
     "run": 'metaharvest run --site "Alder Creek" --dry-run',
     "check": "metaharvest check https://alder.example.org/list.xml",
     "log": "metaharvest log --limit 20",
@@ -28,6 +29,9 @@ EXAMPLES = {
     "target list": "metaharvest target list --json",
     "target show": "metaharvest target show knb-lter-gce.109",
     "target get": "metaharvest target get knb-lter-gce.109.6 -o document.xml",
+    "target check": "metaharvest target check --json",
+    "target copy": "metaharvest target copy embedded target --dry-run",
+    "target rebuild": "metaharvest target rebuild",
     "target transfer": 'metaharvest target transfer knb-lter-gce.109 "Alder Creek"',
     "doctor": "metaharvest doctor --send-test-mail",
 }
@@ -36,7 +40,7 @@ EXAMPLES = {
 
 def with_examples(command: click.Command, words: str) -> click.Command:
     """The command, which is called by these words, with examples for itself and all its own commands."""
-    if words in EXAMPLES and "Example:" not in (command.help or ""):
+    if words in EXAMPLES and "Example" not in (command.help or ""):
         command.epilog = f"Example: {EXAMPLES[words]}"
     if isinstance(command, click.Group):
         for name, each in command.commands.items():
