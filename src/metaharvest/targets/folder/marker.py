@@ -38,10 +38,11 @@ DELETED = f"{OURS}/deleted"
 NAMES = f"{OURS}/names"
 INDEX = f"{OURS}/index.db"
 MARKER = f"{OURS}/folder.json"
-_LOCK = f"{OURS}/lock"
+_LOCK = "lock"
+_BEGINNING = "lock-of-the-beginning"
 _IGNORE = f"{OURS}/.gitignore"
 
-_IGNORED = "index.db*\nlock\ntmp/\n"
+_IGNORED = "index.db*\nlock*\ntmp/\n"
 _ABOUT = "A folder into which metaharvest puts documents. Without this file it would not know the folder again."
 _STALE_SECONDS = 86_400
 
@@ -60,9 +61,11 @@ def read_marker(files: Files) -> str | None:
 def begin(files: Files, *, mend: bool = False) -> str:
     """Make what is ours in a folder, the marker last; its id. What is there stays, but a damaged marker if `mend`."""
     files.base.mkdir(parents=True, exist_ok=True)
-    with files.folder(OURS, make=True) as ours:
-        # Until this is closed: two that begin at the same time would not have the same marker.
-        fcntl.flock(ours, fcntl.LOCK_EX)
+    with files.folder(OURS, make=True):
+        pass
+    # Two that begin at the same time would not have the same marker.
+    with _lock_file(files, _BEGINNING) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         make_temporary(files)
         write(files, _IGNORE, _IGNORED.encode())
         try:
@@ -101,10 +104,7 @@ def write(files: Files, path: str, content: bytes) -> None:
 @contextmanager
 def locked(files: Files, *, exclusive: bool = False) -> Iterator[None]:
     """Hold the lock of a folder, with others who write into it, or alone. Raises TargetError if it is taken."""
-    with files.folder(OURS) as descriptor:
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        lock = os.open(_LOCK.rpartition("/")[2], flags, 0o666, dir_fd=descriptor)
-    try:
+    with _lock_file(files, _LOCK) as lock:
         try:
             fcntl.flock(lock, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except OSError as error:
@@ -112,6 +112,15 @@ def locked(files: Files, *, exclusive: bool = False) -> Iterator[None]:
                 raise
             raise _taken(files.base, exclusive) from error
         yield
+
+
+@contextmanager
+def _lock_file(files: Files, name: str) -> Iterator[int]:
+    """A file of ours to be locked; the lock ends as it is closed. Folders cannot be locked on network file systems."""
+    with files.folder(OURS) as descriptor:
+        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=descriptor)
+    try:
+        yield lock
     finally:
         os.close(lock)
 
