@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.cli import initialize
+from support.harvester import eml
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -75,3 +76,35 @@ def test_the_documentation_tells_where_the_templates_are(tmp_path: Path) -> None
     line = block_with("stewards.md", "data_folder('templates')")
     printed = paste(tmp_path, line.replace("/srv/harvest/venv/bin/python", f"'{sys.executable}'"))
     assert (Path(printed.strip()) / "email" / "site_report" / "body.txt").is_file()
+
+
+def blocks_below(page: str, heading: str) -> list[str]:
+    """The blocks of commands in a page of the documentation from this heading to the next of its rank."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    section = re.split(r"^## ", text.split(f"## {heading}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    return [text for language, text in blocks if not language]
+
+
+def test_a_list_is_published_with_the_commands_of_the_documentation_alone(folder: Path) -> None:
+    (folder / "eml").mkdir()
+    for number, name in enumerate(("rain", "discharge"), start=1):
+        (folder / "eml" / f"{name}.xml").write_bytes(eml(f"ren-alder.{number}.1"))
+    (folder / "eml" / "1-soil.xml").write_bytes(eml("ren-alder.9.1"))
+    in_path = f'PATH="$PWD/bin:{Path(sys.executable).parent}:$PATH"; '
+    build, from_names, one_by_one, diff = blocks_below("site-contacts.md", "Publish a list in ten minutes")
+    for line in build.splitlines():
+        said = paste(folder, in_path + line)
+    assert said == "eml/harvest-list.xml is a valid harvest list of 3 documents.\n"
+    for line in from_names.splitlines():
+        # Not all names in the folder fit: those that do not are told, and their entries stay.
+        done = subprocess.run(in_path + line, shell=True, cwd=folder, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (1, "")
+        assert "build.name" in done.stdout
+    for old in ("harvest-list.xml", "old-list.xml"):
+        shutil.copy(folder / "eml" / "harvest-list.xml", folder / old)
+    for line in one_by_one.splitlines():
+        paste(folder, in_path + line)
+    done = subprocess.run(in_path + diff, shell=True, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ren-alder.1" in done.stdout

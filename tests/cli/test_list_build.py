@@ -8,12 +8,15 @@ import json
 import os
 import re
 import stat
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lxml import etree
 
 from metaharvest.rules import RULES
+from support.cli import process_as_others
 from support.harvester import eml
 from support.lists import BASE, SiteFolder, changes, documents_of, problems, said
 
@@ -603,14 +606,56 @@ def test_a_pipe_and_a_folder_that_look_like_documents_do_no_harm(site: SiteFolde
     assert problems(site.built(code=1)) == [("pipe.xml", "build.unreadable")]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
+
+
+def build_as_others(site: SiteFolder, *options: str) -> dict[str, Any]:
+    done = process_as_others("list", "build", str(site.path), "--base-url", site.base, "--json", *options)
+    assert done.returncode == 1, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@ON_LINUX
 def test_files_and_folders_that_may_not_be_read_are_told(site: SiteFolder) -> None:
     site.put("sub/x.xml", "alder.9.1").parent.chmod(0)
     (site.path / "rain.xml").chmod(0)
     try:
-        assert problems(site.built(code=1)) == [("rain.xml", "build.unreadable"), ("sub", "build.unreadable")]
+        told = build_as_others(site)
     finally:
         (site.path / "sub").chmod(0o700)
+    assert problems(told) == [("rain.xml", "build.unreadable"), ("sub", "build.unreadable")]
+    assert set(site.listed()) == {"alder.1.4"}
+
+
+@ON_LINUX
+def test_a_package_id_that_may_not_be_written_is_told_and_remembered_as_it_is(site: SiteFolder) -> None:
+    sub = site.put("sub/soil.xml", "alder.3.1").parent
+    site.build("--write")
+    site.put("sub/soil.xml", "alder.3.1", "Changed")
+    site.put("rain.xml", "alder.2.1", "Changed")
+    sub.chmod(0o555)
+    try:
+        told = build_as_others(site, "--write")
+    finally:
+        sub.chmod(0o755)
+    assert problems(told) == [("sub/soil.xml", "build.not-written")]
+    assert told["package_ids_written"] == 1
+    assert set(site.listed()) == {"alder.1.4", "alder.2.2", "alder.3.2"}
+    # As soon as it may be written, it is; and it has not changed in the meantime.
+    assert changes(site.built("--write"))["alder.3.2"] == "unchanged"
+    assert (sub / "soil.xml").read_bytes() == eml("alder.3.2", "Changed")
+
+
+@ON_LINUX
+def test_a_list_that_may_not_be_written_is_told_in_a_sentence(site: SiteFolder) -> None:
+    site.path.chmod(0o555)
+    try:
+        done = process_as_others("list", "build", str(site.path), "--base-url", site.base)
+    finally:
+        site.path.chmod(0o755)
+    assert done.returncode == 2
+    assert f"{site.list_file} cannot be written: Permission denied." in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_patterns_say_which_files_are_documents(site: SiteFolder) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import resource
@@ -24,15 +23,13 @@ from sqlalchemy import Engine, event, make_url, text
 from metaharvest.database.locks import server_wide_name
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.journal.writer import GroupLimits
-from support.cli import process
+from support.cli import process, process_as_others
 from support.databases import KINDS, TestDatabase
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
 from support.mails import text_of, words_of
 from support.smtp_sink import SmtpSink
 from support.tcp_proxy import TcpProxy
-
-_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
 
 DAY = "2026-11-20"
 DOCIDS = [f"a.{number}.1" for number in range(1, 41)]
@@ -399,20 +396,6 @@ def test_a_mail_folder_on_a_full_disk_keeps_the_reports_for_the_next_run(
     assert list((harvester.folder / "mail" / "tmp").iterdir()) == []
 
 
-def as_others(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command for which the folder's permissions hold, also where the tests are run by the superuser."""
-
-    def obey_permissions() -> None:
-        prctl = ctypes.CDLL(None).prctl
-        for capability in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
-            prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
-
-    command = [sys.executable, "-m", "metaharvest", "--config", str(folder / "metaharvest.toml"), *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, preexec_fn=obey_permissions if os.geteuid() == 0 else None
-    )
-
-
 @on_sqlite
 @pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
 def test_a_folder_that_may_not_be_written_is_told_and_nothing_is_done(harvester: Harvester, server: HttpServer) -> None:
@@ -420,8 +403,8 @@ def test_a_folder_that_may_not_be_written_is_told_and_nothing_is_done(harvester:
     harvester.engine.dispose()
     harvester.folder.chmod(0o555)
     try:
-        done = as_others(harvester.folder, "run", "--date", DAY)
-        looked = as_others(harvester.folder, "doctor")
+        done = process_as_others("--config", str(harvester.config), "run", "--date", DAY)
+        looked = process_as_others("--config", str(harvester.config), "doctor")
     finally:
         harvester.folder.chmod(0o755)
     assert done.returncode == 1, done.stderr
@@ -439,8 +422,8 @@ def test_a_lock_file_that_may_not_be_written_is_a_problem(harvester: Harvester) 
     lock = harvester.folder / "metaharvest.db.lock"
     lock.touch()
     lock.chmod(0)
-    assert as_others(harvester.folder, "run").returncode == 1
-    looked = as_others(harvester.folder, "doctor")
+    assert process_as_others("--config", str(harvester.config), "run").returncode == 1
+    looked = process_as_others("--config", str(harvester.config), "doctor")
     assert looked.returncode == 1
     assert f"PROBLEM  run lock: The file {lock} cannot be written, so no run can take its lock" in looked.stdout
 

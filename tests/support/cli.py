@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -18,6 +19,8 @@ from metaharvest.database.engine import open_database
 from metaharvest.demo.samples import SampleNetwork
 from support.databases import empty_sqlite_file
 from support.harvester import rows_of
+
+_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,19 @@ def process(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
         timeout=60,
         check=False,
     )
+
+
+def process_as_others(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command for which permissions hold, also where the tests are run by the superuser (on Linux)."""
+
+    def obey_permissions() -> None:
+        prctl = ctypes.CDLL(None).prctl
+        for capability in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
+            prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+    command = [sys.executable, "-m", "metaharvest", *arguments]
+    before = obey_permissions if os.geteuid() == 0 else None
+    return subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=before)
 
 
 def in_database(folder: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:

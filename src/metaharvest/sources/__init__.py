@@ -1,1 +1,1 @@
-"""Where documents come from."""
+"""Where documents come from, and how sites make the lists in which they publish them."""
