@@ -64,6 +64,7 @@ def shown_commands() -> Iterator[tuple[str, str]]:
 
 def problem_with(line: str) -> str | None:
     """What is wrong with a command line; None if it names a command and options that are there."""
+    line = re.split(r";|&&", line)[0]
     words = shlex.split(line.replace("[", " ").replace("]", " ").replace("|", " ").replace("'", ""), comments=True)
     command: click.Command = cli
     context = click.Context(cli)
