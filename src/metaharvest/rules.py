@@ -662,7 +662,8 @@ RULES: dict[str, Rule] = {
     ),
     "target.other-content": Rule(
         "The repository has other content under this docid",
-        "A run was interrupted while it sent the document; the repository now has this revision with other content.",
+        "The repository has this revision with other content: somebody else put it there, or a run was interrupted "
+        "while it sent the document, and the document is another one by now.",
         "The administrator should compare the two. To replace what the repository has, raise the revision.",
     ),
     "target.settings": Rule(

@@ -303,11 +303,11 @@ def test_a_node_that_is_away_defers_everything_and_has_it_the_next_night(
 def test_a_node_that_is_killed_in_the_middle_and_comes_back(
     server: HttpServer, node: MemberNode, install: Install
 ) -> None:
-    docids = [f"alder.{number}.1" for number in range(1, 25)]
+    docids = [f"alder.{number}.1" for number in range(1, 15)]
     harvester = install(uploads_at_once="2")
     harvester.add_site("alder", publish(server, *docids))
     running = harvester.start("run", "--date", MONDAY)
-    while node.number() < 6 and running.poll() is None:
+    while node.number() < 4 and running.poll() is None:
         time.sleep(0.02)
     node.kill()
     running.communicate(timeout=60)
@@ -321,11 +321,11 @@ def test_a_node_that_is_killed_in_the_middle_and_comes_back(
 def test_a_run_that_is_killed_in_the_middle_is_gone_on_with(
     server: HttpServer, node: MemberNode, install: Install
 ) -> None:
-    docids = [f"alder.{number}.1" for number in range(1, 25)]
+    docids = [f"alder.{number}.1" for number in range(1, 15)]
     harvester = install()
     harvester.add_site("alder", publish(server, *docids))
     running = harvester.start("run", "--date", MONDAY)
-    while node.number() < 6 and running.poll() is None:
+    while node.number() < 4 and running.poll() is None:
         time.sleep(0.02)
     os.kill(running.pid, signal.SIGKILL)
     running.communicate(timeout=60)

@@ -66,11 +66,11 @@ class DataOneSession:
             heads = dict(zip(document_ids, threads.map(self._readable_head, document_ids), strict=True))
         found: dict[str, Holding] = {}
         for document_id, head in heads.items():
-            owner, revision = parts_of(head.pid) if head else ("", -1)
-            if head and owner == document_id and not head.archived:
-                found[document_id] = Holding(document_id, revision, head.checksum.sha256)
-            elif head and head.archived:
+            revision = _revision_of(document_id, head.pid) if head else -1
+            if head and head.archived:
                 self._archived[document_id] = revision
+            elif head and revision >= 0:
+                found[document_id] = Holding(document_id, revision, head.checksum.sha256)
         return found | self._listed([each for each in document_ids if each not in found])
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
@@ -149,7 +149,7 @@ class DataOneSession:
         if head is not None and not head.archived:
             return _Series(head, self._highest_in_series(document_id, head), document_id)
         chain = self._listed_chain(document_id)
-        highest = max((parts_of(each.pid)[1] for each in (head, *chain) if each), default=-1)
+        highest = max((_revision_of(document_id, each.pid) for each in (head, *chain) if each), default=-1)
         # An archived object cannot be superseded, and keeps the id of its series to itself.
         series_id = document_id if head is None else None
         if not chain or chain[-1].archived:
@@ -158,13 +158,13 @@ class DataOneSession:
 
     def _highest_in_series(self, document_id: str, head: SystemMetadata) -> int:
         """The highest revision, which need not be the last: a node does not care for their order."""
+        revisions = [_revision_of(document_id, head.pid)]
         known = self._listing.known(document_id)
         if known is not None:
-            return known
-        pids = [head.pid]
+            return max(known, *revisions)
         for _, page in self._node.listing({"identifier": document_id}):
-            pids += [each.pid for each in page]
-        return max((revision for owner, revision in map(parts_of, pids) if owner == document_id), default=-1)
+            revisions += [_revision_of(document_id, each.pid) for each in page]
+        return max(revisions)
 
     def _listed_chain(self, document_id: str) -> list[SystemMetadata]:
         """From the highest revision that is listed to the last object of its chain; empty if none is listed."""
@@ -221,10 +221,12 @@ class DataOneSession:
     def delete(self, document_id: str) -> bool:
         """Archive the last revision: its bytes stay there, and searches no longer offer it."""
         series = self._series(document_id)
+        if series.head is not None:
+            self._archive(series.head.pid)
         self._archived[document_id] = series.highest
-        if series.head is None:
-            return False
-        pid = series.head.pid
+        return series.head is not None
+
+    def _archive(self, pid: str) -> None:
         failed: TargetError | None = None
         try:
             answer = self._node.archive(pid)
@@ -236,7 +238,12 @@ class DataOneSession:
             there = self._object(pid)
             if there is None or not there.archived:
                 raise failed
-        return True
+
+
+def _revision_of(document_id: str, pid: str) -> int:
+    """The revision that this PID is of this document; -1 if it is of something else."""
+    owner, revision = parts_of(pid)
+    return revision if owner == document_id else -1
 
 
 def _no_identifier(document: ListedDocument) -> TargetError:
