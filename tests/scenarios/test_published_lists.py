@@ -58,8 +58,8 @@ def test_what_is_built_is_harvested_and_what_is_changed_is_updated(harvester: Ha
         "alder.3.7": "updated",
         "alder.5.1": "inserted",
     }
-    # The packageIds are those of the list: there is nothing to say about any document.
-    assert harvester.findings(third["run_id"]) == []
+    # The packageIds are those of the list: there is nothing to say but that a document has gone.
+    assert harvester.findings(third["run_id"]) == [("alder.4.1", "warning", "list.vanished")]
     assert harvester.held()["alder.2.2"] == eml("alder.2.2", "Another title")
     assert "alder.4.1" in harvester.held()
 

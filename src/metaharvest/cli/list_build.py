@@ -81,8 +81,7 @@ def build(
     only if it has changed, and as a whole.
 
     \b
-    Example:
-      metaharvest list build /srv/www/eml --base-url https://www.example.org/eml/ --write
+    Example: metaharvest list build /srv/www/eml --base-url https://www.example.org/eml/ --write
 
     Exit codes: 0 all is well; 1 documents were left out, or the old list is not valid; 2 usage.
     """

@@ -65,9 +65,8 @@ def add(
     needs no --base-url or --url.
 
     \b
-    Examples:
-      metaharvest list add harvest-list.xml https://www.example.org/eml/rain.xml
-      metaharvest list add harvest-list.xml eml/rain.xml --base-url https://www.example.org/eml/
+    Example: metaharvest list add harvest-list.xml https://www.example.org/eml/rain.xml
+    Example: metaharvest list add harvest-list.xml eml/rain.xml --base-url https://www.example.org/eml/
 
     Exit codes: 0 all is well; 1 a document cannot be listed, or LIST is not valid; 2 usage.
     """
@@ -98,8 +97,7 @@ def remove(list_file: Path, docids: tuple[str, ...], keep_order: bool, dry_run: 
     file is in the folder.
 
     \b
-    Example:
-      metaharvest list remove harvest-list.xml alder.12
+    Example: metaharvest list remove harvest-list.xml alder.12
 
     Exit codes: 0 done; 1 LIST is not valid; 2 usage, also where LIST does not name a DOCID.
     """
@@ -126,9 +124,8 @@ def bump(
     changed.
 
     \b
-    Examples:
-      metaharvest list bump harvest-list.xml alder.12
-      metaharvest list bump harvest-list.xml alder.12 --to 7
+    Example: metaharvest list bump harvest-list.xml alder.12
+    Example: metaharvest list bump harvest-list.xml alder.12 --to 7
 
     Exit codes: 0 done; 1 LIST is not valid; 2 usage, also where LIST does not name a DOCID.
     """

@@ -30,8 +30,7 @@ def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
     The documents are not looked at: `metaharvest check` does that.
 
     \b
-    Example:
-      metaharvest list validate harvest-list.xml
+    Example: metaharvest list validate harvest-list.xml
 
     Exit codes: 0 it is a valid harvest list; 1 it is not; 2 usage.
     """
@@ -74,8 +73,7 @@ def diff(old: Path, new: Path, as_json: bool) -> int:
     """Tell what a harvest would see between two harvest lists, OLD and NEW.
 
     \b
-    Example:
-      metaharvest list diff harvest-list.xml.before harvest-list.xml
+    Example: metaharvest list diff harvest-list.xml.before harvest-list.xml
 
     Exit codes, as those of diff: 0 they say the same; 1 they differ; 2 usage, or one is not valid.
     """

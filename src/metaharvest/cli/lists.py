@@ -14,8 +14,7 @@ def command() -> None:
     """Make harvest lists, change, check and compare them. No settings and no database are needed.
 
     \b
-    Example:
-      metaharvest list build /srv/www/eml --base-url https://www.example.org/eml/ --write
+    Example: metaharvest list build /srv/www/eml --base-url https://www.example.org/eml/ --write
     """
 
 
