@@ -804,7 +804,7 @@ def test_json_says_everything_about_every_entry(site: SiteFolder) -> None:
     site.put("rain.xml", "alder.2.1", "Changed")
     told = site.built("--write")
     assert told["list"] == str(site.list_file)
-    assert (told["written"], told["dry_run"], told["documents"], told["package_ids_written"]) == (True, False, 2, 1)
+    assert (told["written"], told["dry_run"], told["listed"], told["package_ids_written"]) == (True, False, 2, 1)
     assert told["totals"]["raised"] == 1
     assert sum(told["totals"].values()) == 2
     assert told["entries"][1] == {
@@ -813,7 +813,7 @@ def test_json_says_everything_about_every_entry(site: SiteFolder) -> None:
         "revision": 2,
         "document_type": NAMESPACE,
         "url": f"{BASE}rain.xml",
-        "change": "raised",
+        "kind": "raised",
         "old_revision": 1,
         "file": "rain.xml",
         "package_id_written": True,

@@ -31,7 +31,7 @@ def test_a_valid_list_is_valid_without_asking_any_server(tmp_path: Path) -> None
     assert json.loads(said("list", "validate", path, "--json").out) == {
         "list": str(path),
         "valid": True,
-        "documents": 2,
+        "listed": 2,
         "findings": [],
     }
 
@@ -46,7 +46,7 @@ def test_every_problem_is_told_with_its_line_as_the_harvest_would(tmp_path: Path
     assert "is no valid harvest list: nothing of it would be harvested." in told.out
     told_json = json.loads(said("list", "validate", path, "--json").out)
     assert [finding["rule"] for finding in told_json["findings"]] == ["list.url", "list.revision"]
-    assert (told_json["valid"], told_json["documents"]) == (False, None)
+    assert (told_json["valid"], told_json["listed"]) == (False, 0)
 
 
 def test_a_docid_that_is_listed_twice_is_a_warning_as_in_the_harvest(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_harvest_sees_documents_come_go_rise_fall_and_move(tmp_path: Path) -> 
         "revision_removed": 1,
     }
     [raised] = [each for each in found["differences"] if each["document_id"] == "up.1"]
-    assert (raised["change"], raised["old"]["revision"], raised["new"]["docid"]) == ("raised", 1, "up.1.3")
+    assert (raised["kind"], raised["before"]["revision"], raised["after"]["docid"]) == ("raised", 1, "up.1.3")
     ids = [each["document_id"] for each in found["differences"]]
     assert ids == sorted(ids)
 
@@ -155,4 +155,6 @@ def test_a_list_that_is_not_valid_cannot_be_compared(tmp_path: Path) -> None:
         told = said("list", "diff", *pair)
         assert told.code == 2
         assert f"{bad} is no valid harvest list" in told.err
-        assert json.loads(said("list", "diff", *pair, "--json").out)["valid"] is False
+        told = said("list", "diff", *pair, "--json")
+        assert (told.code, told.err) == (2, "")
+        assert {finding["file"] for finding in json.loads(told.out)["findings"]} == {str(bad)}

@@ -76,7 +76,7 @@ def documents_of(path: Path) -> list[ListedDocument]:
 
 def changes(told: dict[str, Any]) -> dict[str, str]:
     """docid -> change, of all entries that `--json` tells of."""
-    return {entry["docid"]: entry["change"] for entry in told["entries"]}
+    return {entry["docid"]: entry["kind"] for entry in told["entries"]}
 
 
 def problems(told: dict[str, Any]) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.list_plan import AS_JSON, DRY_RUN, KEEP_ORDER, InvalidList, list_errors, perform
+from metaharvest.cli.list_plan import AS_JSON, DRY_RUN, KEEP_ORDER, InvalidList, list_errors, perform, refuse
 
 if TYPE_CHECKING:
     from metaharvest.sources.publishing.build import BuildRequest
@@ -104,10 +104,10 @@ def build(
         keep_order,
     )
     try:
-        with list_errors(path, as_json):
+        with list_errors(path):
             plan = plan_build(request)
-    except InvalidList:
-        return 1
+    except InvalidList as invalid:
+        return refuse(invalid, dry_run=dry_run, as_json=as_json)
     hint = f"To see what its harvest would say, once it is on the web: {invocation.start} check {_published(request)}"
     return perform(plan, dry_run=dry_run, as_json=as_json, hint=hint)
 

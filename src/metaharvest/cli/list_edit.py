@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.list_plan import AS_JSON, DRY_RUN, KEEP_ORDER, LIST_FILE, InvalidList, list_errors, perform
+from metaharvest.cli.list_plan import AS_JSON, DRY_RUN, KEEP_ORDER, LIST_FILE, InvalidList, list_errors, perform, refuse
 
 if TYPE_CHECKING:
     from metaharvest.model import Network
@@ -144,8 +144,8 @@ def _edit(list_file: Path, plan: Callable[[StoredList], ListPlan], *, dry_run: b
     from metaharvest.sources.publishing.list_store import open_list
 
     try:
-        with list_errors(list_file, as_json):
+        with list_errors(list_file):
             stored = open_list(list_file)
-    except InvalidList:
-        return 1
+    except InvalidList as invalid:
+        return refuse(invalid, dry_run=dry_run, as_json=as_json)
     return perform(plan(stored), dry_run=dry_run, as_json=as_json)

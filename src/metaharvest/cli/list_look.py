@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +39,7 @@ def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
     is_valid = not any(finding.is_error for finding in findings)
     if as_json:
         told = [finding_mapping(str(list_file), finding) for finding in findings]
-        number = len(documents) if is_valid else None
-        print_json({"list": str(list_file), "valid": is_valid, "documents": number, "findings": told})
+        print_json({"list": str(list_file), "valid": is_valid, "listed": len(documents), "findings": told})
         return 0 if is_valid else 1
     print_findings((str(list_file), finding) for finding in findings)
     if is_valid:
@@ -51,16 +51,15 @@ def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
 
 
 def _checked(list_file: Path, file_urls: bool) -> tuple[list[ListedDocument], list[Finding]]:
-    """The good entries of a list, and what the harvest would say of it."""
+    """The entries of a list, none if it is not valid, and what the harvest would say of it."""
     from metaharvest.errors import ListError
     from metaharvest.harvest.decide import decide
     from metaharvest.sources.publishing.list_store import listed_documents
 
-    documents: list[ListedDocument] = []
     try:
-        documents += listed_documents(list_file, files_allowed=file_urls)
+        documents = list(listed_documents(list_file, files_allowed=file_urls))
     except ListError as error:
-        return documents, list(error.findings)
+        return [], list(error.findings)
     in_order = sorted(documents, key=lambda document: (document.document_id, document.revision))
     return documents, [finding for intent in decide(in_order, {}, 0, {}) for finding in intent.findings]
 
@@ -78,40 +77,50 @@ def diff(old: Path, new: Path, as_json: bool) -> int:
     Exit codes, as those of diff: 0 they say the same; 1 they differ; 2 usage, or one is not valid.
     """
     from metaharvest.sources.publishing.comparing import differences
-    from metaharvest.sources.publishing.list_store import listed_documents
 
-    listed: list[list[ListedDocument]] = []
-    for path in (old, new):
-        try:
-            with list_errors(path, as_json):
-                listed.append(list(listed_documents(path, files_allowed=True)))
-        except InvalidList:
-            return 2
-    found = differences(*listed)
+    try:
+        found = differences(*(_documents(path) for path in (old, new)))
+    except InvalidList as invalid:
+        if as_json:
+            print_json(_as_mapping(old, new, [], invalid.findings))
+        else:
+            invalid.tell()
+        return 2
     if as_json:
-        print_json(_as_mapping(old, new, found))
+        print_json(_as_mapping(old, new, found, []))
     else:
         _print(found, old, new)
     return 1 if found else 0
 
 
-def _as_mapping(old: Path, new: Path, found: list[ListDifference]) -> dict[str, Any]:
+def _documents(path: Path) -> list[ListedDocument]:
+    """What a list names. Raises InvalidList."""
+    from metaharvest.sources.publishing.list_store import listed_documents
+
+    with list_errors(path):
+        return list(listed_documents(path, files_allowed=True))
+
+
+def _as_mapping(
+    old: Path, new: Path, found: Sequence[ListDifference], findings: Sequence[tuple[str, Finding]]
+) -> dict[str, Any]:
     from metaharvest.sources.publishing.comparing import Difference
 
     numbers = Counter(each.kind for each in found)
     return {
-        "old": str(old),
-        "new": str(new),
+        "old_list": str(old),
+        "new_list": str(new),
         "totals": {kind.value.replace("-", "_"): numbers[kind] for kind in Difference},
         "differences": [
             {
-                "change": each.kind.value,
+                "kind": each.kind.value,
                 "document_id": each.document_id,
-                "old": entry_mapping(each.old) if each.old else None,
-                "new": entry_mapping(each.new) if each.new else None,
+                "before": entry_mapping(each.old) if each.old else None,
+                "after": entry_mapping(each.new) if each.new else None,
             }
             for each in found
         ],
+        "findings": [finding_mapping(*each) for each in findings],
     }
 
 

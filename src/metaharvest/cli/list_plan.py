@@ -40,22 +40,36 @@ _EMPTY = Finding(
 
 
 class InvalidList(Exception):
-    """The list that was to be read is not valid; its findings have been printed."""
+    """The list in the file at `path` is not valid; `findings` say why."""
+
+    def __init__(self, path: Path, findings: Sequence[Finding]) -> None:
+        super().__init__(str(path))
+        self.path = path
+        self.findings = [(str(path), finding) for finding in findings]
+
+    def tell(self) -> None:
+        """Print why, for people."""
+        print_findings(self.findings)
+        print_line(f"{self.path} is no valid harvest list: mend it first.", err=True)
 
 
 @contextmanager
-def list_errors(path: Path, as_json: bool) -> Iterator[None]:
-    """Print why a list is not valid, and raise InvalidList: nothing was written."""
+def list_errors(path: Path) -> Iterator[None]:
+    """Raises InvalidList, where what is done raises ListError."""
     try:
         yield
     except ListError as error:
-        findings = [(str(path), finding) for finding in error.findings]
-        if as_json:
-            print_json({"list": str(path), "valid": False, "findings": [finding_mapping(*each) for each in findings]})
-        else:
-            print_findings(findings)
-            print_line(f"{path} is no valid harvest list: mend it first.", err=True)
-        raise InvalidList from None
+        raise InvalidList(path, error.findings) from None
+
+
+def refuse(invalid: InvalidList, *, dry_run: bool, as_json: bool) -> int:
+    """Tell that a list was not changed, as it is not valid; the exit code."""
+    if as_json:
+        nothing = {"listed": 0, **changes_mapping(()), "passed_over": []}
+        print_json(_document(invalid.path, dry_run, nothing, invalid.findings, valid=False))
+    else:
+        invalid.tell()
+    return 1
 
 
 def perform(plan: ListPlan, *, dry_run: bool, as_json: bool, hint: str = "") -> int:
@@ -77,16 +91,19 @@ def perform(plan: ListPlan, *, dry_run: bool, as_json: bool, hint: str = "") -> 
 
 
 def _as_mapping(plan: ListPlan, built: Built, findings: Sequence[tuple[str, Finding]], dry_run: bool) -> dict[str, Any]:
-    return {
-        "list": str(plan.stored.path),
-        "dry_run": dry_run,
-        "written": built.list_written,
-        "package_ids_written": built.documents_written,
-        "documents": len(plan.list_file.entries),
-        **changes_mapping(plan.changes),
-        "passed_over": list(plan.passed_over),
-        "findings": [finding_mapping(*each) for each in findings],
-    }
+    done = {"written": built.list_written, "package_ids_written": built.documents_written}
+    new = {"listed": len(plan.list_file.entries), **changes_mapping(plan.changes)}
+    told = {**done, **new, "passed_over": list(plan.passed_over)}
+    return _document(plan.stored.path, dry_run, told, findings, valid=True)
+
+
+def _document(
+    path: Path, dry_run: bool, told: dict[str, Any], findings: Sequence[tuple[str, Finding]], *, valid: bool
+) -> dict[str, Any]:
+    """What --json prints; `valid`: whether the list that was there is."""
+    nothing = {"written": False, "package_ids_written": 0}
+    told_findings = [finding_mapping(*each) for each in findings]
+    return {"list": str(path), "valid": valid, "dry_run": dry_run, **nothing, **told, "findings": told_findings}
 
 
 def _print(plan: ListPlan, built: Built, findings: Sequence[tuple[str, Finding]], dry_run: bool, hint: str) -> None:

@@ -138,7 +138,7 @@ def entry_mapping(document: ListedDocument) -> dict[str, Any]:
 
 def change_mapping(change: ListChange) -> dict[str, Any]:
     """What happens to an entry, for JSON."""
-    about = {"change": change.change.value, "old_revision": change.was, "file": change.file or None}
+    about = {"kind": change.change.value, "old_revision": change.was, "file": change.file or None}
     return {**entry_mapping(change.document), **about, "package_id_written": change.writes}
 
 
