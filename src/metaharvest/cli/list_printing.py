@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -67,7 +68,7 @@ def _print_finding(file: str, finding: Finding) -> None:
     click.echo(f"{click.style(':'.join(place), bold=True)}  {level}  {finding.rule}{docid}")
     _print_indented(finding.message)
     if finding.excerpt:
-        print_line(f"| {finding.excerpt}", indent=6)
+        click.echo(f"      | {one_line(finding.excerpt, _width() - 8)}")
     if finding.remedy:
         _print_indented(f"What to do: {finding.remedy}")
     click.echo()
@@ -75,11 +76,14 @@ def _print_finding(file: str, finding: Finding) -> None:
 
 def _print_indented(text: str) -> None:
     """A paragraph: folded on a terminal, one line elsewhere."""
-    if not sys.stdout.isatty():
-        print_line(text, indent=2)
-        return
-    width = shutil.get_terminal_size().columns
-    click.echo(click.wrap_text(one_line(text, _MOST_CHARACTERS), width, "  ", "  "))
+    lines = textwrap.wrap(one_line(text, _MOST_CHARACTERS), _width(), break_long_words=False, break_on_hyphens=False)
+    for line in lines:
+        print_line(line, indent=2)
+
+
+def _width() -> int:
+    """Characters that a line may have."""
+    return max(40, shutil.get_terminal_size().columns - 2) if sys.stdout.isatty() else _MOST_CHARACTERS
 
 
 def print_changes(changes: Iterable[ListChange]) -> None:
