@@ -150,6 +150,10 @@ def test_a_docid_can_be_given_to_a_document_that_has_none(site: SiteFolder) -> N
         (["a.xml", "--docid", "doi:10.5072/FK2", "--base-url", BASE], "is a DOI, and no docid"),
         (["a.xml", "same.xml", "--base-url", BASE], "are the same document, aaa.1"),
         (["a.xml", "--base-url", "example.org"], "does not begin with http"),
+        (["https://bo:geheim@www.example.org/a.xml"], "https://www.example.org/a.xml was given with a user name"),
+        (["a.xml", "--url", "https://bo:geheim@www.example.org/a.xml"], "was given with a user name"),
+        (["https://www example.org/a.xml"], "contains a space"),
+        (["https://ex_$ample.org/a.xml"], "is not a host name"),
         ([], "Missing argument"),
     ],
 )
@@ -162,6 +166,7 @@ def test_usage_that_makes_no_sense_is_told_in_a_sentence(site: SiteFolder, argum
     told = said("list", "add", site.list_file, *given)
     assert (told.code, told.out) == (2, "")
     assert words in told.err
+    assert "geheim" not in told.err
     assert site.list_file.read_bytes() == before
 
 

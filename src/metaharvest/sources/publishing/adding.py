@@ -8,6 +8,7 @@ from pathlib import Path
 
 from metaharvest.config.settings import Settings
 from metaharvest.errors import FetchError, PublishingError
+from metaharvest.fetch.url import BadUrl, parse_url, shown
 from metaharvest.model import Finding, Network
 from metaharvest.sources.harvest_list.values import BadValue, check_url
 from metaharvest.sources.publishing.documents import (
@@ -49,10 +50,7 @@ class Given:
             raise PublishingError("--url says where a file is on the web; a document that is given by a URL is there.")
         for url in (self.url, *filter(is_url, self.names)):
             if url:
-                try:
-                    check_url(url)
-                except BadValue as bad:
-                    raise PublishingError(f"{bad.mistake.message} {bad.mistake.remedy}") from None
+                _require_listable(url)
 
     @property
     def identify(self) -> Identify:
@@ -65,6 +63,17 @@ class Given:
             message = f"--docid '{one_line(self.docid, 100)}' cannot be used: it is {error}"
             raise PublishingError(f"{message} Write it as in --docid alder.12.1.") from None
         return lambda _: docid
+
+
+def _require_listable(url: str) -> None:
+    """Raises PublishingError if no list may have this URL."""
+    try:
+        if parse_url(check_url(url)).username is not None:
+            raise PublishingError(f"{shown(url)} was given with a user name, and everybody can read a harvest list.")
+    except BadValue as bad:
+        raise PublishingError(f"{bad.mistake.message} {bad.mistake.remedy}") from None
+    except BadUrl as error:
+        raise PublishingError(f"{shown(url)} cannot be listed: {error}.") from None
 
 
 def is_url(name: str) -> bool:
