@@ -10,7 +10,8 @@ import pytest
 
 from metaharvest import app
 from metaharvest.app import Transfer
-from metaharvest.errors import DatabaseUnavailable, MetaharvestError, NotAHarvestList, ScheduleError
+from metaharvest.errors import CannotBeChecked, DatabaseUnavailable, MetaharvestError, ScheduleError
+from metaharvest.harvest.checking import CheckOptions
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.run import RunRequest
 from metaharvest.queries.runs import findings_of, run_record
@@ -124,15 +125,15 @@ def test_a_check_is_that_of_the_site_with_this_url_or_of_the_named_one_or_of_a_n
     ]
     with harvester.opened() as opened:
         for place, name, rehearsed_as in checks:
-            with opened.check(place, name) as rehearsed:
+            with opened.check([place], CheckOptions(name)) as rehearsed:
                 assert sites_of(rehearsed.harvester, rehearsed.result.run_id) == {rehearsed_as: "named"}
                 assert rehearsed.result.status == "succeeded"
     assert harvester.rows("SELECT name, documentlisturl, enabled FROM harvest_site_schedule") == [("alder", url, 0)]
 
 
-@pytest.mark.parametrize("harvest_list", ["", "ftp://example.org/list.xml", "http://", "file:///tmp/list.xml"])
+@pytest.mark.parametrize("harvest_list", ["", "ftp://example.org/list.xml", "http://", "file:///none/list.xml"])
 def test_what_cannot_be_a_harvest_list_is_not_checked(harvester: Harvester, harvest_list: str) -> None:
-    with harvester.opened() as opened, pytest.raises(NotAHarvestList), opened.check(harvest_list):
+    with harvester.opened() as opened, pytest.raises(CannotBeChecked), opened.check([harvest_list], CheckOptions()):
         pass
 
 
@@ -144,7 +145,7 @@ def test_a_check_does_without_a_database_and_everything_else_says_why_it_cannot(
         file.unlink()
     with harvester.opened() as opened:
         assert isinstance(opened.database_error, DatabaseUnavailable)
-        with opened.check(publish(server, "a.1.1")) as rehearsed:
+        with opened.check([publish(server, "a.1.1")], CheckOptions()) as rehearsed:
             assert rehearsed.result.status == "succeeded"
         with pytest.raises(DatabaseUnavailable, match="metaharvest init"):
             opened.run(RunRequest(TODAY))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from metaharvest.config.settings import Settings
+    from metaharvest.harvest.checking import CheckOptions, GivenRun
     from metaharvest.harvest.context import Progress
     from metaharvest.harvest.copied import CopyRequest, CopyResult, Told
     from metaharvest.harvest.deadlines import StopSignal
@@ -165,25 +166,25 @@ class Harvester:
             yield DryRun(harvester, harvester.run(request, progress))
 
     @contextmanager
-    def check(
-        self, harvest_list: str, site_name: str | None = None, progress: Progress | None = None
-    ) -> Iterator[DryRun]:
-        """What a harvest of this list, a URL or the name of a file, would come to; does without a database.
+    def check(self, arguments: Sequence[str], how: CheckOptions, progress: Progress | None = None) -> Iterator[Checked]:
+        """What a harvest of these lists, documents and folders would come to; does without a database.
 
-        It is rehearsed as the registered site of that name, else as the one with that URL, else as a new one. Raises
-        NotAHarvestList for what cannot be one, ScheduleError for a name that is not registered.
+        Each of `arguments` is a URL, a file, a folder, or `-` for standard input. Raises CannotBeChecked for what is
+        not there, ScheduleError and SettingsError for a site and a target that are not known.
         """
-        from metaharvest.harvest.dry_run import list_source, rehearsal, rehearsed_site
+        from metaharvest.harvest import checking
         from metaharvest.harvest.run import RunRequest
 
-        engine = None if self.database_error else self.engine
-        with rehearsal(self.settings, self._given_target, engine) as scratch:
-            harvester = self._on(scratch, list_source(harvest_list) or self._given_source)
-            with rehearsed_site(scratch, harvest_list, site_name) as name:
-                result = harvester.run(RunRequest(self.today(), (name,)), progress)
-            yield DryRun(harvester, result)
+        error = self.database_error
+        if error and checking.needs_database(self.settings, how):
+            raise error
+        engine, own = None if error else self.engine, self._given_source
+        with checking.prepared(self.settings, self._given_target, engine, own, arguments, how) as given:
+            harvester = self._on(given.scratch, given.source, self._limits or checking.LIMITS)
+            request = RunRequest(self.today(), tuple(site.name for site in given.sites))
+            yield Checked(harvester, harvester.run(request, progress, how.stop), given)
 
-    def _on(self, scratch: Rehearsal, source: SourceFor | None) -> Harvester:
+    def _on(self, scratch: Rehearsal, source: SourceFor | None, limits: RunLimits | None = None) -> Harvester:
         """This harvester, but on a throw-away journal."""
         return Harvester(
             scratch.settings,
@@ -191,7 +192,7 @@ class Harvester:
             engine=scratch.engine,
             targets=scratch.targets,
             source=source,
-            limits=self._limits,
+            limits=limits or self._limits,
         )
 
     def write_metrics(self) -> None:
@@ -388,3 +389,12 @@ class DryRun:
 
     harvester: Harvester
     result: RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was checked: a rehearsed run, and what was given for it."""
+
+    harvester: Harvester
+    result: RunResult
+    given: GivenRun

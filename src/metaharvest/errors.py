@@ -3,7 +3,7 @@
     MetaharvestError
     ├── SettingsError          the settings file, an environment variable or an option is wrong
     ├── ScheduleError          a site cannot be registered or changed as asked
-    ├── NotAHarvestList        what is to be checked cannot be a harvest list
+    ├── CannotBeChecked        what is to be checked is not there, or is no list and no document
     ├── PublishingError        a harvest list cannot be made or changed as asked
     ├── DatabaseError          the database cannot be used
     │   ├── DatabaseUnavailable    it cannot be opened, read or written
@@ -41,8 +41,8 @@ class ScheduleError(MetaharvestError):
     """A site cannot be registered or changed as asked."""
 
 
-class NotAHarvestList(MetaharvestError):
-    """What is to be checked is no web address, and no file that may be read; nothing was asked for."""
+class CannotBeChecked(MetaharvestError):
+    """What is to be checked is no web address, and no file or folder that is there; nothing was asked for."""
 
 
 class PublishingError(MetaharvestError):

@@ -230,13 +230,19 @@ class SiteRun:
 
 @dataclass(frozen=True, slots=True)
 class ListedDocument:
-    """One document as its site lists it. `line` is its place in the list, if it came from one."""
+    """One document as its site lists it. `line` is its place in the list, if it came from one.
+
+    `by_itself`: no list names it, so that there is no docid to compare its packageId with; `twin` is then another
+    document with the same packageId.
+    """
 
     document_id: str
     revision: int
     document_type: str
     url: str
     line: int | None = None
+    by_itself: bool = False
+    twin: str = ""
 
     @property
     def docid(self) -> str:

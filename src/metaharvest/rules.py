@@ -555,6 +555,17 @@ RULES: dict[str, Rule] = {
         "The harvest list gives another type or EML version than the document has.",
         "Write the document's namespace as documentType in the harvest list.",
     ),
+    "eml.package-id": Rule(
+        "The packageId is no docid",
+        "A document that is checked by itself has another kind of packageId (such as a DOI) than "
+        "scope.identifier.revision, by which harvest lists name documents.",
+        "Write it like knb-lter-gce.109.6; or leave it, and give the document a docid in the list.",
+    ),
+    "eml.package-id-repeated": Rule(
+        "The same packageId in two documents",
+        "Two files that were checked together have the same packageId; a harvest list can name only one of them by it.",
+        "Give each document an identifier of its own, or the newer one a higher revision.",
+    ),
     "eml.package-id-mismatch": Rule(
         "packageId and docid differ",
         "The packageId in the document is not the docid in the harvest list; often the revision was raised in one of "

@@ -21,7 +21,10 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, FetchedDocument, Finding, ListedDocument, Site, SiteOptions
 from metaharvest.rules import RULES
 from metaharvest.sources.base import Source
-from metaharvest.sources.harvest_list.source import FileListSource, HarvestListSource, read_list, scope_and_identifier
+from metaharvest.sources.given.arguments import GivenList, LocalFile
+from metaharvest.sources.given.roots import Root
+from metaharvest.sources.given.source import Copies, GivenSource
+from metaharvest.sources.harvest_list.source import HarvestListSource, read_list, scope_and_identifier
 from support.http_server import HttpServer
 
 NS = "eml://ecoinformatics.org/harvestList"
@@ -645,7 +648,8 @@ def test_a_page_in_place_of_a_document_is_told_with_its_title(server: HttpServer
 def test_a_file_that_cannot_be_read_is_a_fetch_error(tmp_path: Path, name: str) -> None:
     async def read_it() -> None:
         async with client() as fetcher:
-            await listed(FileListSource(tmp_path / name, site_at("http://127.0.0.1/"), fetcher))
+            given = GivenList(LocalFile(tmp_path / name, name, Root(), ""))
+            await listed(GivenSource(given, site_at("http://127.0.0.1/"), fetcher, Copies(tmp_path)))
 
     with pytest.raises(FetchError) as caught:
         asyncio.run(read_it())

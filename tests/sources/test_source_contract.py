@@ -26,7 +26,10 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns, Site
 from metaharvest.rules import RULES
 from metaharvest.sources.base import Listing, Source
-from metaharvest.sources.harvest_list.source import FileListSource, HarvestListSource
+from metaharvest.sources.given.arguments import GivenList, LocalFile
+from metaharvest.sources.given.roots import Root
+from metaharvest.sources.given.source import Copies, GivenSource
+from metaharvest.sources.harvest_list.source import HarvestListSource
 from support.harvester import TYPE, harvest_list
 from support.http_server import Asking, HttpServer
 
@@ -98,7 +101,8 @@ class ListInFile(ListAtUrl):
         (self.folder / "list.xml").unlink(missing_ok=True)
 
     def source(self, fetcher: Fetcher) -> Source:
-        return FileListSource(self.folder / "list.xml", self.site(), fetcher)
+        file = LocalFile(self.folder / "list.xml", "list.xml", Root(), "")
+        return GivenSource(GivenList(file), self.site(), fetcher, Copies(self.folder))
 
 
 class LinesSource:

@@ -148,7 +148,7 @@ def embedded(kind: str, servers: Servers, folder: Path) -> Iterator[Subject]:
 def rehearsal(servers: Servers, folder: Path) -> Iterator[Subject]:
     """A rehearsal into the embedded target."""
     with embedded("sqlite", servers, folder) as real:
-        target = RehearsalTarget(real.target, readers(real.engine))
+        target = RehearsalTarget(real.target, readers(real.engine), {})
         with subject_of(target, real.engine, real=real.target) as subject:
             yield subject
 

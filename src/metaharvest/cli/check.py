@@ -1,75 +1,125 @@
-"""`metaharvest check`: a rehearsal for site contacts: what would tomorrow's report say?"""
+"""`metaharvest check`: a rehearsal: what would tomorrow's report say?"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli.check_outputs import Outputs
 from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.printing import print_json
-from metaharvest.errors import NotAHarvestList
+from metaharvest.errors import CannotBeChecked
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
-    from metaharvest.app import Harvester
-    from metaharvest.queries.runs import RunRecord
+    from metaharvest.harvest.checking import CheckOptions
+    from metaharvest.model import Network
+
+_FILE = click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path)
+
+
+def _networks(_context: click.Context, _parameter: click.Parameter, texts: Sequence[str]) -> tuple[Network, ...]:
+    """An option's values, such as 10.1.0.0/16, as networks. Raises click.BadParameter."""
+    from metaharvest.config.field_types import check_network
+
+    try:
+        return tuple(check_network(text) for text in texts)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command("check")
-@click.argument("harvest_list", metavar="URL-or-FILE")
+@click.argument("arguments", metavar="URL|FILE|FOLDER...", nargs=-1)
 @click.option(
     "--site", "as_site", metavar="NAME", help="Rehearse as this registered site (default: the one of the URL)."
 )
+@click.option(
+    "--against",
+    metavar="TARGET",
+    help="Say what would be inserted there, updated, or is there already: `target`, `embedded`, or NAME of a section "
+    "[targets.NAME] in the settings.",
+)
+@click.option(
+    "--allow-network",
+    "networks",
+    metavar="CIDR",
+    multiple=True,
+    callback=_networks,
+    help="Addresses that are not public and may be asked, such as 127.0.0.0/8. May be repeated.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--csv", "as_csv", is_flag=True, help="The table of documents, as CSV on stdout.")
+@click.option("--sarif", type=_FILE, metavar="FILE", help="Write the findings as SARIF 2.1.0, for code scanning.")
+@click.option("--junit", type=_FILE, metavar="FILE", help="Write a JUnit report, for services that run tests.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Write an HTML page.")
+@click.option("--open", "opens", is_flag=True, help="Open the HTML page in a browser.")
+@click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
 @click.pass_obj
-def command(invocation: Invocation, harvest_list: str, as_site: str | None, as_json: bool, as_csv: bool) -> int:
-    """Rehearse the harvest of a list, at its URL or in a file: what would tomorrow's report say?
+def command(
+    invocation: Invocation,
+    arguments: tuple[str, ...],
+    as_site: str | None,
+    against: str | None,
+    networks: tuple[Network, ...],
+    as_json: bool,
+    as_csv: bool,
+    sarif: Path | None,
+    junit: Path | None,
+    html: Path | None,
+    opens: bool,
+    watch: bool,
+) -> int:
+    """Rehearse the harvest of lists, documents and folders of them: what would tomorrow's report say?
 
-    Every document is fetched and checked as at night; nothing is written, and no database is needed. Where there is
-    one, it says what the repository has already, and which settings the site has.
+    Each may be a URL, a file or a folder, or `-` for standard input. Everything is fetched and checked as at night, and
+    nothing is written. A list in a file may name its documents by relative URLs: they are read from there. No settings
+    and no database are needed; where there are some, they tell what the repository has already.
 
-    Exit codes: 0 all is well; 1 the list cannot be read, or documents have errors; 2 settings or usage.
+    Exit codes: 0 all is well; 1 a list cannot be read, or documents have errors; 2 settings or usage.
+
+    \b
+    Example: metaharvest check https://alder.example.org/list.xml
+             metaharvest check harvest-list.xml eml/
+             metaharvest check eml/ --watch
+             metaharvest check eml/ --sarif eml.sarif --junit eml.junit.xml
     """
-    from metaharvest.harvest.dry_run import list_url_of
+    from metaharvest.harvest.checking import CheckOptions
 
+    outputs = Outputs(as_json, as_csv, sarif, junit, html, opens)
+    outputs.require_possible()
+    if watch and (as_json or as_csv or "-" in arguments):
+        raise click.UsageError("--watch tells people what changed: it goes with neither --json, --csv nor `-`.")
+    how = CheckOptions(as_site, against, networks, standard_input=getattr(sys.stdin, "buffer", None))
     try:
-        list_url_of(harvest_list)
-        if as_json and as_csv:
-            raise click.UsageError("--json and --csv are two ways to print the same: use one of the two.")
-        return _check(invocation, harvest_list, as_site, as_json, as_csv)
-    except NotAHarvestList as error:
-        raise click.UsageError(str(error)) from None
+        if watch:
+            from metaharvest.cli.check_watch import watch_for_changes
+
+            return watch_for_changes(invocation, arguments, how, outputs)
+        return _check(invocation, arguments, how, outputs)
+    except CannotBeChecked as error:
+        raise click.UsageError(clean(str(error))) from None
+    except KeyboardInterrupt:
+        click.echo("Stopped.", err=True)
+        return 130
 
 
-def _check(invocation: Invocation, harvest_list: str, as_site: str | None, as_json: bool, as_csv: bool) -> int:
+def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, outputs: Outputs) -> int:
     """The rehearsal, and what is printed about it; the exit code."""
-    from metaharvest.cli.progress import rehearsed
+    from metaharvest.cli.progress import shown_progress
 
     harvester = invocation.harvester
-    if error := harvester.database_error:
+    settings = harvester.settings
+    if (settings.file or settings.variables) and (error := harvester.database_error):
         # What would have to be done about it is nothing for the contact of a site, who needs none.
         why = str(error).partition(". ")[0].rstrip(".")
         click.echo(clean(f"Rehearsing without a database, so every document counts as new. ({why}.)"), err=True)
-    with rehearsed(lambda progress: harvester.check(harvest_list, as_site, progress)) as (scratch, record):
-        _print(scratch, record, as_json, as_csv)
-    return 1 if record.failed_as_a_whole or record.has_document_errors else 0
-
-
-def _print(scratch: Harvester, record: RunRecord, as_json: bool, as_csv: bool) -> None:
-    from metaharvest.queries.runs import findings_of
-    from metaharvest.reports import documents_csv
-
-    site_run_id = record.sites[0]["site_run_id"]
-    if not as_json and not as_csv:
-        report = scratch.site_report(site_run_id)
-        click.echo(clean(f"{report.subject}\n\n{report.text}"))
-        click.echo("This was a rehearsal: nothing was written, no mail was sent. --csv prints the table.")
-        return
-    with scratch.reading() as session:
-        if as_json:
-            print_json({**record.as_mapping, "findings": findings_of(session, record.run["run_id"])})
-        else:
-            for chunk in documents_csv(session, site_run_id):
-                click.echo(chunk, nl=False)
+    with ExitStack() as stack:
+        with shown_progress(transient=True) as progress:
+            checked = stack.enter_context(harvester.check(arguments, how, progress))
+        told = outputs.told(checked)
+        outputs.write(told)
+    return told.exit_code

@@ -49,8 +49,8 @@ class _SiteBars(Progress):
 
 
 @contextmanager
-def shown_progress() -> Iterator[Progress]:
-    """Bars on stderr, if it is a terminal, as long as the context lasts."""
+def shown_progress(*, transient: bool = False) -> Iterator[Progress]:
+    """Bars on stderr, if it is a terminal, as long as the context lasts; `transient` ones are gone afterwards."""
     if not sys.stderr.isatty():
         yield Progress()
         return
@@ -63,7 +63,7 @@ def shown_progress() -> Iterator[Progress]:
         rich.MofNCompleteColumn(),
         rich.TimeElapsedColumn(),
     )
-    with rich.Progress(*shown, console=Console(stderr=True)) as bars:
+    with rich.Progress(*shown, console=Console(stderr=True), transient=transient) as bars:
         yield _SiteBars(bars)
 
 

@@ -60,6 +60,14 @@ def copy(url: str, folder: Path | None, to: BinaryIO, limit: int) -> tuple[int, 
     return size, digest.hexdigest()
 
 
+def path_of(url: str) -> Path | None:
+    """The path that a file: URL spells; None if it spells none of this machine."""
+    try:
+        return _path(url)
+    except FetchError:
+        return None
+
+
 def refusal(url: str, folder: Path | None) -> Finding | None:
     """Why the file at `url` may not be read, whether it is there or not; None where it may."""
     try:

@@ -144,8 +144,14 @@ def address_not_public(url: str, address: str, given: Circumstances) -> Finding:
         "http.address-not-public",
         f"{given.where(url)} leads to {address}, which is not a public address; it is not harvested.",
         "Give a URL that everybody can reach. If this is meant to be harvested, the harvester's administrator can "
-        "allow the network (http.allow_networks in the settings, or for this site alone).",
+        "allow the network (http.allow_networks in the settings, or for this site alone); a rehearsal asks it with "
+        f"`metaharvest check --allow-network {_network_of(address)}`.",
     )
+
+
+def _network_of(address: str) -> str:
+    """The network of one address, as options and settings have it."""
+    return f"{address.partition('%')[0]}/{128 if ':' in address else 32}"
 
 
 def _judge(exchange: Exchange, given: Circumstances) -> tuple[Finding | None, bool]:

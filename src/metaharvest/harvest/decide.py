@@ -72,10 +72,15 @@ def _duplicate(document: ListedDocument, first: ListedDocument) -> Finding:
 
 
 def _stale(document: ListedDocument, held: int) -> Finding:
+    message = f"The list names revision {document.revision}, but the repository already has revision {held}."
+    remedy = f"If the listed document is newer, raise its revision to {held + 1}; if not, list revision {held}."
+    if document.by_itself:
+        message = f"The document has revision {document.revision}, but the repository already has revision {held}."
+        remedy = f"If it is newer than the repository's, raise its revision to {held + 1}, in its packageId too."
     return Finding(
         "list.stale",
-        f"The list names revision {document.revision}, but the repository already has revision {held}.",
-        f"If the listed document is newer, raise its revision to {held + 1}; if not, list revision {held}.",
+        message,
+        remedy,
         Level.WARNING,
         line=document.line,
         docid=document.docid,

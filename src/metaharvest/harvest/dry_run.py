@@ -7,10 +7,11 @@ harvest changes. Who runs on it, and reads it, is `metaharvest.app.Harvester`.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from enum import Enum, auto
 from pathlib import Path
 
 from sqlalchemy import URL, Engine, insert, or_, select, text
@@ -19,34 +20,41 @@ from sqlalchemy.exc import DBAPIError
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.config.settings import Settings
 from metaharvest.database.dialects import reason_of
-from metaharvest.database.engine import Sessions, create_tables, open_url, readers, writers
+from metaharvest.database.engine import Sessions, create_tables, open_url, readers
 from metaharvest.database.models import HarvestDocument
-from metaharvest.errors import DatabaseUnavailable, NotAHarvestList
-from metaharvest.fetch.local_files import is_file_url
-from metaharvest.model import Site
-from metaharvest.sites.registry import add_site, edit_site, find_site, raw_rows, read_sites, remove_site
-from metaharvest.sites.rows import check_list_url
-from metaharvest.sources.harvest_list.source import FileListSource
-from metaharvest.sources.lookup import SourceFor
-from metaharvest.targets.base import Target
+from metaharvest.errors import DatabaseUnavailable
+from metaharvest.model import Holding, Site
+from metaharvest.sites.registry import raw_rows
+from metaharvest.targets.base import Holder, Target
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.nothing import ForgettingSession, NoTarget
 from metaharvest.targets.owners import session_of
-from metaharvest.text import shown_url
 
 _COPIED_AT_ONCE = 1000
-_LONGEST_NAME = 80
+
+
+class Compared(Enum):
+    """How the documents of a rehearsed site are compared with what the target holds."""
+
+    AS_A_SITE = auto()
+    AS_NOBODY = auto()
+    """It does not matter to which site a document belongs."""
+    NOT = auto()
 
 
 class RehearsalTarget:
-    """Knows what the real target holds (nothing, if there is none), and forgets what it is given."""
+    """Knows what the real target holds (nothing, if there is none), and forgets what it is given.
+
+    `compared` says by the names of sites what is not compared as a site's documents are.
+    """
 
     uploads_at_once = 1
 
-    def __init__(self, real: Target | None, sessions: Sessions) -> None:
+    def __init__(self, real: Target | None, sessions: Sessions, compared: Mapping[str, Compared]) -> None:
         self._real = real or NoTarget()
         self._is_real = real is not None
         self._sessions = sessions
+        self._compared = compared
         self.check = self._real.check
         self.held = self._real.held
         self.revisions = self._real.revisions
@@ -58,29 +66,62 @@ class RehearsalTarget:
             return "no repository: a rehearsal, which took every document for new"
         return f"{self._real.describe()} (a rehearsal: nothing was written)"
 
+    def compared_with_of(self, site_name: str) -> str:
+        """The target with which the documents of this site are compared, in words; empty if there is none."""
+        is_compared = self._is_real and self._compared.get(site_name) is not Compared.NOT
+        return self._real.describe() if is_compared else ""
+
     @contextmanager
     def session(self, site: Site | None) -> Iterator[ForgettingSession]:
         """A session that asks the real target, logged in as the site, and forgets what it is given."""
-        with session_of(self._real, site, self._sessions) as real:
-            yield ForgettingSession(real)
+        how = self._compared.get(site.name, Compared.AS_A_SITE) if site else Compared.AS_A_SITE
+        if how is Compared.NOT:
+            yield ForgettingSession(None)
+        elif how is Compared.AS_NOBODY:
+            with self._real.session(None) as real:
+                yield ForgettingSession(_Unowned(real))
+        else:
+            with session_of(self._real, site, self._sessions) as real:
+                yield ForgettingSession(real)
+
+
+class _Unowned:
+    """What a target holds, whichever site it belongs to."""
+
+    def __init__(self, real: Holder) -> None:
+        self._real = real
+        self.holds = real.holds
+
+    def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
+        held = self._real.holdings(document_ids)
+        return {name: replace(holding, site_id=None, taken_from=()) for name, holding in held.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What a rehearsal runs on: settings whose mail stays in a temporary folder, a database, the targets."""
+    """What a rehearsal runs on: settings whose mail stays in a temporary folder, a database, the targets.
+
+    `folder` is the temporary folder, and `compared` what the targets go by: see RehearsalTarget.
+    """
 
     settings: Settings
     engine: Engine
     targets: Targets
+    folder: Path
+    compared: dict[str, Compared]
 
 
 @contextmanager
-def rehearsal(settings: Settings, given: Target | None, real: Engine | None) -> Iterator[Rehearsal]:
+def rehearsal(
+    settings: Settings, given: Target | None, real: Engine | None, against: str | None = None
+) -> Iterator[Rehearsal]:
     """All that a rehearsal needs; with `real`, the schedule of that database and what waits to be tried again.
 
-    `given` stands in for the targets of the settings. Without `real` there are none.
+    `given` stands in for the targets of the settings. Without `real` there are none, but the one that is named by
+    `against`: see `Targets.named`.
 
-    Raises DatabaseUnavailable, which names the folder for temporary files, if there is no room for it.
+    Raises SettingsError if there is no such target; DatabaseUnavailable, which names the folder for temporary files,
+    if there is no room for it.
     """
     with ExitStack() as stack:
         try:
@@ -97,19 +138,21 @@ def rehearsal(settings: Settings, given: Target | None, real: Engine | None) -> 
         # People wait for a rehearsal: they are shown the first failure.
         http = settings.http.model_copy(update={"retries": 0})
         quiet = settings.model_copy(update={"mail": mail, "reports": reports, "http": http})
+        compared: dict[str, Compared] = {}
+        sessions = readers(real or engine)
+        of_settings = Targets(settings, real or engine, given)
+        if against is not None:
+            targets = Targets(settings, engine, RehearsalTarget(of_settings.named(against), sessions, compared))
+        elif real is None:
+            targets = Targets(settings, engine, RehearsalTarget(None, sessions, compared))
+        else:
+            targets = Targets(settings, real, given, lambda target: RehearsalTarget(target, sessions, compared))
         try:
-            yield Rehearsal(quiet, engine, _targets(settings, given, real, engine))
+            yield Rehearsal(quiet, engine, targets, Path(folder), compared)
         except DatabaseUnavailable as error:
             if folder not in str(error):
                 raise
             raise _no_room(reason_of(error.__cause__ or error)) from error
-
-
-def _targets(settings: Settings, given: Target | None, real: Engine | None, scratch: Engine) -> Targets:
-    if real is None:
-        return Targets(settings, scratch, RehearsalTarget(None, readers(scratch)))
-    sessions = readers(real)
-    return Targets(settings, real, given, lambda target: RehearsalTarget(target, sessions))
 
 
 def _no_room(reason: str) -> DatabaseUnavailable:
@@ -117,86 +160,6 @@ def _no_room(reason: str) -> DatabaseUnavailable:
         f"The temporary files of a rehearsal cannot be written in {tempfile.gettempdir()}: {reason}. "
         "Make room there, or have TMPDIR name another folder."
     )
-
-
-@contextmanager
-def rehearsed_site(scratch: Rehearsal, harvest_list: str, site_name: str | None) -> Iterator[str]:
-    """The name of the site as which a list is to be rehearsed. Afterwards the schedule is again as it really stands."""
-    with readers(scratch.engine)() as session:
-        before = {str(row["site_schedule_id"]): row for row in raw_rows(session)}
-    name = _site_to_rehearse(scratch, harvest_list, site_name)
-    yield name
-    with writers(scratch.engine).begin() as session:
-        row = before.get(str(find_site(session, name).site_id))
-        if row is None:
-            remove_site(session, name)
-        else:
-            session.execute(_RESTORED, {key: row[key] for key in ("site_schedule_id", "documentlisturl", "enabled")})
-
-
-_RESTORED = text(
-    "UPDATE harvest_site_schedule SET documentlisturl = :documentlisturl, enabled = :enabled "
-    "WHERE site_schedule_id = :site_schedule_id"
-)
-
-
-def _site_to_rehearse(scratch: Rehearsal, harvest_list: str, site_name: str | None) -> str:
-    """Make sure that the schedule has the site as which a list is to be rehearsed, switched on; its name.
-
-    That is the site of this name; without one, the site with this list URL; without one, a new site. Raises
-    NotAHarvestList if the list is no URL that may be harvested, and no file; ScheduleError for an unknown name.
-    """
-    url = list_url_of(harvest_list)
-    with writers(scratch.engine).begin() as session:
-        sites = read_sites(session)
-        registered = (site.name for site in sites if isinstance(site, Site) and site.list_url == url)
-        name = site_name or next(registered, None)
-        if name is not None:
-            find_site(session, name)
-            return edit_site(session, name, {"enabled": True} | ({"documentlisturl": url} if url else {})).name
-        if url and is_file_url(url):
-            raise NotAHarvestList(
-                "A file: URL is harvested only for a site to which the settings allow it: name the site with --site; "
-                "or give the file's name, without file:."
-            )
-        administrators = scratch.settings.harvester.administrators
-        new = {
-            "name": _unused_name(harvest_list, {site.name for site in sites}),
-            "documentlisturl": url or "http://localhost/rehearsal",
-            "contact_email": administrators[0] if administrators else "contact@localhost.localdomain",
-        }
-        return add_site(session, new).name
-
-
-def list_url_of(harvest_list: str) -> str | None:
-    """The list's URL; None if it is in a file. Raises NotAHarvestList."""
-    if not harvest_list:
-        raise NotAHarvestList("Name the URL of a harvest list, or a file.")
-    if not _is_url(harvest_list):
-        return None
-    try:
-        check_list_url(harvest_list)
-    except ValueError as error:
-        raise NotAHarvestList(f"{error}.".replace("the list", "The list", 1)) from None
-    return harvest_list
-
-
-def list_source(harvest_list: str) -> SourceFor | None:
-    """The source of a list that is in a file; None if it is at a URL."""
-    if _is_url(harvest_list):
-        return None
-    return lambda site, fetcher: FileListSource(Path(harvest_list), site, fetcher)
-
-
-def _is_url(harvest_list: str) -> bool:
-    return "://" in harvest_list or is_file_url(harvest_list)
-
-
-def _unused_name(harvest_list: str, used: set[str]) -> str:
-    name = shown_url(harvest_list).partition("://")[2].partition("/")[0] if _is_url(harvest_list) else ""
-    name = name or Path(harvest_list).name
-    name = "".join(c for c in name if c.isprintable())[:_LONGEST_NAME] or "rehearsal"
-    return name if name not in used else f"{name} (rehearsal)"
 
 
 def _copy(real: Engine, scratch: Engine) -> None:

@@ -128,7 +128,7 @@ def _groups(
     for rule, count, grave, _ in sorted(rows, key=lambda row: (row[2] == 0, row[3] == 0, -row[1], row[0])):
         lines = tuple(_lines(session, site_run_id, and_(which, _DETAIL.rule == rule), today, limit))
         group = FindingGroup(rule, title_of(rule), grave > 0, count, lines)
-        yield _with_shared("remedy", group) if len(lines) > 1 else group
+        yield with_shared("remedy", group) if len(lines) > 1 else group
 
 
 def _lines(
@@ -192,7 +192,7 @@ def _there_since(first_seen: date | None, nights: int | None, today: date) -> st
     return f"since {first_seen.isoformat()}, {counted(nights or 1, 'harvest')}"
 
 
-def _with_shared(name: str, group: FindingGroup) -> FindingGroup:
+def with_shared(name: str, group: FindingGroup) -> FindingGroup:
     """The text of this name once for the group instead of in each line, if all its lines have the same."""
     texts = {getattr(line, name) for line in group.lines}
     if len(texts) != 1:
@@ -213,7 +213,7 @@ def _unexplained(session: Session, site_run_id: int, limit: int) -> Iterator[Fin
             # The heading says as much; why they were put off is a finding of its own.
             lines = tuple(replace(line, message="") for line in lines)
         group = FindingGroup(kind.value, OUTCOME_TITLES[kind], kind.is_error, count, lines)
-        yield _with_shared("message", group)
+        yield with_shared("message", group)
 
 
 def _plain_line(row: HarvestLog) -> FindingLine:

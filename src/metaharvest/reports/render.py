@@ -54,6 +54,11 @@ def render(folder: str, view: SiteView | AdminView | DigestView, settings: Setti
     return RenderedText(one_line(parts["subject.txt"].strip()), parts["body.txt"], parts["body.html"])
 
 
+def render_page(template: str, view: object, settings: Settings) -> str:
+    """A page from one template. Raises what the template raises."""
+    return _environment(settings).get_template(template).render(report=view)
+
+
 def _environment(settings: Settings) -> Environment:
     own = settings.reports.templates
     return _environment_of(settings.path(own) if own is not None else None)

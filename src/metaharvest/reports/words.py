@@ -159,10 +159,11 @@ def site_sentence(
     }.get(status, "")
     if not listed:
         return trouble or f"{documents}."
-    return f"{trouble}{documents}: {joined(_parts(counts, is_rehearsal))}."
+    return f"{trouble}{documents}: {joined(ends_of(counts, is_rehearsal))}."
 
 
-def _parts(counts: Counts, is_rehearsal: bool) -> list[str]:
+def ends_of(counts: Counts, is_rehearsal: bool) -> list[str]:
+    """How documents ended, and how many of them: `8 would be added`, `4 are not valid`."""
     verbs = {
         OutcomeKind.INSERTED: ("was added", "were added"),
         OutcomeKind.UPDATED: ("was updated", "were updated"),

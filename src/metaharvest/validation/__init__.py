@@ -72,7 +72,8 @@ class Validator:
         if version is None:
             if document.document_type.strip() in self._other_types:
                 return Verdict()
-            return _verdict_of([identity.not_eml_finding(root, document.document_type)], content, root)
+            listed = "" if document.by_itself else document.document_type
+            return _verdict_of([identity.not_eml_finding(root, listed)], content, root)
         schema = tools.schema(version)
         with parse_lock.parsing():
             found = against_schema.schema_findings(root, content, schema, version, self._explaining)
@@ -80,7 +81,7 @@ class Validator:
             found += eml.additional_metadata_findings(root)
         if not any(finding.level is Level.ERROR for finding in found):
             found += eml.EmlRules(root).found + identity.package_id_findings(root, document, package_id_mismatch)
-        return _verdict_of(identity.listed_type_findings(root, version, document.document_type) + found, content, root)
+        return _verdict_of(identity.listed_type_findings(root, version, document) + found, content, root)
 
     def _is_faultless(
         self, content: bytes, document: ListedDocument, package_id_mismatch: Level, tools: _ParserAndSchemas
@@ -106,7 +107,7 @@ class Validator:
         return not (
             eml.EmlRules(root).found
             or identity.package_id_findings(root, document, package_id_mismatch)
-            or identity.listed_type_findings(root, version, document.document_type)
+            or identity.listed_type_findings(root, version, document)
         )
 
 

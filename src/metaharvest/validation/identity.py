@@ -1,6 +1,7 @@
 """Checks that a document is what the list says: EML, of the listed version, with the docid as its packageId.
 
-How grave a packageId that differs is, the settings say.
+How grave a packageId that differs is, the settings say. Of a document that no list names, the packageId is checked by
+itself.
 """
 
 from __future__ import annotations
@@ -58,10 +59,31 @@ def _right_root(local: str, namespace: str) -> str:
     return "Check that the URL leads to the EML document itself."
 
 
-def listed_type_findings(root: etree._Element, version: EmlVersion, document_type: str) -> list[ElementFinding]:
+def _own_package_id_findings(
+    root: etree._Element, found: str, document: ListedDocument, level: Level
+) -> list[ElementFinding]:
+    """A finding if a document that no list names has a packageId that is no docid, or that another one has too."""
+    if _SCOPED.fullmatch(found) is None:
+        shown = one_line(found, 200)
+        message = f"The packageId is '{shown}'; a harvest list names each document by scope.identifier.revision."
+        remedy = (
+            'Write it like packageId="knb-lter-gce.109.6". Where the other identifier (such as a DOI) is meant to '
+            "stay, it may be left, and the list gives the document a docid."
+        )
+        return [ElementFinding("eml.package-id", message, remedy, root, level)]
+    if document.twin:
+        message = f"The packageId is '{one_line(found, 200)}', as it is in {document.twin}."
+        remedy = (
+            "Give each document an identifier of its own, or the newer one a higher revision: a list can name only one."
+        )
+        return [ElementFinding("eml.package-id-repeated", message, remedy, root, Level.WARNING)]
+    return []
+
+
+def listed_type_findings(root: etree._Element, version: EmlVersion, document: ListedDocument) -> list[ElementFinding]:
     """A warning if the list's documentType is not the namespace of the document."""
-    listed = document_type.strip()
-    if listed == version.namespace:
+    listed = document.document_type.strip()
+    if listed == version.namespace or document.by_itself:
         return []
     known = VERSIONS.get(listed)
     shown = f"EML {known.number}" if known else f"'{one_line(listed, 200)}'" if listed else "nothing"
@@ -73,6 +95,8 @@ def listed_type_findings(root: etree._Element, version: EmlVersion, document_typ
 def package_id_findings(root: etree._Element, document: ListedDocument, level: Level) -> list[ElementFinding]:
     """A finding of this `level` if the packageId is not the docid in the list."""
     found = (root.get("packageId") or "").strip()
+    if document.by_itself:
+        return _own_package_id_findings(root, found, document, level)
     docid = document.docid
     if found == docid:
         return []

@@ -115,7 +115,7 @@ def parse(content: bytes, parser: etree.XMLParser) -> etree._Element:
     except etree.XMLSyntaxError as error:
         raise NotReadable(*limited(_syntax_findings(error, parser.error_log, content))) from None
     except (LookupError, ValueError) as error:
-        raise NotReadable(_unknown_syntax_finding(str(error), _clamped(1, 1, _lines(content)))) from None
+        raise NotReadable(_unknown_syntax_finding(str(error), _clamped(1, 1, lines_of(content)))) from None
     if root.getroottree().docinfo.internalDTD is not None:
         raise NotReadable(_dtd_finding(1, ""))
     return root
@@ -183,7 +183,7 @@ def _dtd_finding(line: int, excerpt: str) -> Finding:
 
 
 def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> Iterable[Finding]:
-    lines = _lines(content)
+    lines = lines_of(content)
     entries = [entry for entry in log if entry.level >= etree.ErrorLevels.ERROR]
     seen: set[tuple[int, int]] = set()
     cut = _line_of_cut(content)
@@ -248,12 +248,12 @@ def _encoding_finding(content: bytes, entry: Any) -> Finding:
     is_known = declared is None or entry.type_name == "ERR_INVALID_ENCODING"
     start = _first_bad_byte(content, stated) if is_known else None
     if start is None:
-        place = _clamped(entry.line, entry.column, _lines(content))
+        place = _clamped(entry.line, entry.column, lines_of(content))
         message = f"The document cannot be read in its encoding, {stated}."
         return _finding_at(place, "xml.encoding", message, "Save it as UTF-8.")
     line_start = content.rfind(b"\n", 0, start) + 1
     column = len(content[line_start:start].decode("utf-8", "replace")) + 1
-    place = _clamped(content.count(b"\n", 0, start) + 1, column, _lines(content))
+    place = _clamped(content.count(b"\n", 0, start) + 1, column, lines_of(content))
     how = "declares" if declared else "begins like" if mark else "declares no encoding, so it is read as"
     message = f"The document {how} {stated}, but here its bytes are not {stated} (0x{content[start]:02X})."
     return _finding_at(place, "xml.encoding", message, _better_encoding(content, stated))
@@ -283,7 +283,7 @@ def _better_encoding(content: bytes, stated: str) -> str:
     return "Save the document as UTF-8, and let it declare UTF-8."
 
 
-def _lines(content: bytes) -> list[str]:
+def lines_of(content: bytes) -> list[str]:
     """The lines as a person would see them, even if the encoding is wrong; all after _MAX_LINES are one line."""
     encoding = _marked_encoding(content)
     if encoding is None:

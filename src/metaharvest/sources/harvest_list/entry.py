@@ -30,13 +30,15 @@ from metaharvest.text import one_line
 class ListEntry:
     """An entry as far as it was read.
 
-    `line` and `offset` (in bytes) say where it begins; `files_allowed`: its documentURL may be a file: URL. `lines` has
-    the lines of its start tags, in their order, `texts` the values as written, `findings` what was found so far.
+    `line` and `offset` (in bytes) say where it begins; `files_allowed`: its documentURL may be a file: URL, and with
+    `base` also relative to that. `lines` has the lines of its start tags, in their order, `texts` the values as
+    written, `findings` what was found so far.
     """
 
     line: int
     offset: int
     files_allowed: bool = False
+    base: str = ""
     lines: dict[str, int] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
@@ -61,7 +63,7 @@ class ListEntry:
             check_document_id(check_scope(texts["scope"]), check_number("identifier", texts["identifier"])),
             check_number("revision", texts["revision"]),
             check_type(texts["documentType"]),
-            check_url(texts["documentURL"], self.files_allowed),
+            check_url(texts["documentURL"], self.files_allowed, self.base),
             self.line,
         )
 
@@ -84,7 +86,9 @@ class ListEntry:
         yield from self._value_finding("identifier", partial(check_number, "identifier"))
         yield from self._value_finding("revision", partial(check_number, "revision"))
         yield from self._value_finding("documentType", check_type)
-        yield from self._value_finding("documentURL", partial(check_url, files_allowed=self.files_allowed))
+        yield from self._value_finding(
+            "documentURL", partial(check_url, files_allowed=self.files_allowed, base=self.base)
+        )
         with suppress(BadValue):
             scope = check_scope(self.texts.get("scope", ""))
             identifier = check_number("identifier", self.texts.get("identifier", ""))

@@ -69,11 +69,13 @@ class ListParser:
     """Takes the list's bytes with `feed`; gives its good entries with `documents`, and at the end all problems.
 
     `file` is the list itself, for excerpts. `files_allowed`: entries may have file: URLs.
+    `base`: the URL of the list's own file, if they may also be relative to it.
     """
 
-    def __init__(self, file: BinaryIO, files_allowed: bool = False) -> None:
+    def __init__(self, file: BinaryIO, files_allowed: bool = False, base: str = "") -> None:
         self._source = SourceText(file)
         self._files_allowed = files_allowed
+        self._base = base
         self._kept: list[Finding] = []
         self._left_out = 0
         self._oddities = 0
@@ -229,7 +231,8 @@ class ListParser:
             entry = None
         if entry is None and name == "document":
             self._refuse_stray_text()
-            self._entry = ListEntry(self._parser.CurrentLineNumber, self._parser.CurrentByteIndex, self._files_allowed)
+            place = self._parser.CurrentLineNumber, self._parser.CurrentByteIndex
+            self._entry = ListEntry(*place, self._files_allowed, self._base)
         elif entry is None:
             name = SKIPPED
         elif name in entry.lines:

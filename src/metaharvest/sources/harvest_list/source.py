@@ -9,10 +9,8 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from math import inf
-from pathlib import Path
 from typing import BinaryIO
 
-from metaharvest.config.files import open_file
 from metaharvest.errors import FetchError, ListError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.html_page import html_title
@@ -64,35 +62,25 @@ class HarvestListSource:
 
     async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
         """The document's bytes as received. Raises FetchError, also for an HTML page in the document's place."""
-        response, content = await self._fetcher.fetch(
-            document.url,
-            allow_networks=self._site.options.allow_networks,
-            ca_file=self._site.options.ca_file,
-            file_folder=self._site.file_folder,
-            patience=patience,
-            site_id=self._site.site_id,
-        )
-        title = html_title(content[:_HEAD])
-        if title is not None:
-            raise FetchError(_html_instead(title, document.url), seconds=response.seconds)
-        return FetchedDocument(document, content, response.sha256, response.seconds)
+        return await fetch_document(document, self._site, self._fetcher, patience)
 
 
-class FileListSource(HarvestListSource):
-    """The documents named by a harvest list in a local file, for rehearsals; they are fetched like any site's."""
-
-    def __init__(self, path: Path, site: Site, fetcher: Fetcher) -> None:
-        super().__init__(site, fetcher)
-        self._path = path
-
-    async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
-        """The listed documents; see Source. Raises FetchError where the file cannot be read."""
-        try:
-            file = open_file(self._path)
-        except OSError as error:
-            message = f"The file {one_line(str(self._path))} cannot be read: {error.strerror}."
-            raise FetchError(Finding("list.file", message, "Check the file's name and permissions.")) from error
-        return Listing(_read(file, self._site))
+async def fetch_document(
+    document: ListedDocument, site: Site, fetcher: Fetcher, patience: float = inf
+) -> FetchedDocument:
+    """The document's bytes, fetched for this site. Raises FetchError, also for an HTML page in the document's place."""
+    response, content = await fetcher.fetch(
+        document.url,
+        allow_networks=site.options.allow_networks,
+        ca_file=site.options.ca_file,
+        file_folder=site.file_folder,
+        patience=patience,
+        site_id=site.site_id,
+    )
+    title = html_title(content[:_HEAD])
+    if title is not None:
+        raise FetchError(_html_instead(title, document.url), seconds=response.seconds)
+    return FetchedDocument(document, content, response.sha256, response.seconds)
 
 
 def scope_and_identifier(document_id: str) -> OriginalColumns:
@@ -111,16 +99,17 @@ def _read(file: BinaryIO, site: Site) -> Iterator[ListedDocument]:
         yield from read_list(file, files_allowed=site.file_folder is not None)
 
 
-def read_list(file: BinaryIO, *, files_allowed: bool = False) -> Iterator[ListedDocument]:
+def read_list(file: BinaryIO, *, files_allowed: bool = False, base: str = "") -> Iterator[ListedDocument]:
     """The documents of the harvest list in `file` (open for reading, seekable), in its order, in bounded memory.
 
-    `files_allowed`: it may name documents by file: URLs. Raises ListError with every problem (at most 100, then their
-    number) at the end: until the iterator has ended, nothing is known to be right.
+    `files_allowed`: it may name documents by file: URLs; with `base` also relative to that URL. Raises ListError with
+    every problem (at most 100, then their number) at the end: until the iterator has ended, nothing is known to be
+    right.
     """
     file.seek(0)
     _refuse_what_is_no_list(file.read(_HEAD))
     file.seek(0)
-    parser = ListParser(file, files_allowed)
+    parser = ListParser(file, files_allowed, base)
     reading = True
     while reading and (chunk := file.read(_CHUNK)):
         reading = parser.feed(chunk)

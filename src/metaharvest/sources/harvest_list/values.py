@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.fetch.url import shown
@@ -28,6 +28,7 @@ MAX_LONG = 2**63 - 1
 _SCOPE = re.compile(r"[!-.0-~]+")
 _PLAIN_NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _LONG = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?(/[!-~]*)?")
 
 
@@ -97,8 +98,11 @@ def check_type(text: str) -> str:
     return document_type
 
 
-def check_url(text: str, files_allowed: bool = False) -> str:
-    """The document's URL, trimmed: an absolute http or https URL, or, if files are allowed, a file: URL as written."""
+def check_url(text: str, files_allowed: bool = False, base: str = "") -> str:
+    """The document's URL, trimmed: an absolute http or https URL, or, if files are allowed, a file: URL as written.
+
+    With `base`, the URL of the list's own file, it may also be relative to that.
+    """
     url = text.strip(XML_SPACE)
     if _PLAIN_URL.fullmatch(url):
         return url
@@ -113,7 +117,14 @@ def check_url(text: str, files_allowed: bool = False) -> str:
         raise BadValue("list.url", message, "Write a space in a URL as %20, and keep the URL on one line.")
     if files_allowed and is_file_url(url):
         return url
+    if base and _is_relative(url):
+        return urljoin(base, url)
     return _check_parts(url, whole)
+
+
+def _is_relative(url: str) -> bool:
+    """Whether this names a file by a path alone; a web address without its https:// does not."""
+    return not url.lower().startswith(("//", "\\", "www.")) and _SCHEME.match(url) is None
 
 
 def _check_parts(url: str, whole: str) -> str:

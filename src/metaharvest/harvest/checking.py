@@ -1,0 +1,93 @@
+"""Prepares what a person gives to be checked for a run on a throw-away journal, which is then the same as tonight's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from sqlalchemy import Engine
+
+from metaharvest.config.settings import Settings
+from metaharvest.harvest import given_sites
+from metaharvest.harvest.deadlines import StopSignal
+from metaharvest.harvest.dry_run import Rehearsal, rehearsal
+from metaharvest.harvest.given_sites import GivenSite
+from metaharvest.harvest.limits import CheckLimits, RunLimits
+from metaharvest.model import Network
+from metaharvest.sources.given.arguments import Arguments, read_arguments
+from metaharvest.sources.given.source import Copies
+from metaharvest.sources.lookup import SourceFor, source_for
+from metaharvest.targets.base import Target
+
+LIMITS = RunLimits(check=CheckLimits(small=100_000))
+"""A person waits: worker processes are not started for a few documents of the usual sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """How something is to be checked.
+
+    `site_name`: as this registered site; `against`: compared with this target, see `Targets.named`; `allow_networks`:
+    addresses that are not public, and may be asked. `copies` keeps what is fetched, so that it may be used again.
+    `standard_input` is read where an argument is `-`. Once `stop` is set, nothing more is begun.
+    """
+
+    site_name: str | None = None
+    against: str | None = None
+    allow_networks: tuple[Network, ...] = ()
+    copies: Copies | None = None
+    standard_input: BinaryIO | None = None
+    stop: StopSignal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRun:
+    """What is to be run: on what, which sites, from what arguments; where copies are; the source of each site."""
+
+    scratch: Rehearsal
+    sites: tuple[GivenSite, ...]
+    arguments: Arguments
+    copies: Copies
+    source: SourceFor
+
+
+def needs_database(settings: Settings, how: CheckOptions) -> bool:
+    """Whether what is to be compared with is in the harvester's own database."""
+    kinds = {"target": settings.target.kind, "embedded": "embedded"}
+    kinds |= {name: target.kind for name, target in settings.targets.items()}
+    return how.against is not None and kinds.get(how.against) == "embedded"
+
+
+@contextmanager
+def prepared(
+    settings: Settings,
+    target: Target | None,
+    engine: Engine | None,
+    own_source: SourceFor | None,
+    arguments: Sequence[str],
+    how: CheckOptions,
+) -> Iterator[GivenRun]:
+    """All that is needed to check these arguments.
+
+    `target` and `own_source` stand in for those of the settings and of sites; `engine`: the database, if there is one.
+    Raises CannotBeChecked, ScheduleError, SettingsError and DatabaseUnavailable: see `enter` and `rehearsal`.
+    """
+    http = settings.http
+    http = http.model_copy(update={"allow_networks": (*http.allow_networks, *how.allow_networks)})
+    settings = settings.model_copy(update={"http": http})
+    with rehearsal(settings, target, engine, how.against) as scratch:
+        copies = how.copies or Copies(scratch.folder)
+        registered = given_sites.registered_lists(scratch)
+
+        def stays_url(url: str) -> bool:
+            return how.site_name is not None or url in registered
+
+        read = read_arguments(arguments, copies.folder, stays_url, how.standard_input)
+        administrator = next(iter(settings.harvester.administrators), "")
+        sites = given_sites.enter(
+            scratch, read.given, how.site_name, administrator, is_compared=how.against is not None
+        )
+        source = given_sites.source_of(sites, copies, own_source or source_for)
+        yield GivenRun(scratch, tuple(sites), read, copies, source)

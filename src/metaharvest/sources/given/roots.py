@@ -1,0 +1,80 @@
+"""What a file is, from its root element: a harvest list, an EML document, or something else. It is not checked here."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import BinaryIO
+from xml.parsers import expat
+
+from metaharvest.model import ListedDocument
+from metaharvest.text import one_line
+
+_FIRST = 4096
+_HEAD = 262_144
+"""Bytes in which a root element begins and its start tag ends, in whatever people write in front of it."""
+
+_DOCID = re.compile(r"([!-.0-~]+\.\d{1,18})\.(\d{1,18})", re.ASCII)
+_EML = re.compile(r"eml-\d")
+_LIST = re.compile(rb"<(?:[\w.-]+:)?harvestlist\b", re.IGNORECASE)
+_LONGEST_ID = 800
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The root element of a file; `name` is empty if none was found, as in a file that is no XML."""
+
+    name: str = ""
+    namespace: str = ""
+    package_id: str = ""
+    has_list_tag: bool = False
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the file is a harvest list, or is meant to be one."""
+        return self.name.casefold() == "harvestlist" if self.name else self.has_list_tag
+
+    @property
+    def is_other(self) -> bool:
+        """Whether the file is XML of another kind, such as a schema or a style sheet. HTML is no kind of document."""
+        named = self.name.casefold()
+        return bool(named) and named not in ("harvestlist", "eml", "html") and not _EML.search(self.namespace)
+
+
+def read_root(file: BinaryIO) -> Root:
+    """The root element of `file`, which is read from where it is; not more of it than is needed."""
+    head = file.read(_FIRST)
+    root = root_of(head)
+    if not root.name and len(head) == _FIRST:
+        head += file.read(_HEAD - _FIRST)
+        root = root_of(head)
+    return root
+
+
+def root_of(head: bytes) -> Root:
+    """The root element of the XML that begins with `head`."""
+    found: list[Root] = []
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if not found:
+            namespace, _, local = name.rpartition(" ")
+            package_id = " ".join(attributes.get("packageId", "").split())
+            found.append(Root(local, namespace, package_id))
+            parser.StartElementHandler = None
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartElementHandler = start
+    if hasattr(parser, "SetReparseDeferralEnabled"):
+        parser.SetReparseDeferralEnabled(False)
+    with suppress(expat.ExpatError, LookupError, ValueError):
+        parser.Parse(head, False)
+    return found[0] if found else Root(has_list_tag=_LIST.search(head) is not None)
+
+
+def as_listed(root: Root, url: str, name: str) -> ListedDocument:
+    """The document at `url` as if a list named it: by its packageId, or by `name` if that is no docid."""
+    docid = _DOCID.fullmatch(root.package_id)
+    if docid and len(docid[1]) <= _LONGEST_ID:
+        return ListedDocument(docid[1], int(docid[2]), root.namespace, url)
+    return ListedDocument(one_line(root.package_id or name, _LONGEST_ID) or url, 0, root.namespace, url)
