@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import against, nights, startup, targets
+from benchmarks import against, checking, nights, startup, targets
 from benchmarks.databases import NoServer
 from benchmarks.pairs import COMPARED_HEADINGS, Comparison, Pairs
 from benchmarks.servers import MissingTool
@@ -30,6 +30,7 @@ BENCHMARKS: dict[str, Callable[[Path, float], Iterator[Line]]] = {
     "databases": nights.other_databases,
     "targets": targets.targets,
     "start-up": startup.start_up,
+    "check": checking.check,
 }
 COMPARISONS: dict[str, Callable[[Path, float, Pairs], Iterator[Comparison] | Results]] = {
     "full-night": against.full_night,

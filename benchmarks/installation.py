@@ -121,8 +121,8 @@ def _columns(site: SiteFolder) -> dict[str, str]:
     return {"name": site.name, "documentlisturl": site.list_url, "contact_email": f"{site.name}@example.org"}
 
 
-def cost_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Cost:
-    """Run a command and take what it cost; what it prints is shown only if it fails.
+def cost_of(command: Sequence[str], environment: Mapping[str, str] | None = None, exit_code: int = 0) -> Cost:
+    """Run a command and take what it cost; what it prints is shown only if it ends with another exit code than this.
 
     The peak memory is read from /proc: ru_maxrss would begin with that of this process, from which the child is made.
     Processes that it leaves behind become this one's, so that what they took is known when they end.
@@ -143,7 +143,7 @@ def cost_of(command: Sequence[str], environment: Mapping[str, str] | None = None
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.stdout:
         process.stdout.close()
-    if process.returncode:
+    if process.returncode != exit_code:
         sys.stderr.write(said.decode(errors="replace"))
         raise subprocess.CalledProcessError(process.returncode, command)
     processor = usage.ru_utime + usage.ru_stime + _processor_of_orphans(peaks.result())
