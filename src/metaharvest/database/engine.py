@@ -185,9 +185,8 @@ def run_lock(engine: Engine) -> Iterator[locks.HeldLock]:
     with database_errors(engine):
         lock = locks.take_lock(engine)
     if lock is None:
-        holder = _holder(engine)
-        what = "Another run" if holder else "Another run, or `metaharvest target copy`,"
-        raise LockHeld(f"{what} is under way on {shown_database(engine)}{holder}.")
+        holder = _holder(engine) or ", or documents are being copied (`metaharvest target copy`)"
+        raise LockHeld(f"Another run is under way on {shown_database(engine)}{holder}.")
     try:
         yield lock
     finally:
