@@ -178,12 +178,14 @@ def test_settings_of_which_no_target_can_be_made_are_a_problem(
 
 
 class Hanging(RemoteTarget):
-    """Begins to answer, and never comes to the end."""
+    """Begins to answer, and never comes to the end, unless it `ends`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ends: bool = False) -> None:
         super().__init__("http://127.0.0.1:9")
         self.asked = 0
         self.released = threading.Event()
+        if ends:
+            self.released.set()
 
     def check(self, site: Any) -> Iterator[Standing]:
         self.asked += 1
@@ -212,6 +214,15 @@ def test_a_target_that_hangs_holds_up_nobody_for_ever_and_is_asked_no_more(
         ("PROBLEM", "a remote repository: it has not answered within 0.2 seconds."),
     ]
     assert target.asked == 1
+
+
+def test_a_target_to_which_logins_of_sites_make_no_difference_is_not_asked_about_each(harvester: Harvester) -> None:
+    for number in range(20):
+        harvester.add_site(f"site-{number}", LIST, ldapdn=f"uid={number}", ldappwd="env:SITE_PASSWORD")
+    target = Hanging(ends=True)
+    with harvester.opened(target=target) as opened, readers(harvester.engine)() as session:
+        [check] = check_targets(opened.targets, read_sites(session))
+    assert (check.state, target.asked) == ("OK", 4)
 
 
 def test_a_target_that_does_what_nobody_expects_is_a_problem(harvester: Harvester) -> None:

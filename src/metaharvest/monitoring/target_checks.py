@@ -20,13 +20,17 @@ from metaharvest.text import one_line
 LIMIT = 90.0
 """Seconds for which one target is waited for: its own time-outs are for each connection and each answer."""
 
+_ENOUGH = 3
+"""Logins that make no difference, after which a target is not asked about further ones."""
+
 _MAKERS = {"ok": ok, "warning": warning, "problem": problem}
 
 
 def check_targets(targets: Targets, sites: Sequence[Site | BrokenSite], limit: float = LIMIT) -> Iterator[Check]:
     """The targets that the harvest uses: the one of all sites, those of single sites, and logins of sites.
 
-    A site's own login is told if the target says something else to it than to others.
+    A site's own login is told if the target says something else to it than to others. Targets that ask for no login of
+    sites are not asked about each of them.
     """
     asked = _Asked(limit)
     registered = {site.name: site for site in sites if isinstance(site, Site)}
@@ -50,7 +54,8 @@ class _Asked:
     def __init__(self, limit: float) -> None:
         self._limit = limit
         self._said: list[tuple[Target, set[Standing]]] = []
-        self._hanging: list[Target] = []
+        self._done: list[Target] = []
+        self._indifferent: list[Target] = []
 
     def checks(self, name: str, find: Callable[[], Target], site: Site | None) -> Iterator[Check]:
         try:
@@ -59,15 +64,21 @@ class _Asked:
             yield from (problem(name, sentence) for sentence in error.problems)
             return
         before = set[Standing]().union(*(said for each, said in self._said if each is target))
-        if any(each is target for each in self._hanging):
+        if any(each is target for each in self._done):
             return
         said = set[Standing]()
         self._said.append((target, said))
+        is_new = False
         for standing in self._standings(target, site):
             if standing not in before:
+                is_new = True
                 yield _MAKERS[standing.status](name, standing.sentence)
             if site is None or standing.status == "problem":
                 said.add(standing)
+        if not is_new:
+            self._indifferent.append(target)
+            if sum(each is target for each in self._indifferent) >= _ENOUGH:
+                self._done.append(target)
 
     def _standings(self, target: Target, site: Site | None) -> Iterator[Standing]:
         """What the target says, asked in a thread that is left to itself once the time is up."""
@@ -87,5 +98,5 @@ class _Asked:
             while (answer := answers.get(timeout=max(0.0, until - time.monotonic()))) is not None:
                 yield answer
         except Empty:
-            self._hanging.append(target)
+            self._done.append(target)
             yield Standing("problem", f"{target.describe()}: it has not answered within {self._limit:g} seconds.")
