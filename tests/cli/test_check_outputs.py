@@ -215,6 +215,17 @@ def test_what_is_given_is_compared_with_a_target(harvester: Harvester, server: H
     assert sorted(harvester.held()) == ["b.1.1", "b.2.1", "b.3.5"]
 
 
+def test_a_folder_is_compared_with_and_needs_no_database(folder: Path) -> None:
+    put(folder, {"metaharvest.toml": b'[targets.mirror]\nkind = "folder"\nfolder = "mirror"\n'})
+    said = check("site/eml/a b.xml", "--against", "mirror")
+    assert (said.code, said.err) == (0, "")
+    assert f"Compared with the folder {folder / 'mirror'}." in said.out
+    assert not (folder / "mirror").exists()
+    assert not (folder / "metaharvest.db").exists()
+    beside = check("site/eml/a b.xml")
+    assert "Rehearsing without a database, so every document counts as new." in beside.err
+
+
 @one_database
 def test_a_check_beside_settings_uses_them(
     harvester: Harvester, folder: Path, server: HttpServer, monkeypatch: pytest.MonkeyPatch

@@ -113,7 +113,7 @@ def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, 
 
     harvester = invocation.harvester
     settings = harvester.settings
-    if (settings.file or settings.variables) and (error := harvester.database_error):
+    if how.against is None and (settings.file or settings.variables) and (error := harvester.database_error):
         # What would have to be done about it is nothing for the contact of a site, who needs none.
         why = str(error).partition(". ")[0].rstrip(".")
         click.echo(clean(f"Rehearsing without a database, so every document counts as new. ({why}.)"), err=True)

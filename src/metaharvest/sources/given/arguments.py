@@ -34,6 +34,7 @@ _NO_DOMAINS = (".xml", ".eml", ".txt", ".html")
 _PIECE = 1_048_576
 _NOTHING = "Name a harvest list, a document, or a folder of them: a URL or a file."
 _MOST_NOTES = 10
+_MOST_PIPED = 1_073_741_824
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def read_arguments(
 def _read_argument(
     argument: str, found: _Found, folder: Path, stays_url: Callable[[str], bool], standard_input: BinaryIO | None
 ) -> None:
-    if argument == "-":
+    if argument in ("-", "/dev/stdin"):
         _add(_piped(standard_input, folder, STANDARD_INPUT), found)
         return
     if not argument.strip():
@@ -147,7 +148,7 @@ def _read_argument(
         if path is None:
             raise CannotBeChecked(f"{one_line(argument)} names no file of this computer. Give the file's name.")
     elif "://" in argument or is_file_url(argument):
-        found.urls.append(GivenUrl(argument, one_line(shown(argument), 200)))
+        _add_url(GivenUrl(argument, one_line(shown(argument), 200)), found)
         return
     else:
         path = Path(argument)
@@ -157,13 +158,12 @@ def _read_argument(
         if url is None:
             raise CannotBeChecked(_missing(argument))
         found.notes.append(f"There is no file named {one_line(argument)}: it is taken for {url}.")
-        found.urls.append(GivenUrl(url, url))
+        _add_url(GivenUrl(url, url), found)
     elif stat.S_ISDIR(kind):
         _add_folder(path, found)
     elif stat.S_ISFIFO(kind):
         with path.open("rb") as pipe:
-            name = STANDARD_INPUT if argument == "/dev/stdin" else argument
-            _add(_piped(pipe, folder, name), found)
+            _add(_piped(pipe, folder, one_line(argument)), found)
     elif stat.S_ISREG(kind):
         _add(_local_file(path), found)
     else:
@@ -205,7 +205,8 @@ def _piped(pipe: BinaryIO | None, folder: Path, name: str) -> LocalFile:
     path = folder / f"piped-{len(list(folder.iterdir()))}.xml"
     with path.open("wb") as file:
         while piece := pipe.read(_PIECE):
-            file.write(piece)
+            if file.write(piece) and file.tell() > _MOST_PIPED:
+                raise CannotBeChecked(f"More than {_MOST_PIPED:,} bytes come through {name}: put them into a file.")
     file_of = _local_file(path, name)
     return LocalFile(file_of.path, name, file_of.root, f"{Path.cwd().as_uri()}/")
 
@@ -216,6 +217,11 @@ def _add(file: LocalFile, found: _Found) -> None:
         return
     found.seen.add(file.path)
     (found.lists if file.root.is_list else found.documents).append(file)
+
+
+def _add_url(url: GivenUrl, found: _Found) -> None:
+    if url not in found.urls:
+        found.urls.append(url)
 
 
 def _add_folder(folder: Path, found: _Found) -> None:

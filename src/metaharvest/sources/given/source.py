@@ -90,7 +90,7 @@ class GivenSource:
             return FetchedDocument(document, content, hashlib.sha256(content).hexdigest(), 0.0)
         fetched = await fetch_document(document, self._site, self._fetcher, patience)
         if copy is not None:
-            await asyncio.to_thread(copy.write_bytes, fetched.content)
+            await asyncio.to_thread(_keep, copy, fetched.content)
         return fetched
 
     def _alone(self, given: GivenDocuments) -> list[ListedDocument]:
@@ -143,3 +143,12 @@ def _opened(path: Path) -> BinaryIO:
 def _read(file: BinaryIO, *, files_allowed: bool = True, base: str = "") -> Iterator[ListedDocument]:
     with file:
         yield from read_list(file, files_allowed=files_allowed, base=base)
+
+
+def _keep(copy: Path, content: bytes) -> None:
+    """Write a copy. Without room for it, no lines are shown; what is wrong with the document is told all the same."""
+    try:
+        copy.write_bytes(content)
+    except OSError:
+        with suppress(OSError):
+            copy.unlink()
