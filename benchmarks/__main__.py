@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import against, checking, nights, startup, targets
+from benchmarks import against, checking, folder, nights, startup, targets
 from benchmarks.databases import NoServer
 from benchmarks.pairs import COMPARED_HEADINGS, Comparison, Pairs
 from benchmarks.servers import MissingTool
@@ -29,6 +29,7 @@ BENCHMARKS: dict[str, Callable[[Path, float], Iterator[Line]]] = {
     "growth": nights.growth,
     "databases": nights.other_databases,
     "targets": targets.targets,
+    "folder": folder.folder,
     "start-up": startup.start_up,
     "check": checking.check,
 }

@@ -132,12 +132,15 @@ def test_a_folder_that_is_not_mounted_puts_everything_off_and_nothing_is_written
         "SELECT d.rule, d.error_message, d.remedy FROM harvest_detail_log d JOIN harvest_log l USING (harvest_log_id) "
         "WHERE l.run_id = ?"
     )
-    [(rule, message, remedy)] = harvester.rows(sql, run["run_id"])
+    # Once for the run, and once for the site, with the number of its documents.
+    [(_, of_run, _), (rule, message, remedy)] = harvester.rows(sql, run["run_id"])
     assert rule == "target.folder-missing"
-    assert message == (
+    assert of_run == (
         f"The folder {base} is not the one that documents went into: it has no marker any more "
-        "(.metaharvest/folder.json). 3 documents were put off to a later run."
+        "(.metaharvest/folder.json)."
     )
+    assert message == f"{of_run} 3 documents were put off to a later run."
+    assert run["exit_code"] == 1
     assert "have it mounted" in remedy
     assert "`metaharvest target rebuild`" in remedy
     doctor = harvester("doctor")
