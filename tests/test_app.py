@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from metaharvest import app
-from metaharvest.app import Transfer
 from metaharvest.errors import CannotBeChecked, DatabaseUnavailable, MetaharvestError, ScheduleError
 from metaharvest.harvest.checking import CheckOptions
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.run import RunRequest
+from metaharvest.harvest.transferring import Transfer
 from metaharvest.queries.runs import findings_of, run_record
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer

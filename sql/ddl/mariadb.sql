@@ -23,6 +23,23 @@ CREATE TABLE document_revision (
 	CONSTRAINT uq_document_revision UNIQUE (document_id, revision)
 )ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
+CREATE TABLE document_transfer (
+	transfer_id BIGINT NOT NULL AUTO_INCREMENT, 
+	document_id VARCHAR(800) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, 
+	from_site_id BIGINT, 
+	from_site VARCHAR(100), 
+	to_site_id BIGINT, 
+	to_site VARCHAR(100) NOT NULL, 
+	transferred_on DATE NOT NULL, 
+	transferred_at DATETIME(6) NOT NULL, 
+	transferred_by VARCHAR(255) NOT NULL, 
+	run_id BIGINT, 
+	message LONGTEXT NOT NULL, 
+	CONSTRAINT pk_document_transfer PRIMARY KEY (transfer_id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_document_transfer_document_id ON document_transfer (document_id);
+
 CREATE TABLE folder_marker (
 	path_sha256 VARCHAR(64) NOT NULL, 
 	path LONGTEXT NOT NULL, 

@@ -22,6 +22,22 @@ CREATE TABLE document_revision (
 	CONSTRAINT uq_document_revision UNIQUE (document_id, revision)
 );
 
+CREATE TABLE document_transfer (
+	transfer_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	document_id VARCHAR(800) NOT NULL, 
+	from_site_id INTEGER, 
+	from_site VARCHAR(100), 
+	to_site_id INTEGER, 
+	to_site VARCHAR(100) NOT NULL, 
+	transferred_on DATE NOT NULL, 
+	transferred_at DATETIME NOT NULL, 
+	transferred_by VARCHAR(255) NOT NULL, 
+	run_id INTEGER, 
+	message TEXT NOT NULL
+);
+
+CREATE INDEX ix_document_transfer_document_id ON document_transfer (document_id);
+
 CREATE TABLE folder_marker (
 	path_sha256 VARCHAR(64) NOT NULL, 
 	path TEXT NOT NULL, 

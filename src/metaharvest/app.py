@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError
-from metaharvest.text import clean
 
 if TYPE_CHECKING:
     from typing import Self
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from metaharvest.config.settings import Settings
+    from metaharvest.database.copying import CopiedTable
     from metaharvest.harvest.checking import CheckOptions, GivenRun
     from metaharvest.harvest.context import Progress
     from metaharvest.harvest.copied import CopyRequest, CopyResult, Told
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from metaharvest.harvest.dry_run import Rehearsal
     from metaharvest.harvest.limits import RunLimits
     from metaharvest.harvest.run import RunRequest, RunResult
+    from metaharvest.harvest.transferring import Transfer, TransferRequest
     from metaharvest.journal.imported_log import ImportedLog
     from metaharvest.model import Site
     from metaharvest.reports import Deliveries, Report, Repositories, Resent
@@ -295,6 +296,24 @@ class Harvester:
             logged, details = tables.rows(metacat_tables.LOG), tables.rows(metacat_tables.DETAIL_LOG)
             return MetacatImport(tuple(rows), import_log(session, logged, details, wanted, dry_run=dry_run))
 
+    # -- the database
+
+    def copy_database(
+        self, url: str, password: str = "", told: Callable[[CopiedTable], None] = lambda table: None
+    ) -> list[CopiedTable]:
+        """Copy everything into another, empty database, whose password is a secret reference; what was copied.
+
+        A copy that was broken off goes on. Raises what `database.copying.copy_database` says, SettingsError.
+        """
+        from metaharvest.database.copying import copy_database
+        from metaharvest.database.engine import open_database
+
+        target = open_database(self.settings.with_database(url, password))
+        try:
+            return copy_database(self.engine, target, told)
+        finally:
+            target.dispose()
+
     # -- documents
 
     def copy_documents(
@@ -316,33 +335,17 @@ class Harvester:
         return copy_documents(self.engine, self.targets, request, self.now, to_tell, told, to_heed)
 
     def transfer_document(self, name: str, site_name: str, by: str = "") -> Transfer:
-        """Let the document of this docid or document id belong to another site from now on, and log it.
+        """Let the document of this docid or document id belong to another site from now on: `transfer_documents`."""
+        from metaharvest.harvest.transferring import TransferRequest
 
-        `by` is the person who says so, for the log. Nothing is done if the document belongs to that site already.
-        Raises MetaharvestError if there is no such document, ScheduleError if there is no such site, TargetError.
-        """
-        from metaharvest.queries.sites import site_names
-        from metaharvest.sites.registry import find_site
-        from metaharvest.targets import owners, transfers
-        from metaharvest.targets.embedded import EmbeddedTarget
-        from metaharvest.targets.naming import find_document
+        [transfer] = self.transfer_documents(TransferRequest((name,), site_name, by))
+        return transfer
 
-        target = self.targets.of(site_name)
-        document_id, revision = find_document(target, name)
-        with self.writing() as session:
-            new = find_site(session, site_name).site_id
-            embedded = target if isinstance(target, EmbeddedTarget) else None
-            old = embedded.owner(document_id, session) if embedded else owners.owner(session, document_id)
-            former = site_names(session).get(old) if old is not None else None
-            if old != new:
-                if embedded:
-                    embedded.transfer(document_id, new, session)
-                else:
-                    owners.set_owner(session, [document_id], new)
-                whose = f"from the site '{former}'" if former else "from no registered site"
-                told = f"{document_id} was transferred {whose} to the site '{site_name}'{by and f' by {by}'}."
-                transfers.note(session, document_id, old, clean(told), self.today(), self.now())
-        return Transfer(document_id, revision, former, old != new)
+    def transfer_documents(self, wanted: TransferRequest) -> list[Transfer]:
+        """Let documents belong to another site from now on, and log it; what it raises is said by the function."""
+        from metaharvest.harvest.transferring import transfer
+
+        return transfer(self.engine, self.targets, wanted, self.today(), self.now())
 
     def rebuild_index(self, target_name: str = "target", site_name: str | None = None) -> Rebuilt:
         """Make the index of a folder anew from its files: that of this target, or of the target of this site.
@@ -360,19 +363,6 @@ class Harvester:
         if not isinstance(target, FolderTarget):
             raise MetaharvestError(f"The target is {target.describe()}: only a folder has an index to be made anew.")
         return target.rebuild()
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """A document that was to be given to a site, and the revision that was named, if one was.
-
-    `former` is the name of the registered site that it belonged to. `done` is false if that is the same site.
-    """
-
-    document_id: str
-    revision: int | None
-    former: str | None
-    done: bool
 
 
 @dataclass(frozen=True, slots=True)

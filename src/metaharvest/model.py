@@ -254,7 +254,8 @@ class ListedDocument:
 class Holding:
     """What the target holds of one document: its highest revision. `site_id` is the site it belongs to, if known.
 
-    `taken_from` are the sites from which an administrator has transferred it to another one, each with the day.
+    `taken_from` are the sites from which an administrator has transferred it to another one, each with the day since
+    which it belongs to the site that has it now.
     """
 
     document_id: str

@@ -140,9 +140,9 @@ def test_unchanged_documents_are_in_the_table_only_if_asked_for(own: Path) -> No
     "arguments",
     [
         ("--csv", "--json"),
-        ("--csv", "--level", "error"),
-        ("--csv", "--limit", "3"),
         ("--all",),
+        ("--all", "--csv", "--site", "alder-creek", "--level", "error"),
+        ("--since", "2026-11-21", "--until", "2026-11-20"),
         ("--all", "--csv"),
         ("--run", "1", "--site-run", "1"),
     ],

@@ -34,7 +34,8 @@ from metaharvest.database.engine import (
     writers,
 )
 from metaharvest.database.locks import server_wide_name
-from metaharvest.database.models import OPERATIONS, Base, DocumentRevision, HarvestSiteSchedule
+from metaharvest.database.models import Base, DocumentRevision, HarvestSiteSchedule
+from metaharvest.database.operations import OPERATIONS
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, SchemaMismatch, SettingsError
 from support.databases import KINDS, Servers, TestDatabase

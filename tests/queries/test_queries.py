@@ -82,10 +82,10 @@ def test_findings_stay_with_their_row_however_long_the_log_is(session: Session, 
     run = rows.run()
     for number in range(1100):
         rows.log(run, "GetDocError", findings=(Finding("http.status", f"number {number}"),) * (number % 3))
-    entries = log_entries(session, LogFilter())
+    entries = list(log_entries(session, LogFilter()))
     assert [len(entry["findings"]) for entry in entries] == [number % 3 for number in range(1100)]
     assert all(
         finding["error_message"] == f"number {at}" for at, entry in enumerate(entries) for finding in entry["findings"]
     )
-    last = log_entries(session, LogFilter(run_id=run.run_id, limit=2))
+    last = list(log_entries(session, LogFilter(run_id=run.run_id, limit=2)))
     assert [entry["harvest_log_id"] for entry in last] == [1099, 1100]

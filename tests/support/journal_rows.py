@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.engine import create_tables, open_url, upgrade
 from metaharvest.database.models import (
-    OPERATIONS,
     Base,
     HarvestDetailLog,
     HarvestDocument,
@@ -19,6 +18,7 @@ from metaharvest.database.models import (
     HarvestSiteRun,
     HarvestSiteSchedule,
 )
+from metaharvest.database.operations import OPERATIONS
 from metaharvest.model import Finding, OutcomeKind
 from metaharvest.reports import Repositories, Repository
 

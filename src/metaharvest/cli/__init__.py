@@ -1,7 +1,7 @@
 """The command line: wires the parts together, shows progress, prints. It holds no query and no harvesting logic.
 
 Each command is in a module of its own, which is imported when it is used: `metaharvest --help` answers at once.
-People read stdout, logs go to stderr, `--json` gives machines one JSON document.
+People read stdout, logs go to stderr, `--json` gives machines one JSON document, also where a command fails.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import click
 
 from metaharvest import __version__
 from metaharvest.cli.examples import with_examples
+from metaharvest.cli.failures import tell
 from metaharvest.cli.invocation import Invocation
 from metaharvest.config.secret_references import MaskingFormatter, masked
 from metaharvest.errors import DatabaseUnavailable, HarvestError, LockHeld, MetaharvestError, RunLost, TargetError
@@ -36,6 +37,7 @@ EXIT_USAGE = 2
 EXIT_LOCKED = 75
 EXIT_INTERRUPTED = 130
 
+_UNEXPECTED = "metaharvest met something that it did not expect"
 STOPPED = "Stopped. What was under way is taken up by the next run."
 
 _COMMANDS = {
@@ -47,9 +49,12 @@ _COMMANDS = {
     "list": "Make harvest lists, change, check and compare them.",
     "daemon": "Run again and again, on machines without cron.",
     "log": "Read the log.",
+    "documents": "Tell how documents stand, over all sites; a document's history.",
     "runs": "List the runs, or show one.",
+    "diff": "Tell what changed between two runs.",
     "reports": "List, show, resend and deliver reports.",
     "target": "Look into targets, check them, copy from one to another.",
+    "database": "Copy everything into another database.",
     "doctor": "Tell what is missing or overdue.",
     "completion": "Complete commands in your shell.",
 }
@@ -165,31 +170,38 @@ def main(
 
 
 def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocation]) -> int:
-    """Run a command; what it returned, or the exit code of what it raised, after a sentence on stderr."""
+    """Run a command; what it returned, or the exit code of what it raised, after a sentence on stderr.
+
+    Where JSON was asked for, stdout has an object that says the same.
+    """
     try:
-        _require_text(arguments)
-        returned = cli(arguments, prog_name="metaharvest", standalone_mode=False, obj=invocation)
-        return returned if isinstance(returned, int) else 0
+        return _run(arguments, invocation)
     except click.ClickException as error:
         error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+        return tell(arguments, error, error.exit_code, error.format_message())
+    except (click.Abort, KeyboardInterrupt) as error:
         click.echo(STOPPED, err=True)
-        return EXIT_INTERRUPTED
+        return tell(arguments, error, EXIT_INTERRUPTED, STOPPED)
     except MetaharvestError as error:
-        click.echo(clean(masked(_sentences(error))), err=True)
-        return exit_code_of(error)
+        said = clean(masked(_sentences(error)))
+        click.echo(said, err=True)
+        return tell(arguments, error, exit_code_of(error), said)
     except BrokenPipeError:
         sys.stderr.close()
         return EXIT_FAILED
     except OSError as error:
-        click.echo(f"Something could not be read or written: {clean(masked(str(error)))}.", err=True)
-        return EXIT_FAILED
-    except Exception:
-        logging.getLogger(__name__).exception(
-            "metaharvest met something that it did not expect. Please report this to its developers"
-        )
-        return EXIT_FAILED
+        said = f"Something could not be read or written: {clean(masked(str(error)))}."
+        click.echo(said, err=True)
+        return tell(arguments, error, EXIT_FAILED, said)
+    except Exception as error:
+        logging.getLogger(__name__).exception(f"{_UNEXPECTED}. Please report this to its developers")
+        return tell(arguments, error, EXIT_FAILED, f"{_UNEXPECTED}: stderr tells more.")
+
+
+def _run(arguments: list[str], invocation: Callable[[Path | None], Invocation]) -> int:
+    _require_text(arguments)
+    returned = cli(arguments, prog_name="metaharvest", standalone_mode=False, obj=invocation)
+    return returned if isinstance(returned, int) else 0
 
 
 def _sentences(error: MetaharvestError) -> str:

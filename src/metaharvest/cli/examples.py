@@ -18,7 +18,6 @@ EXAMPLES = {
     "sites import-metacat": "metaharvest sites import-metacat --csv harvest_site_schedule.csv --dry-run",
     "run": 'metaharvest run --site "Alder Creek" --dry-run',
     "check": "metaharvest check https://alder.example.org/list.xml",
-    "log": "metaharvest log --limit 20",
     "runs": "metaharvest runs --limit 7",
     "runs list": "metaharvest runs list --limit 7",
     "runs show": "metaharvest runs show 12",
@@ -32,7 +31,7 @@ EXAMPLES = {
     "target check": "metaharvest target check --json",
     "target copy": "metaharvest target copy embedded target --dry-run",
     "target rebuild": "metaharvest target rebuild",
-    "target transfer": 'metaharvest target transfer knb-lter-gce.109 "Alder Creek"',
+    "database": "metaharvest database copy --to sqlite:///copy.db",
     "doctor": "metaharvest doctor --send-test-mail",
 }
 """The words of a command -> a command line that does something with it."""

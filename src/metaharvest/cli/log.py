@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation
-from metaharvest.cli.printing import print_json
+from metaharvest.cli.invocation import ROWS, Invocation, day
+from metaharvest.cli.printing import print_csv, print_json_rows
 from metaharvest.model import LOG_LEVELS
 from metaharvest.text import one_line
 
@@ -25,56 +25,88 @@ _SHOWN_TO_PEOPLE = 200
 @click.command("log")
 @click.option("--run", "run_id", type=click.IntRange(min=1), metavar="N", help="A run. [default: the newest]")
 @click.option("--site-run", "site_run_id", type=click.IntRange(min=1), metavar="N", help="One site's part of a run.")
-@click.option("--site", metavar="NAME", help="A site; without --run, the newest run that harvested it.")
-@click.option("--document", metavar="DOCID", help="A document, with or without its revision; without --run, all runs.")
 @click.option(
-    "--level", type=click.Choice(LOG_LEVELS), default="info", show_default=True, help="This level, and graver ones."
+    "--site",
+    metavar="NAME",
+    help="A site, whatever its name was; without --run, the newest run that harvested it, or, with --document, "
+    "--rule, --since or --until, all of them.",
+)
+@click.option("--document", metavar="DOCID", help="A document, with or without its revision; without --run, all runs.")
+@click.option("--rule", metavar="RULE", help="Rows with a finding of this rule, and only those findings.")
+@click.option("--since", metavar="YYYY-MM-DD", callback=day, help="Harvests of this day and after; without --run, all.")
+@click.option("--until", metavar="YYYY-MM-DD", callback=day, help="Harvests of this day and before.")
+@click.option(
+    "--level",
+    type=click.Choice(LOG_LEVELS),
+    help="This level, and graver ones. [default: info, with --csv all]",
 )
 @click.option(
-    "--limit", type=ROWS, metavar="N", help=f"The last N rows. [default: {_SHOWN_TO_PEOPLE}, with --json all]"
+    "--limit",
+    type=ROWS,
+    metavar="N",
+    help=f"The last N rows. [default: {_SHOWN_TO_PEOPLE}, with --json and --csv all]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option(
     "--csv",
     "as_csv",
     is_flag=True,
-    help="The table of a site run's documents, or with --run the whole log of that run.",
+    help="The rows as a table, a line for each finding; of a site run (or a --site) without any filter: its documents.",
 )
-@click.option("--all", "unchanged", is_flag=True, help="With --csv and a site run: unchanged documents too.")
+@click.option("--all", "unchanged", is_flag=True, help="With --csv and a site run's documents: unchanged ones too.")
 @click.pass_context
 def command(context: click.Context, /, as_json: bool, as_csv: bool, unchanged: bool, **options: Any) -> None:
-    """Read the log: what happened, and what was found wrong with which document."""
+    """Read the log: what happened, and what was found wrong with which document.
+
+    \b
+    Examples:
+      metaharvest log --level error
+      metaharvest log --site alder-creek --since 2026-11-01 --csv
+      metaharvest log --rule eml.id-duplicate
+      metaharvest log --document ren-alder.5
+    """
     from metaharvest.queries.log import LogFilter, log_entries
 
-    wanted = LogFilter(**options)
-    _check_options(context, wanted, as_json, as_csv, unchanged)
+    given = LogFilter(**options)
+    of_documents = as_csv and _is_of_documents(given)
+    _check_options(given, as_json, as_csv, unchanged, of_documents)
+    wanted = replace(given, level=given.level or (None if as_csv else "info"))
     invocation: Invocation = context.obj
     with invocation.harvester.reading() as session:
-        if as_csv:
-            _write_csv(session, wanted, unchanged)
+        if of_documents:
+            _write_documents(session, wanted, unchanged)
+        elif as_csv:
+            _write_rows(session, wanted)
         elif as_json:
-            print_json(log_entries(session, wanted))
+            print_json_rows(log_entries(session, wanted))
         else:
             _print(session, wanted)
 
 
-def _check_options(context: click.Context, wanted: LogFilter, as_json: bool, as_csv: bool, unchanged: bool) -> None:
-    if wanted.run_id is not None and wanted.site_run_id is not None:
+def _is_of_documents(given: LogFilter) -> bool:
+    """Whether a table is that of a site run's documents: the one that the site's contacts got."""
+    narrowed = (given.document, given.rule, given.since, given.until, given.level, given.limit)
+    return (given.site_run_id is not None or given.site is not None) and all(each is None for each in narrowed)
+
+
+def _check_options(given: LogFilter, as_json: bool, as_csv: bool, unchanged: bool, of_documents: bool) -> None:
+    if given.run_id is not None and given.site_run_id is not None:
         raise click.UsageError("--site-run already says which run: leave out --run.")
     if as_json and as_csv:
         raise click.UsageError("Use one of --json and --csv.")
-    level_given = context.get_parameter_source("level") is not click.core.ParameterSource.DEFAULT
-    if as_csv and (wanted.document or wanted.limit or level_given):
-        raise click.UsageError("--csv writes a whole table: leave out --document, --level and --limit.")
-    if unchanged and not (as_csv and (wanted.site_run_id or wanted.site)):
-        raise click.UsageError("--all goes with --csv and --site-run (or --site): it lists unchanged documents too.")
+    if given.since is not None and given.until is not None and given.since > given.until:
+        raise click.UsageError(f"--since {given.since} is after --until {given.until}: no day is in between.")
+    if unchanged and not of_documents:
+        raise click.UsageError(
+            "--all goes with --csv and --site-run (or --site), without a filter: it lists unchanged documents too."
+        )
 
 
 def _print(session: Session, wanted: LogFilter) -> None:
     from metaharvest.queries.log import log_entries
 
     limit = wanted.limit or _SHOWN_TO_PEOPLE
-    entries = log_entries(session, replace(wanted, limit=limit + 1))
+    entries = list(log_entries(session, replace(wanted, limit=limit + 1)))
     if not entries:
         click.echo("The log has nothing of that.")
     if len(entries) > limit:
@@ -106,19 +138,22 @@ def _message(entry: Record) -> str:
     return message
 
 
-def _write_csv(session: Session, wanted: LogFilter, unchanged: bool) -> None:
-    from metaharvest.errors import MetaharvestError
+def _write_documents(session: Session, wanted: LogFilter, unchanged: bool) -> None:
     from metaharvest.queries.log import log_scope
-    from metaharvest.queries.runs import newest_run_id
-    from metaharvest.reports import documents_csv, log_csv
+    from metaharvest.reports import documents_csv
 
-    run_id, site_run_id = log_scope(session, wanted)
-    run_id = newest_run_id(session) if run_id is None else run_id
-    if site_run_id is not None:
-        chunks = documents_csv(session, site_run_id, unchanged=unchanged)
-    elif run_id is not None:
-        chunks = log_csv(session, run_id)
-    else:
+    _, site_run_id = log_scope(session, wanted)
+    assert site_run_id is not None
+    print_csv(documents_csv(session, site_run_id, unchanged=unchanged))
+
+
+def _write_rows(session: Session, wanted: LogFilter) -> None:
+    from metaharvest.errors import MetaharvestError
+    from metaharvest.queries.log import log_selection
+    from metaharvest.queries.runs import newest_run_id
+    from metaharvest.reports import selected_log_csv
+
+    if newest_run_id(session) is None and not wanted.is_over_runs:
         raise MetaharvestError("There has been no run yet, so there is no log.")
-    for chunk in chunks:
-        click.echo(chunk.encode("utf-8", "replace"), nl=False)
+    selection = log_selection(session, wanted)
+    print_csv(selected_log_csv(session, selection.rows, selection.findings, selection.transfers))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import codecs
 import json
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
+from decimal import Decimal
+from typing import IO
 
 import click
 
@@ -15,10 +18,37 @@ from metaharvest.text import clean, one_line
 _MOST_CHARACTERS = 2000
 """Of one cell, or one line."""
 
+_SPOOLED_AT_ONCE = 1_000_000
+"""Characters."""
+
 
 def print_json(value: object) -> None:
     """One JSON document on stdout."""
     click.echo(json_text(value, indent=2))
+
+
+def print_json_rows(rows: Iterable[Mapping[str, object]]) -> None:
+    """One JSON document on stdout, the list of these rows, in bounded memory: all of it, or nothing if one fails."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as spool:
+        number = 0
+        for number, row in enumerate(rows, start=1):
+            spool.write("[\n" if number == 1 else ",\n")
+            spool.write("  " + json_text(row, indent=2).replace("\n", "\n  "))
+        spool.write("\n]" if number else "[]")
+        _print_spooled(spool)
+    click.echo()
+
+
+def print_csv(chunks: Iterable[str]) -> None:
+    """A table on stdout, in UTF-8."""
+    for chunk in chunks:
+        click.echo(chunk.encode("utf-8", "replace"), nl=False)
+
+
+def _print_spooled(spool: IO[str]) -> None:
+    spool.seek(0)
+    while part := spool.read(_SPOOLED_AT_ONCE):
+        click.echo(part, nl=False)
 
 
 def json_text(value: object, indent: int | None = None) -> str:
@@ -76,5 +106,8 @@ def _escaped(character: str) -> str:
     return character if clean(character) == character else f"\\u{ord(character):04x}"
 
 
-def _as_text(value: object) -> str:
+def _as_text(value: object) -> object:
+    """What JSON has no type for. A sum is a Decimal on some databases: it stays a number."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
     return value.isoformat() if isinstance(value, date) else str(value)

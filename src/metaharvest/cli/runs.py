@@ -11,6 +11,7 @@ from metaharvest.cli.printing import print_fields, print_json, print_line, print
 from metaharvest.model import OutcomeKind, RunStatus
 
 if TYPE_CHECKING:
+    from metaharvest.queries.records import Record
     from metaharvest.queries.runs import RunRecord
 
 _SHORT = {
@@ -44,15 +45,22 @@ def command(context: click.Context, limit: int, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
-    """Show a run: its sites, their totals, what failed."""
-    from metaharvest.queries.runs import run_record
+    """Show a run: its sites, their totals, what failed, how long each took, and the trend of each.
+
+    `trend` is how many documents failed in each of the site's last harvests, up to this one.
+    """
+    from metaharvest.queries.runs import run_record, with_trends
 
     with invocation.harvester.reading() as session:
         record = run_record(session, run_id)
+        known = with_trends(session, record)
     if as_json:
-        print_json({**record.as_mapping, "totals": record.totals})
+        print_json({**known, "totals": record.totals})
         return
     print_run(record)
+    if known["sites"]:
+        click.echo()
+        print_table(["site", "failing", "trend", "took"], [_trend_row(site) for site in known["sites"]])
     click.echo()
     print_fields(_fields(record))
     click.echo(f"\nWhat happened: metaharvest log --run {run_id}")
@@ -74,9 +82,18 @@ def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
     print_table(headings, [[row[column] for column in columns] for row in rows])
 
 
+def _trend_row(site: Record) -> list[object]:
+    from metaharvest.queries.trends import in_words
+    from metaharvest.reports.words import duration
+
+    took = "" if site["took_seconds"] is None else duration(site["took_seconds"])
+    return [site["site"], site["failing"] or "", in_words(site["trend"]), took]
+
+
 def _row(record: RunRecord) -> dict[str, object]:
     dates = {name: record.run[name] for name in ("run_id", "harvest_date", "started_at", "ended_at")}
-    return {**dates, "took": _took(record), "status": record.run["status"], **record.totals}
+    took = {"took": _took(record), "took_seconds": record.as_mapping["took_seconds"]}
+    return {**dates, **took, "status": record.run["status"], **record.totals}
 
 
 def _fields(record: RunRecord) -> dict[str, object]:

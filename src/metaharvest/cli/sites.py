@@ -30,6 +30,12 @@ _AS_SETTINGS = "as-settings"
 _OWN = ("package_id_mismatch", "networks", "ca_file")
 """What is kept in the column `options`; the other options of `add` and `edit` have the names of columns."""
 
+_NOT_REGISTERED = (
+    "site", "site_id", "last_status", "last_run_id", "last_site_run_id", "failing", "failing_since", "took_seconds",
+    "trend", "problems",
+)  # fmt: skip
+"""What of a site is not a value of its registration."""
+
 _NONE = "none"
 
 
@@ -235,7 +241,10 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def list_sites(invocation: Invocation, as_json: bool) -> None:
-    """List the sites: when each is due, who is told."""
+    """List the sites: how each stands, when it is due, who is told.
+
+    `trend` is how many documents failed in each of the last harvests, the newest last.
+    """
     from metaharvest.queries.sites import registered_sites
 
     with invocation.harvester.reading() as session:
@@ -246,9 +255,10 @@ def list_sites(invocation: Invocation, as_json: bool) -> None:
     if not sites:
         click.echo("No site is registered yet. `metaharvest sites add NAME --list-url URL --contact EMAIL` adds one.")
         return
-    shown = ("name", "state", "next_harvest", "frequency", "contacts", "list_url")
-    headings = ["site", "state", "next", "frequency", "contacts", "list"]
-    print_table(headings, [[site[column] for column in shown] for site in sites])
+    shown = ("name", "state", "last_status", "failing", "trend", "took", "next_harvest", "frequency")
+    headings = ["site", "state", "last harvest", "failing", "trend", "took", "next", "frequency", "contacts", "list"]
+    rows = [{**site, **_in_words(site)} for site in sites]
+    print_table(headings, [[row[column] for column in (*shown, "contacts", "list_url")] for row in rows])
     for site in sites:
         _print_problems(site)
 
@@ -258,7 +268,7 @@ def list_sites(invocation: Invocation, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def show(invocation: Invocation, name: str, as_json: bool) -> None:
-    """Show everything that is registered of a site."""
+    """Show everything that is registered of a site, and how its last harvests went."""
     from metaharvest.queries.sites import registered_site
 
     with invocation.harvester.reading() as session:
@@ -266,8 +276,41 @@ def show(invocation: Invocation, name: str, as_json: bool) -> None:
     if as_json:
         print_json(site)
         return
-    print_fields({label.replace("_", " "): value for label, value in site.items() if label != "problems"})
+    registered = {label: value for label, value in site.items() if label not in _NOT_REGISTERED}
+    print_fields({label.replace("_", " "): value for label, value in registered.items()})
+    _print_harvests(invocation, site)
     _print_problems(site)
+
+
+def _print_harvests(invocation: Invocation, site: Record) -> None:
+    if not site["trend"]:
+        click.echo("\nNo run has harvested it yet.")
+        return
+    click.echo("\nThe last harvests:")
+    headings = ["run", "date", "status", "listed", "new", "updated", "there", "failing", "warnings", "took"]
+    shown = ("run_id", "harvest_date", "status", "listed", "inserted", "updated", "unchanged", "failing", "warnings")
+    print_table(headings, [[*(each[name] for name in shown), _took(each["took_seconds"])] for each in site["trend"]])
+    if site["failing"]:
+        command = f"{invocation.start} documents --failing --site {shlex.quote(site['name'])}"
+        failing = "1 document is" if site["failing"] == 1 else f"{site['failing']:,} documents are"
+        print_line(f"{failing} failing, the first since {site['failing_since']}: {command}")
+
+
+def _in_words(site: Record) -> Record:
+    from metaharvest.queries.trends import in_words
+
+    return {
+        "last_status": site["last_status"] or "none",
+        "failing": site["failing"] or "",
+        "trend": in_words(site["trend"]),
+        "took": _took(site["took_seconds"]),
+    }
+
+
+def _took(seconds: float | None) -> str:
+    from metaharvest.reports.words import duration
+
+    return "" if seconds is None else duration(seconds)
 
 
 def _print_problems(site: Record) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from itertools import groupby
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import Invocation, login
+from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import json_text, print_fields, print_json, print_table, stamp
 from metaharvest.cli.target_check import check
 from metaharvest.cli.target_copy import copy
+from metaharvest.cli.target_transfer import transfer
 from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def command() -> None:
 
 command.add_command(check)
 command.add_command(copy)
+command.add_command(transfer)
 
 
 @command.command("list")
@@ -170,26 +171,6 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
     click.echo(f"Wrote {document_id}.{revision} to {output}: {len(content):,} bytes.", err=True)
 
 
-@command.command("transfer")
-@click.argument("document_id")
-@click.argument("site")
-@click.pass_obj
-def transfer(invocation: Invocation, document_id: str, site: str) -> None:
-    """Let a document belong to another site from now on, with all its revisions."""
-    made = invocation.harvester.transfer_document(document_id, site, login())
-    if not made.done:
-        click.echo(f"{made.document_id} belongs to {site} already: nothing was changed.")
-        return
-    whole = "" if made.revision is None else f", with all its revisions, not only revision {made.revision}"
-    click.echo(f"{made.document_id} belongs to {site} from now on{whole}.")
-    if made.former is None:
-        click.echo("Until now it belonged to no registered site.")
-    else:
-        click.echo(clean(f"Until now it belonged to {made.former}, which should take it out of its list."))
-    command = f"{invocation.start} run --site {shlex.quote(site)}"
-    click.echo(f"Higher revisions that {site} lists go in with its next harvest: {command}")
-
-
 @command.command("rebuild")
 @click.option(
     "--target", "name", default="target", metavar="NAME", help="The section [targets.NAME]. [default: [target]]"
@@ -219,8 +200,10 @@ def _as_line(held: HeldRevision, names: Mapping[int, str]) -> str:
 
 
 def _as_mapping(held: HeldRevision, names: Mapping[int, str]) -> dict[str, Any]:
-    columns = {name: value for name, value in asdict(held).items() if name != "site_id"}
-    return {**columns, "source_url": shown_url(held.source_url), "site": _site(held, names)}
+    from metaharvest.queries.records import with_one_name
+
+    columns = {**asdict(held), "source_url": shown_url(held.source_url)}
+    return {**with_one_name(columns), "docid": held.docid, "site": _site(held, names)}
 
 
 def _stamp(held: HeldRevision) -> str:

@@ -148,7 +148,7 @@ class SiteSettings(_Section):
 class Settings(_Section):
     """All sections. Relative paths start at `folder`; `file` is None if there was no settings file.
 
-    `variables` are those of the environment from which settings were taken, by section and key.
+    `variables` are those of the environment from which settings were taken, by section and key, or options.
     """
 
     harvester: HarvesterSettings = HarvesterSettings()
@@ -168,7 +168,22 @@ class Settings(_Section):
     def place(self, section: str, key: str) -> str:
         """Where a setting was made, for a sentence about a mistake in it."""
         variable = self.variables.get((section, key))
-        return f"{variable} in the environment" if variable else f"[{section}] {key}"
+        if variable is None:
+            return f"[{section}] {key}"
+        return variable if variable.startswith("--") else f"{variable} in the environment"
+
+    def with_database(self, url: str, password: str) -> Settings:
+        """These settings with another database, as the options --to and --password name it. Raises SettingsError."""
+        options = {"url": "--to", "password": "--password"}
+        try:
+            database = DatabaseSettings(url=url, password=password)
+        except ValidationError as error:
+            said = [
+                (options[str(each["loc"][0])], each["msg"].removeprefix("Value error, ")) for each in error.errors()
+            ]
+            raise SettingsError(*(f"{option}: {message}." for option, message in said)) from None
+        variables = {**self.variables, **{("database", key): option for key, option in options.items()}}
+        return self.model_copy(update={"database": database, "variables": variables})
 
     def path(self, path: Path) -> Path:
         """`path` as an absolute path; a relative one starts at `folder`. Raises SettingsError."""

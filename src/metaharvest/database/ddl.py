@@ -12,7 +12,8 @@ from typing import Any
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from metaharvest.database.models import OPERATIONS, Base
+from metaharvest.database.models import Base
+from metaharvest.database.operations import OPERATIONS
 
 _DIALECTS: dict[str, Any] = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect, "mariadb": mysql.dialect}
 

@@ -18,11 +18,12 @@ from metaharvest.config.paths import data_folder
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings
 from metaharvest.database import dialects, locks
-from metaharvest.database.models import OPERATIONS, Base, HarvestOperation, HarvestRun
+from metaharvest.database.models import Base, HarvestOperation, HarvestRun
+from metaharvest.database.operations import OPERATIONS
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, SchemaMismatch, SettingsError
 from metaharvest.text import shown_url
 
-SCHEMA_VERSION = "0006"
+SCHEMA_VERSION = "0007"
 """The newest migration in sql/migrations; the database must be at it."""
 
 _NO_ROOM_BYTES = 1_000_000

@@ -343,6 +343,27 @@ class DocumentOwner(Base):
     site_schedule_id: Mapped[int] = mapped_column(_KEY, index=True)
 
 
+class DocumentTransfer(Base):
+    """A document that an administrator gave to another site: who and when. Names are those that the sites had then.
+
+    `run_id` is the run whose log has `message` as well; null: it was before the first run.
+    """
+
+    __tablename__ = "document_transfer"
+
+    transfer_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    document_id: Mapped[str] = mapped_column(Identifier, index=True)
+    from_site_id: Mapped[int | None] = mapped_column(_KEY)
+    from_site: Mapped[str | None] = mapped_column(String(100))
+    to_site_id: Mapped[int | None] = mapped_column(_KEY)
+    to_site: Mapped[str] = mapped_column(String(100))
+    transferred_on: Mapped[date]
+    transferred_at: Mapped[datetime]
+    transferred_by: Mapped[str] = mapped_column(String(255))
+    run_id: Mapped[int | None] = mapped_column(_KEY)
+    message: Mapped[str] = mapped_column(_TEXT)
+
+
 class FolderMarker(Base):
     """Which marker was found in a folder that is a target: a folder without it is not the one that documents are in."""
 
@@ -352,35 +373,3 @@ class FolderMarker(Base):
     path_sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
     path: Mapped[str] = mapped_column(_TEXT)
     folder_id: Mapped[str] = mapped_column(String(64))
-
-
-OPERATIONS: dict[str, tuple[str, str]] = {
-    "HarvesterStartup": ("info", "A run began"),
-    "HarvesterShutdown": ("info", "A run ended"),
-    "RunInterrupted": ("error", "A run did not come to its end"),
-    "SiteError": ("error", "A site could not be harvested at all"),
-    "TargetError": ("error", "The target stopped answering"),
-    "GetHarvestListSuccess": ("debug", "The harvest list was fetched"),
-    "GetHarvestListError": ("error", "The harvest list could not be fetched"),
-    "ValidateHarvestListSuccess": ("debug", "The harvest list is valid"),
-    "ValidateHarvestListWarning": ("warning", "The harvest list is valid, but doubtful"),
-    "ValidateHarvestListError": ("error", "The harvest list is not valid"),
-    "HarvestListUnchanged": ("info", "The harvest list is the one of the last harvest"),
-    "GetDocSuccess": ("debug", "The document was fetched"),
-    "GetDocError": ("error", "The document could not be fetched"),
-    "ValidateDocSuccess": ("debug", "The document is valid"),
-    "ValidateDocWarning": ("warning", "The document is valid, but doubtful"),
-    "ValidateDocError": ("error", "The document is not valid"),
-    "MetacatHasDoc": ("info", "The target had these documents already"),
-    "InsertDocSuccess": ("info", "The document was inserted"),
-    "InsertDocError": ("error", "The document could not be inserted"),
-    "UpdateDocSuccess": ("info", "The document was updated"),
-    "UpdateDocError": ("error", "The document could not be updated"),
-    "DocDeferred": ("warning", "The document was put off to a later run"),
-    "DocStale": ("warning", "The list names a revision below the target's"),
-    "DocDuplicate": ("warning", "The list names the same docid again"),
-    "UploadUnconfirmed": ("warning", "It is not known whether an upload arrived"),
-    "ReportQueued": ("info", "A report was put into the outbox"),
-    "LogPurged": ("info", "Old log rows were deleted"),
-}
-"""Operation code -> (level, explanation): those of the original Harvester, and further ones for what it did not do."""

@@ -92,6 +92,7 @@ def other_site_owns(document: ListedDocument, owner: str, taken: date | None = N
     message = f"{document.document_id} belongs to the site '{owner}'."
     remedy = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
     if taken is not None:
-        message = f"{document.document_id} was transferred from this site to the site '{owner}' on {taken}."
+        since = f"it has belonged to the site '{owner}' since {taken}"
+        message = f"{document.document_id} was transferred from this site: {since}."
         remedy = f"Take it out of your list: '{owner}' publishes it now. If it is yours, ask the administrator for it."
     return Finding("target.other-site", message, remedy, line=document.line, docid=document.docid)

@@ -18,7 +18,8 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import OPERATIONS, HarvestDetailLog, HarvestLog, HarvestRun
+from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun
+from metaharvest.database.operations import OPERATIONS
 from metaharvest.model import Level, RunStatus
 from metaharvest.sites.metacat_rows import read_day
 from metaharvest.sites.metacat_tables import TableRow

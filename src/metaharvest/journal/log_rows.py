@@ -10,7 +10,8 @@ from hashlib import blake2b
 from sqlalchemy.orm import Session
 
 from metaharvest.database.dialects import next_numbers
-from metaharvest.database.models import OPERATIONS, Base, HarvestDetailLog, HarvestLog
+from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog
+from metaharvest.database.operations import OPERATIONS
 from metaharvest.database.rows import insert_rows
 from metaharvest.model import Finding, ListedDocument, OriginalColumns, Outcome, OutcomeKind, SiteRun
 from metaharvest.text import clean, shown_url

@@ -2,126 +2,280 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
+from itertools import chain, groupby
+from operator import itemgetter
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, and_, exists, false, func, or_, select, true
+from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestOperation, HarvestSiteRun
-from metaharvest.model import LOG_LEVELS
+from metaharvest.database.models import (
+    DocumentTransfer,
+    HarvestDetailLog,
+    HarvestLog,
+    HarvestOperation,
+    HarvestRun,
+    HarvestSiteRun,
+)
+from metaharvest.database.operations import OPERATIONS
+from metaharvest.errors import MetaharvestError
+from metaharvest.model import LOG_LEVELS, RunStatus
 from metaharvest.queries import runs
-from metaharvest.queries.records import LARGEST_ID, Record, columns, records_under
+from metaharvest.queries.records import Record, columns, docid, parts_of_docid, with_one_name
 from metaharvest.queries.sites import known_names
 
+_ROWS_AT_ONCE = 500
+_ROW = "harvest_log_id logged_at harvest_date level status operation message run_id site_run_id site site_id"
+_OF_DOCUMENT = "document_id revision document_url outcome target_revision seconds size"
 _FINDING = "document_id level rule error_message remedy line_number column_number xpath excerpt"
+_NAMES = tuple(f"{_ROW} {_OF_DOCUMENT}".split())
+_TRANSFER = "UpdateDocSuccess"
+_ANY_FINDING = aliased(HarvestDetailLog, name="any_finding")
+_ANY_OPERATION = aliased(HarvestOperation, name="any_operation")
+"""For conditions: what is selected beside a row may be less."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Which rows of the log are asked for: `level` and graver ones, the last `limit`; None: whatever it is.
+    """Which rows of the log are asked for; None: whatever it is.
 
-    `document` is a document id, or a docid. Without a run, a site run, a site or a document: the newest run.
+    `level` and graver ones; `rule` of a finding; `since` and `until` are days of harvests, both included; the last
+    `limit` rows. `document` is a document id, or a docid. A site is meant whatever it was named when. Without anything
+    that says which runs (a run, a site run, a rule, a day, a document): the newest, of the site if one is named.
     """
 
     run_id: int | None = None
     site_run_id: int | None = None
     site: str | None = None
     document: str | None = None
-    level: str = "info"
+    level: str | None = "info"
     limit: int | None = None
+    rule: str | None = None
+    since: date | None = None
+    until: date | None = None
+
+    @property
+    def is_over_runs(self) -> bool:
+        """Whether rows of all runs are meant, as far as the rest of the filter lets them through."""
+        narrowed = (self.document, self.rule, self.since, self.until)
+        return self.run_id is None and self.site_run_id is None and any(each is not None for each in narrowed)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSelection:
+    """What a filter came to: what the rows of the log have to meet, and which of their findings are meant.
+
+    `transfers` is what transfers of documents have to meet of which the log has no row: those before the first run.
+    """
+
+    rows: tuple[ColumnElement[bool], ...]
+    findings: ColumnElement[bool]
+    transfers: tuple[ColumnElement[bool], ...]
 
 
 def log_scope(session: Session, wanted: LogFilter) -> tuple[int | None, int | None]:
-    """The run, or the site run, that the filter names, if it does. Raises MetaharvestError for unknown ones.
-
-    A run that holds the log of another harvester has no site runs: of it a site has rows.
-    """
+    """The run, or the site run, that the filter names, if it does. Raises MetaharvestError for unknown ones."""
     if wanted.site_run_id is not None:
         runs.require_site_run(session, wanted.site_run_id)
         return None, wanted.site_run_id
     if wanted.run_id is not None:
         runs.run_record(session, wanted.run_id)
-    if wanted.site is None or runs.is_imported(session, wanted.run_id):
+    if wanted.site is None or wanted.is_over_runs or runs.is_imported(session, wanted.run_id):
         return wanted.run_id, None
     if wanted.run_id is None:
         return None, runs.newest_site_run_id(session, wanted.site)
     return None, runs.site_run_id_of(session, wanted.run_id, wanted.site)
 
 
-def log_entries(session: Session, wanted: LogFilter) -> list[Record]:
+def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
+    """What the filter comes to, for `log_entries` and for a table. Raises MetaharvestError for what is not there."""
+    if wanted.rule is not None:
+        require_rule(session, wanted.rule)
+    run_id, site_run_id = log_scope(session, wanted)
+    rows = [*_of_level(wanted), *_narrowed(wanted)]
+    transfers: list[ColumnElement[bool]] = [false()]
+    if site_run_id is not None:
+        rows.append(HarvestLog.site_run_id == site_run_id)
+    elif run_id is not None:
+        rows.append(HarvestLog.run_id == run_id)
+        if wanted.site is not None:
+            rows.append(HarvestLog.site_schedule_id == runs.site_number(session, wanted.site))
+    elif wanted.is_over_runs:
+        transfers = _transfers(session, wanted)
+        if wanted.site is not None:
+            rows.append(_of_site(runs.site_number(session, wanted.site)))
+    elif (newest := runs.newest_run_id(session)) is not None:
+        rows.append(HarvestLog.run_id == newest)
+    else:
+        rows, transfers = [false()], _transfers(session, wanted)
+    if wanted.limit is not None:
+        rows += _last(session, rows, wanted.limit)
+    meant = true() if wanted.rule is None else HarvestDetailLog.rule == wanted.rule
+    return LogSelection(tuple(rows), meant, tuple(transfers))
+
+
+def log_entries(session: Session, wanted: LogFilter) -> Iterator[Record]:
     """The rows in the order in which they were written; with a limit, the last ones. Raises MetaharvestError.
 
-    Each has the level of its operation (empty if unknown), the name of its site and its `findings`, which are rows too.
+    Each has the level of its operation (empty if unknown), the name that its site had then, and its `findings`, which
+    are rows too.
     """
-    conditions = _conditions(session, wanted)
-    if conditions is None:
-        return []
+    selection = log_selection(session, wanted)
+    entries = chain(_transfer_entries(session, selection), _entries(session, selection))
+    if wanted.limit is None:
+        return entries
+    # Transfers before the first run are few, and older than every row.
+    found = list(entries)
+    return iter(found[-wanted.limit :])
+
+
+def _entries(session: Session, selection: LogSelection) -> Iterator[Record]:
     statement = (
         select(
             *columns(HarvestLog, "harvest_log_id logged_at harvest_date"),
-            func.coalesce(HarvestOperation.level, "").label("level"),
-            HarvestLog.status,
-            HarvestLog.harvest_operation_code.label("operation"),
-            *columns(HarvestLog, "message run_id site_run_id site_schedule_id"),
-            HarvestSiteRun.site_name.label("site"),
-            *columns(HarvestLog, "document_id revision document_url outcome target_revision seconds size"),
+            func.coalesce(HarvestOperation.level, ""),
+            *columns(HarvestLog, "status harvest_operation_code message run_id site_run_id"),
+            HarvestSiteRun.site_name,
+            *columns(HarvestLog, f"site_schedule_id {_OF_DOCUMENT}"),
+            HarvestDetailLog.detail_log_id,
+            *columns(HarvestDetailLog, _FINDING),
         )
+        .select_from(HarvestLog)
         .outerjoin(HarvestOperation, HarvestOperation.harvest_operation_code == HarvestLog.harvest_operation_code)
         .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == HarvestLog.site_run_id)
-        .where(*conditions)
-        .order_by(HarvestLog.harvest_log_id.desc())
-        .limit(wanted.limit)
+        .outerjoin(
+            HarvestDetailLog, and_(HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id, selection.findings)
+        )
+        .where(*selection.rows)
+        .order_by(HarvestLog.harvest_log_id, HarvestDetailLog.detail_log_id)
+        .execution_options(yield_per=_ROWS_AT_ONCE)
     )
-    rows = session.execute(statement).mappings().all()[::-1]
-    log_ids = [row["harvest_log_id"] for row in rows]
-    findings = records_under(session, HarvestDetailLog.harvest_log_id, log_ids, _FINDING)
-    sites = _sites_of_imported(session, {row["run_id"] for row in rows})
-    return [
-        {
-            **{name: value for name, value in row.items() if name != "site_schedule_id"},
-            "site": row["site"] or sites.get((row["run_id"], row["site_schedule_id"])),
-            "findings": findings[row["harvest_log_id"]],
-        }
-        for row in rows
-    ]
+    width, names = len(_NAMES), _FINDING.split()
+    imported = _sites_of_imported(session)
+    for _, rows in groupby(session.connection().execute(statement), key=itemgetter(0)):
+        first, *more = rows
+        findings = [
+            with_one_name(dict(zip(names, row[width + 1 :], strict=True)))
+            for row in (first, *more)
+            if row[width] is not None
+        ]
+        row = dict(zip(_NAMES, first[:width], strict=True))
+        yield _entry({**row, "site": row["site"] or imported.get((row["run_id"], row["site_id"]))}, findings)
 
 
-def _sites_of_imported(session: Session, run_ids: set[int]) -> dict[tuple[int, int], str]:
-    """The names of the sites whose rows those of these runs hold that hold the log of another harvester."""
-    imported = [run_id for run_id in run_ids if runs.is_imported(session, run_id)]
+def _sites_of_imported(session: Session) -> dict[tuple[int, int], str]:
+    """The names of sites by run and number, for the runs that hold the log of another harvester."""
+    imported = session.scalars(select(HarvestRun.run_id).where(HarvestRun.status == RunStatus.IMPORTED.value)).all()
     names = known_names(session) if imported else {}
     return {(run_id, site_id): name for run_id in imported for site_id, name in names.items()}
 
 
-def _conditions(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]] | None:
-    """What the rows have to meet; None if there has been no run yet."""
-    run_id, site_run_id = log_scope(session, wanted)
+def _transfer_entries(session: Session, selection: LogSelection) -> Iterator[Record]:
+    """Transfers of documents before the first run, as rows of the log."""
+    query = select(DocumentTransfer).where(*selection.transfers).order_by(DocumentTransfer.transfer_id)
+    for transfer in session.scalars(query).all():
+        known = {
+            "logged_at": transfer.transferred_at,
+            "harvest_date": transfer.transferred_on,
+            "level": OPERATIONS[_TRANSFER][0],
+            "status": 0,
+            "operation": _TRANSFER,
+            "message": transfer.message,
+            "site_id": transfer.from_site_id,
+            "document_id": transfer.document_id,
+        }
+        yield _entry({**dict.fromkeys(_NAMES), **known}, [])
+
+
+def _entry(row: Record, findings: Sequence[Record]) -> Record:
+    named = with_one_name(row)
+    return {**named, "docid": docid(row["document_id"], row["revision"]), "findings": list(findings)}
+
+
+def _of_level(wanted: LogFilter) -> list[ColumnElement[bool]]:
+    if wanted.level is None:
+        return []
     levels = LOG_LEVELS[: LOG_LEVELS.index(wanted.level) + 1]
-    conditions = [or_(HarvestOperation.level.in_(levels), _has_finding(HarvestDetailLog.level.in_(levels)))]
-    if site_run_id is not None:
-        conditions.append(HarvestLog.site_run_id == site_run_id)
-    elif run_id is not None:
-        conditions.append(HarvestLog.run_id == run_id)
-        if wanted.site is not None:
-            conditions.append(HarvestLog.site_schedule_id == runs.site_number(session, wanted.site))
-    elif wanted.document is None:
-        newest = runs.newest_run_id(session)
-        if newest is None:
-            return None
-        conditions.append(HarvestLog.run_id == newest)
+    if len(levels) == len(LOG_LEVELS):
+        return []
+    codes = select(_ANY_OPERATION.harvest_operation_code).where(_ANY_OPERATION.level.in_(levels))
+    graver = exists().where(_ANY_FINDING.harvest_log_id == HarvestLog.harvest_log_id, _ANY_FINDING.level.in_(levels))
+    return [or_(HarvestLog.harvest_operation_code.in_(codes), graver)]
+
+
+def _narrowed(wanted: LogFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.rule is not None:
+        of_rule = select(_ANY_FINDING.harvest_log_id).where(_ANY_FINDING.rule == wanted.rule)
+        conditions.append(HarvestLog.harvest_log_id.in_(of_rule))
+    if wanted.since is not None:
+        conditions.append(HarvestLog.harvest_date >= wanted.since)
+    if wanted.until is not None:
+        conditions.append(HarvestLog.harvest_date <= wanted.until)
     if wanted.document is not None:
         conditions.append(_is_about(wanted.document))
     return conditions
 
 
 def _is_about(name: str) -> ColumnElement[bool]:
-    """Whether a row, or one of its findings, is about this document: a document id, or a docid."""
-    head, _, tail = name.rpartition(".")
-    about = or_(HarvestLog.document_id == name, _has_finding(HarvestDetailLog.document_id == name))
-    if not head or not tail.isdecimal() or not tail.isascii() or int(tail) > LARGEST_ID:
+    """Whether a row, or a finding of one that is about no document, is about this one: a document id, or a docid."""
+    in_a_list = exists().where(
+        _ANY_FINDING.harvest_log_id == HarvestLog.harvest_log_id, _ANY_FINDING.document_id == name
+    )
+    about = or_(HarvestLog.document_id == name, and_(HarvestLog.document_id.is_(None), in_a_list))
+    if not (parts := parts_of_docid(name)):
         return about
-    return or_(about, and_(HarvestLog.document_id == head, HarvestLog.revision == int(tail)))
+    return or_(about, and_(HarvestLog.document_id == parts[0], HarvestLog.revision == parts[1]))
 
 
-def _has_finding(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    return HarvestLog.harvest_log_id.in_(select(HarvestDetailLog.harvest_log_id).where(condition))
+def _of_site(number: int) -> ColumnElement[bool]:
+    """Rows of a site: of all its runs, those taken over from another harvester, and transfers from it or to it."""
+    its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == number)
+    transferred = exists().where(
+        DocumentTransfer.document_id == HarvestLog.document_id,
+        DocumentTransfer.transferred_at == HarvestLog.logged_at,
+        or_(DocumentTransfer.from_site_id == number, DocumentTransfer.to_site_id == number),
+    )
+    of_no_run = and_(HarvestLog.site_run_id.is_(None), or_(HarvestLog.site_schedule_id == number, transferred))
+    return or_(HarvestLog.site_run_id.in_(its_runs), of_no_run)
+
+
+def _transfers(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]]:
+    """What transfers before the first run have to meet: they are told at level info, and have no finding."""
+    shown = wanted.level is None or LOG_LEVELS.index(wanted.level) >= LOG_LEVELS.index(OPERATIONS[_TRANSFER][0])
+    if not shown or wanted.rule is not None:
+        return [false()]
+    conditions: list[ColumnElement[bool]] = [DocumentTransfer.run_id.is_(None)]
+    if wanted.since is not None:
+        conditions.append(DocumentTransfer.transferred_on >= wanted.since)
+    if wanted.until is not None:
+        conditions.append(DocumentTransfer.transferred_on <= wanted.until)
+    if wanted.document is not None:
+        parts = parts_of_docid(wanted.document)
+        conditions.append(DocumentTransfer.document_id.in_([wanted.document, *(parts[:1] if parts else ())]))
+    if wanted.site is not None:
+        number = runs.site_number(session, wanted.site)
+        conditions.append(or_(DocumentTransfer.from_site_id == number, DocumentTransfer.to_site_id == number))
+    return conditions
+
+
+def _last(session: Session, rows: Sequence[ColumnElement[bool]], number: int) -> list[ColumnElement[bool]]:
+    """What the last so many rows have to meet in addition."""
+    newest = select(HarvestLog.harvest_log_id).where(*rows).order_by(HarvestLog.harvest_log_id.desc())
+    first = session.scalar(newest.limit(1).offset(number - 1))
+    return [] if first is None else [HarvestLog.harvest_log_id >= first]
+
+
+def require_rule(session: Session, rule: str) -> None:
+    """Raises MetaharvestError if neither this program nor the log knows such a rule."""
+    from difflib import get_close_matches
+
+    from metaharvest.rules import RULES
+
+    if rule in RULES or session.scalar(select(HarvestDetailLog.rule).where(HarvestDetailLog.rule == rule).limit(1)):
+        return
+    close = get_close_matches(rule, RULES, 3)
+    meant = f"Did you mean {', '.join(close)}?" if close else "docs/rules.md lists all of them."
+    raise MetaharvestError(f"There is no rule '{rule}'. {meant}")

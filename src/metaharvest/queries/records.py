@@ -13,6 +13,20 @@ from metaharvest.database.models import Base
 Record = Mapping[str, Any]
 """A row: its columns by name."""
 
+_ONE_NAME = {
+    "document_url": "url",
+    "source_url": "url",
+    "target_revision": "repository_revision",
+    "size": "bytes",
+    "site_schedule_id": "site_id",
+    "site_name": "site",
+    "harvest_log_id": "log_id",
+    "error_message": "message",
+    "line_number": "line",
+    "column_number": "column",
+}
+"""Columns of the tables -> the one name that every command and every CSV table has for what is in them."""
+
 LARGEST_ID = 2**63 - 1
 _PARENTS_AT_ONCE = 500
 
@@ -20,6 +34,25 @@ _PARENTS_AT_ONCE = 500
 def columns(table: type[Base], names: str) -> list[InstrumentedAttribute[Any]]:
     """The columns of these names, in their order."""
     return [getattr(table, name) for name in names.split()]
+
+
+def with_one_name(record: Record) -> Record:
+    """The row, with what has another name in a table also under the one that it has everywhere."""
+    also = {_ONE_NAME[name]: value for name, value in record.items() if name in _ONE_NAME}
+    return {**record, **also}
+
+
+def docid(document_id: str | None, revision: int | None) -> str | None:
+    """Document id and revision as people write them."""
+    return document_id if document_id is None or revision is None else f"{document_id}.{revision}"
+
+
+def parts_of_docid(name: str) -> tuple[str, int] | None:
+    """Document id and revision, if `name` may be a docid."""
+    head, _, tail = name.rpartition(".")
+    if not head or not tail.isdecimal() or not tail.isascii() or int(tail) > LARGEST_ID:
+        return None
+    return head, int(tail)
 
 
 def records_under(

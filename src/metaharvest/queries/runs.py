@@ -13,8 +13,9 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunStatus
-from metaharvest.queries.records import LARGEST_ID, Record, records_under
+from metaharvest.queries.records import LARGEST_ID, Record, records_under, with_one_name
 from metaharvest.queries.sites import site_names
+from metaharvest.queries.trends import failing, harvests, seconds_between
 
 _FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
 _RUNS = HarvestRun.__table__
@@ -34,8 +35,13 @@ class RunRecord:
 
     @property
     def as_mapping(self) -> dict[str, Any]:
-        """The run's columns, and under `sites` those of its site runs; which targets stopped answering."""
-        return {**self.run, "sites": list(self.sites), "targets_away": list(self.targets_away)}
+        """The run's columns, and under `sites` those of its site runs; how long each took, in seconds.
+
+        `targets_away`: which targets stopped answering.
+        """
+        took = seconds_between(self.run["started_at"], self.run["ended_at"])
+        sites = [_as_mapping(site) for site in self.sites]
+        return {**self.run, "took_seconds": took, "sites": sites, "targets_away": list(self.targets_away)}
 
     @property
     def failed_as_a_whole(self) -> bool:
@@ -72,6 +78,11 @@ class RunRecord:
         }
 
 
+def _as_mapping(site_run: Record) -> Record:
+    took = seconds_between(site_run["started_at"], site_run["ended_at"])
+    return {**with_one_name(site_run), "failing": failing(site_run), "took_seconds": took}
+
+
 def newest_run_id(session: Session) -> int | None:
     """The number of the newest run; None if there has been none."""
     return session.scalar(select(func.max(HarvestRun.run_id)))
@@ -84,6 +95,13 @@ def run_record(session: Session, run_id: int) -> RunRecord:
     if not found:
         raise MetaharvestError(f"There is no run {run_id}. `metaharvest runs` lists those there are.")
     return found[0]
+
+
+def with_trends(session: Session, record: RunRecord) -> dict[str, Any]:
+    """The run as a mapping, each of its site runs with the `trend` of its site: the harvests up to that one."""
+    known = record.as_mapping
+    sites = [{**site, "trend": harvests(session, site["site_id"], upto=site["site_run_id"])} for site in known["sites"]]
+    return {**known, "sites": sites}
 
 
 def newest_runs(session: Session, limit: int) -> list[RunRecord]:
@@ -144,7 +162,8 @@ def site_number(session: Session, name: str) -> int:
 def findings_of(session: Session, run_id: int) -> list[dict[str, Any]]:
     """Every finding of a run, every column of its detail row by its name, in the order of the log."""
     findings = select(HarvestDetailLog.__table__).join(HarvestLog).where(HarvestLog.run_id == run_id)
-    return [dict(row) for row in session.execute(findings.order_by(HarvestDetailLog.detail_log_id)).mappings()]
+    rows = session.execute(findings.order_by(HarvestDetailLog.detail_log_id)).mappings()
+    return [dict(with_one_name(dict(row))) for row in rows]
 
 
 def _with_sites(session: Session, statement: Select[Any]) -> list[RunRecord]:

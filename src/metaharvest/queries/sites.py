@@ -12,11 +12,14 @@ from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.database.models import HarvestSiteRun
 from metaharvest.model import Site
 from metaharvest.queries.records import Record
+from metaharvest.queries.trends import HARVESTS, harvests, numbers_failing
 from metaharvest.sites.due import is_due
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import find_site, raw_rows, read_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import shown_url
+
+_HARVESTS_OF_ONE = 10
 
 
 def site_names(session: Session) -> dict[int, str]:
@@ -24,27 +27,59 @@ def site_names(session: Session) -> dict[int, str]:
     return {site.site_id: site.name for site in read_sites(session)}
 
 
-def known_names(session: Session) -> dict[int, str]:
-    """The names of all sites by number, those that are registered no longer with the name that they had last."""
+def last_names(session: Session) -> dict[int, str]:
+    """The names of all sites by number, of those that are registered no longer the one that they had last."""
     newest = select(func.max(HarvestSiteRun.site_run_id)).group_by(HarvestSiteRun.site_schedule_id)
     harvested = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.site_name)
     rows = session.execute(harvested.where(HarvestSiteRun.site_run_id.in_(newest)))
-    return {number: f"{name} (registered no longer)" for number, name in rows} | site_names(session)
+    return {row[0]: row[1] for row in rows} | site_names(session)
+
+
+def known_names(session: Session) -> dict[int, str]:
+    """As `last_names`, with a word about those that are registered no longer."""
+    registered = site_names(session)
+    return {
+        number: name if number in registered else f"{name} (registered no longer)"
+        for number, name in last_names(session).items()
+    }
 
 
 def registered_sites(session: Session, today: date) -> list[Record]:
     """All rows of the schedule, in the order of the names; those of a broken row as they stand in the table.
 
+    Each with how its last harvest ended, how many documents are failing and since when, and its `trend`: see trends.py.
     `state` is off, due, waiting, overdue since a day, or broken; `package_id_mismatch` is None if the site has nothing
     of its own; only a broken row has its `options`; `problems` say what is wrong with it.
     """
-    overdue = _overdue_since(session, today)
-    return [_registered(session, site, overdue, today) for site in read_sites(session)]
+    overdue, failing = _overdue_since(session, today), numbers_failing(session)
+    return [
+        {**_registered(session, site, overdue, today), **_harvested(session, site.site_id, failing, HARVESTS)}
+        for site in read_sites(session)
+    ]
 
 
 def registered_site(session: Session, name: str, today: date) -> Record:
     """The site of this name, as one of `registered_sites`. Raises ScheduleError if there is none."""
-    return _registered(session, find_site(session, name), _overdue_since(session, today), today)
+    site = find_site(session, name)
+    known = _registered(session, site, _overdue_since(session, today), today)
+    failing = numbers_failing(session, [site.site_id])
+    return {**known, **_harvested(session, site.site_id, failing, _HARVESTS_OF_ONE)}
+
+
+def _harvested(session: Session, site_id: int, failing: Mapping[int, tuple[int, date]], number: int) -> Record:
+    """How the site's last harvest ended, and how its documents stand."""
+    trend = harvests(session, site_id, number)
+    last = trend[-1] if trend else {}
+    number_failing, since = failing.get(site_id, (0, None))
+    return {
+        "last_status": last.get("status"),
+        "last_run_id": last.get("run_id"),
+        "last_site_run_id": last.get("site_run_id"),
+        "failing": number_failing,
+        "failing_since": since,
+        "took_seconds": last.get("took_seconds"),
+        "trend": trend,
+    }
 
 
 def _overdue_since(session: Session, today: date) -> dict[str, date]:
@@ -57,6 +92,8 @@ def _registered(session: Session, site: Site | BrokenSite, overdue: Mapping[str,
         return _broken(session, site)
     return {
         "name": site.name,
+        "site": site.name,
+        "site_id": site.site_id,
         "state": _state(site, overdue, today),
         "list_url": shown_url(site.list_url),
         "contacts": site.contacts,
@@ -89,6 +126,8 @@ def _broken(session: Session, site: BrokenSite) -> Record:
     [row] = raw_rows(session, "WHERE site_schedule_id = :id", {"id": site.site_id})
     return {
         "name": site.name,
+        "site": site.name,
+        "site_id": site.site_id,
         "state": "broken" if site.enabled else "broken, off",
         "list_url": shown_url(site.list_url),
         "contacts": (row["contact_email"],) if row["contact_email"] else (),

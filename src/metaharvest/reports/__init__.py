@@ -18,7 +18,7 @@ from metaharvest.reports.compose import admin_report, digest, site_report, site_
 from metaharvest.reports.message import Report
 from metaharvest.reports.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all
 from metaharvest.reports.site_view import Repositories, Repository
-from metaharvest.reports.tables import documents_csv, log_csv, table_csv
+from metaharvest.reports.tables import documents_csv, log_csv, selected_log_csv, table_csv
 
 __all__ = [
     "Deliveries",
@@ -36,6 +36,7 @@ __all__ = [
     "queue",
     "queue_all",
     "resend",
+    "selected_log_csv",
     "site_report",
     "site_reports",
     "table_csv",

@@ -11,15 +11,24 @@ import io
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import groupby, islice
+from datetime import datetime
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any, cast
 
-from sqlalchemy import DateTime, Row, and_, or_, select, type_coerce
+from sqlalchemy import ColumnElement, DateTime, Row, and_, or_, select, true, type_coerce
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import ReportsSettings
-from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog, HarvestOperation, HarvestSiteRun
+from metaharvest.database.models import (
+    DocumentTransfer,
+    HarvestDetailLog,
+    HarvestDocument,
+    HarvestLog,
+    HarvestOperation,
+    HarvestSiteRun,
+)
+from metaharvest.database.operations import OPERATIONS
 from metaharvest.model import OutcomeKind
 from metaharvest.reports.message import Attachment
 from metaharvest.reports.words import docid_of
@@ -32,7 +41,7 @@ DOCUMENT_COLUMNS = (
 LOG_COLUMNS = (
     "log_id", "logged_at_utc", "harvest_date", "site", "site_run", "operation", "operation_level", "status", "docid",
     "outcome", "repository_revision", "url", "bytes", "seconds", "log_message", "level", "rule", "line", "column",
-    "xpath", "message", "excerpt", "remedy",
+    "xpath", "message", "excerpt", "remedy", "run_id", "site_run_id", "site_id",
 )  # fmt: skip
 
 _log, _detail = HarvestLog, HarvestDetailLog
@@ -42,6 +51,8 @@ _DETAIL = (_detail.detail_log_id, _detail.document_id, _detail.revision, _detail
 _FINDING = (_detail.level, _detail.rule, _detail.line_number, _detail.column_number,
             _detail.xpath, _detail.error_message, _detail.excerpt, _detail.remedy)  # fmt: skip
 """Columns, in this order, not model objects: to make an object for each row would take most of the time."""
+
+_EVERY_FINDING = true()
 
 _Row = Row[*tuple[Any, ...]]
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")
@@ -71,7 +82,21 @@ def documents_csv(session: Session, site_run_id: int, *, unchanged: bool = False
 
 def log_csv(session: Session, run_id: int) -> Iterator[str]:
     """The whole log of a run as chunks of text, header first, in the order in which it was written."""
-    yield from _chunks(LOG_COLUMNS, _log_parts(session, run_id))
+    yield from _chunks(LOG_COLUMNS, _log_parts(session, (_log.run_id == run_id,)))
+
+
+def selected_log_csv(
+    session: Session,
+    rows: Sequence[ColumnElement[bool]],
+    findings: ColumnElement[bool],
+    transfers: Sequence[ColumnElement[bool]],
+) -> Iterator[str]:
+    """The rows of the log that meet `rows`, with those of their findings that meet `findings`, as chunks of text.
+
+    Before them come transfers of documents that the log has no row of, if they meet `transfers`.
+    """
+    before = _by_column(_transfer_rows(session, transfers))
+    yield from _chunks(LOG_COLUMNS, chain(before, _log_parts(session, rows, findings)))
 
 
 def table_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
@@ -216,27 +241,53 @@ def _unchanged_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obj
         yield (docid_of(row.document_id, row.revision), *known, *(None,) * 12)
 
 
-def _log_parts(session: Session, run_id: int) -> Iterator[Sequence[Sequence[object]]]:
+def _log_parts(
+    session: Session, which: Sequence[ColumnElement[bool]], findings: ColumnElement[bool] = _EVERY_FINDING
+) -> Iterator[Sequence[Sequence[object]]]:
     log, detail = _log, _detail
     query = (
         select(*_LOG, *_DETAIL, *_FINDING, type_coerce(log.logged_at, DateTime()), log.harvest_date)
         .add_columns(HarvestSiteRun.site_name, log.site_run_id, log.harvest_operation_code)
-        .add_columns(HarvestOperation.level, log.status, log.message)
+        .add_columns(HarvestOperation.level, log.status, log.message, log.run_id, log.site_schedule_id)
         .select_from(log)
-        .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
+        .outerjoin(detail, and_(detail.harvest_log_id == log.harvest_log_id, findings))
         .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == log.site_run_id)
         .outerjoin(HarvestOperation, HarvestOperation.harvest_operation_code == log.harvest_operation_code)
-        .where(log.run_id == run_id)
+        .where(*which)
         .order_by(log.harvest_log_id, detail.detail_log_id)
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
     session.flush()
     for rows in session.connection().execute(query).partitions():
         columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
-        numbers, times, days, *site_and_operation, messages = columns[0], *columns[20:]
+        numbers, times, days, *site_and_operation, messages, runs, sites = columns[0], *columns[20:]
         logs, details = zip(*columns[:8], strict=True), zip(*columns[8:12], strict=True)
         docids, _, _, *documents = zip(*map(_document_cells, logs, details), strict=True)
         # Rows that were written together have the same time.
-        as_text = {at: at.isoformat(sep=" ", timespec="seconds") for at in set(times)}
-        written = [as_text[at] for at in times]
-        yield (numbers, written, [*map(str, days)], *site_and_operation, docids, *documents, messages, *columns[12:20])
+        as_text = {at: _time(at) for at in set(times)}
+        written, dates = [as_text[at] for at in times], [*map(str, days)]
+        about = (*site_and_operation, docids, *documents, messages, *columns[12:20])
+        yield (numbers, written, dates, *about, runs, site_and_operation[1], sites)
+
+
+def _transfer_rows(session: Session, which: Sequence[ColumnElement[bool]]) -> Iterator[Sequence[object]]:
+    """Transfers as rows of the log: in the same columns, most of them empty."""
+    for transfer in session.scalars(
+        select(DocumentTransfer).where(*which).order_by(DocumentTransfer.transfer_id)
+    ).all():
+        known = {
+            "logged_at_utc": _time(transfer.transferred_at.replace(tzinfo=None)),
+            "harvest_date": transfer.transferred_on.isoformat(),
+            "operation": "UpdateDocSuccess",
+            "operation_level": OPERATIONS["UpdateDocSuccess"][0],
+            "status": 0,
+            "docid": transfer.document_id,
+            "log_message": transfer.message,
+            "site_id": transfer.from_site_id,
+        }
+        yield [known.get(column) for column in LOG_COLUMNS]
+
+
+def _time(moment: datetime) -> str:
+    """A timestamp, without its zone, as a cell."""
+    return moment.isoformat(sep=" ", timespec="seconds")

@@ -151,15 +151,23 @@ class EmbeddedTarget:
         insert_rows(session.connection(), _REVISIONS, [_row(upload) for upload in uploads])
         return actions
 
-    def owner(self, document_id: str, session: Session) -> int | None:
-        """The registered site that a document belongs to, if there is one."""
-        return next((held.site_id for held in _highest(session, [document_id])), None)
+    def owners(self, document_ids: Sequence[str], session: Session) -> Mapping[str, int]:
+        """The registered site that each of these documents belongs to, if there is one."""
+        held = _highest(session, document_ids)
+        return {each.document_id: each.site_id for each in held if each.site_id is not None}
 
-    def transfer(self, document_id: str, site_id: int, session: Session) -> None:
-        """Let a document that is there belong to another site from now on."""
-        for held in _highest(session, [document_id]):
-            document = (DocumentRevision.document_id == document_id, DocumentRevision.revision == held.revision)
-            session.execute(update(DocumentRevision).where(*document).values(site_schedule_id=site_id))
+    def transfer(self, document_ids: Sequence[str], site_id: int, session: Session) -> None:
+        """Let documents that are there belong to another site from now on."""
+        rows = [{"this": each.document_id, "highest": each.revision} for each in _highest(session, document_ids)]
+        if rows:
+            session.connection().execute(_GIVE.values(site_schedule_id=site_id), rows)
+
+    def documents_between(self, first: str, end: str) -> list[str]:
+        """The documents with ids from `first` up to, but not, `end`, byte by byte, in this order."""
+        within = (_REVISIONS.c.document_id >= first, _REVISIONS.c.document_id < end)
+        with self._sessions() as session:
+            query = select(_REVISIONS.c.document_id).distinct().where(*within).order_by(_REVISIONS.c.document_id)
+            return list(session.scalars(query))
 
 
 def _refuse(upload: Upload, held: Holding | None) -> None:
@@ -210,6 +218,10 @@ _HELD = (
     .outerjoin(_SITES, _SITES.c.site_schedule_id == _REVISIONS.c.site_schedule_id)
     .where(_REVISIONS.c.document_id.in_(bindparam("documents", expanding=True)))
     .order_by(_REVISIONS.c.document_id, _REVISIONS.c.revision)
+)
+
+_GIVE = update(_REVISIONS).where(
+    _REVISIONS.c.document_id == bindparam("this"), _REVISIONS.c.revision == bindparam("highest")
 )
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from metaharvest.errors import MetaharvestError
+from metaharvest.model import Holding
 from metaharvest.targets.base import Target
+from metaharvest.text import one_line
+
+_AT_ONCE = 1000
+_NAMED = 10
 
 
 def find_document(target: Target, name: str) -> tuple[str, int | None]:
@@ -11,9 +18,9 @@ def find_document(target: Target, name: str) -> tuple[str, int | None]:
 
     Raises MetaharvestError if the target has neither, TargetError if it does not answer.
     """
-    head, _, tail = name.rpartition(".")
+    head, tail = _parts(name)
     held: list[int] = []
-    if head and tail.isdecimal() and tail.isascii():
+    if head:
         held = [each.revision for each in target.revisions(head)]
         if int(tail) in held:
             return head, int(tail)
@@ -23,3 +30,49 @@ def find_document(target: Target, name: str) -> tuple[str, int | None]:
         known = ", ".join(map(str, held))
         raise MetaharvestError(f"The target has no revision {tail} of {head}. It has: {known}.")
     raise MetaharvestError(f"The target has no document '{name}'. `metaharvest target list` lists those it has.")
+
+
+def find_documents(target: Target, names: Sequence[str]) -> dict[str, int | None]:
+    """The documents that `names` mean, as `find_document` says, each with the revision that was named, if one was.
+
+    Raises MetaharvestError with all names that the target does not know, TargetError if it does not answer.
+    """
+    if len(names) == 1:
+        return dict([find_document(target, names[0])])
+    held = _held(target, [each for name in names for each in (name, _parts(name)[0]) if each])
+    found: dict[str, int | None] = {}
+    unknown: list[str] = []
+    for name in names:
+        head, tail = _parts(name)
+        if name in held and head not in held:
+            found.setdefault(name, None)
+        elif name not in held and head not in held:
+            unknown.append(name)
+        elif name not in held and held[head].revision == int(tail):
+            found.setdefault(head, int(tail))
+        else:
+            found.setdefault(*find_document(target, name))
+    if unknown:
+        more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
+        named = ", ".join(one_line(name) for name in unknown[:_NAMED])
+        raise MetaharvestError(
+            f"The target does not have {len(unknown):,} of these {len(names):,} documents: {named}{more}. "
+            "Nothing was changed. `metaharvest target list` lists those it has."
+        )
+    return found
+
+
+def _held(target: Target, document_ids: Sequence[str]) -> Mapping[str, Holding]:
+    """What the target holds of these, by document id."""
+    asked = list(dict.fromkeys(document_ids))
+    held: dict[str, Holding] = {}
+    with target.session(None) as session:
+        for start in range(0, len(asked), _AT_ONCE):
+            held |= session.holdings(asked[start : start + _AT_ONCE])
+    return held
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """Document id and revision of a name that may be a docid; both empty if it cannot be one."""
+    head, _, tail = name.rpartition(".")
+    return (head, tail) if head and tail.isdecimal() and tail.isascii() else ("", "")

@@ -52,12 +52,6 @@ def with_owners(held: Iterable[HeldRevision], sessions: Sessions) -> Iterator[He
             yield replace(each, site_id=known[each.document_id]) if each.document_id in known else each
 
 
-def owner(session: Session, document_id: str) -> int | None:
-    """The registered site that a document belongs to, if there is one."""
-    site_id = owners_of(session, [document_id]).get(document_id)
-    return session.scalar(select(_SITES.c.site_schedule_id).where(_SITES.c.site_schedule_id == site_id))
-
-
 def set_owner(session: Session, document_ids: Sequence[str], site_id: int) -> None:
     """Let these documents belong to this site."""
     before = owners_of(session, document_ids)

@@ -1,0 +1,67 @@
+"""`metaharvest database`: copies everything into another database."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.printing import print_json, print_table
+
+if TYPE_CHECKING:
+    from metaharvest.database.copying import CopiedTable
+
+
+@click.group("database")
+def command() -> None:
+    """Copy everything into another database, of the same kind or of another."""
+
+
+@command.command("copy")
+@click.option(
+    "--to",
+    "url",
+    metavar="URL",
+    required=True,
+    help="The new database, which must be empty: sqlite:///FILE, postgresql+psycopg://USER@HOST/NAME or "
+    "mysql+pymysql://USER@HOST/NAME. A relative path starts at the settings file.",
+)
+@click.option(
+    "--password",
+    metavar="REFERENCE",
+    default="",
+    help="Where its password is: env:NAME, file:PATH or keyring:SERVICE/USERNAME.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def copy(invocation: Invocation, url: str, password: str, as_json: bool) -> None:
+    """Copy everything into another database: schedule, log, ledger, reports, documents. The old one stays as it is.
+
+    Nothing is harvested meanwhile. A copy that was broken off goes on when the same command is given again. In the end
+    both databases are compared, table by table.
+
+    \b
+    Examples:
+      metaharvest database copy --to postgresql+psycopg://harvest@db.example.org/metaharvest --password env:DB_PASSWORD
+      metaharvest database copy --to sqlite:///copy.db
+    """
+
+    def told(table: CopiedTable) -> None:
+        if sys.stderr.isatty():
+            kept = f" ({table.copied_before:,} of them before)" if table.copied_before else ""
+            click.echo(f"{table.table}: {table.copied:,} rows{kept}", err=True)
+
+    copied = invocation.harvester.copy_database(url, password, told)
+    if as_json:
+        print_json({"tables": [asdict(table) for table in copied], "rows": sum(table.copied for table in copied)})
+        return
+    print_table(["table", "rows", "copied"], [[each.table, each.rows, each.copied] for each in copied])
+    click.echo("\nEverything was copied, and both come to the same. To use the new database, write into the settings:")
+    click.echo("\n[database]")
+    click.echo(f'url = "{url}"')
+    if password:
+        click.echo(f'password = "{password}"')
+    click.echo(f"\nThen look whether all is well: {invocation.start} doctor")

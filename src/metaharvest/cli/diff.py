@@ -1,0 +1,118 @@
+"""`metaharvest diff`: what changed between two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import click
+
+from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.printing import print_csv, print_json, print_line, print_table
+from metaharvest.text import one_line
+
+if TYPE_CHECKING:
+    from metaharvest.queries.records import Record
+
+CSV_COLUMNS = (
+    "site", "site_id", "change", "docid", "document_id", "revision", "outcome", "rule", "line", "message",
+    "outcome_before", "rule_before",
+)  # fmt: skip
+_TITLES = {
+    "newly_failing": "Newly failing",
+    "still_failing": "Still failing",
+    "fixed": "Fixed",
+    "inserted": "New",
+    "updated": "Updated",
+}
+_SHOWN_TO_PEOPLE = 20
+
+
+@click.command("diff")
+@click.argument("first", metavar="RUN", type=click.IntRange(min=1))
+@click.argument("second", metavar="RUN", type=click.IntRange(min=1))
+@click.option("--site", metavar="NAME", help="Only this site.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each document.")
+@click.pass_obj
+def command(invocation: Invocation, first: int, second: int, site: str | None, as_json: bool, as_csv: bool) -> None:
+    """Tell what changed from one run to a later one: what came in, what fails now, what was fixed.
+
+    A site that was not harvested in one of the runs is told as it stood then.
+
+    \b
+    Example:
+      metaharvest diff 11 12
+    """
+    from metaharvest.queries.changes import changes
+
+    if as_json and as_csv:
+        raise click.UsageError("Use one of --json and --csv.")
+    with invocation.harvester.reading() as session:
+        found = changes(session, first, second, site)
+    if as_json:
+        print_json(found)
+    elif as_csv:
+        from metaharvest.reports import table_csv
+
+        print_csv(table_csv(CSV_COLUMNS, _cells(found)))
+    else:
+        _print(found)
+
+
+def _cells(found: Record) -> Iterator[Sequence[object]]:
+    for site in found["sites"]:
+        for document in site["documents"]:
+            known = {**document, "site": site["site"], "site_id": site["site_id"]}
+            yield [known[column] for column in CSV_COLUMNS]
+
+
+def _print(found: Record) -> None:
+    runs = [f"run {found[which]['run_id']} ({found[which]['harvest_date']})" for which in ("before", "after")]
+    click.echo(f"From {runs[0]} to {runs[1]}:")
+    if not found["sites"]:
+        click.echo("No site was harvested.")
+        return
+    headings = ["site", "last harvest", "listed", "failing", *(title.lower() for title in _TITLES.values())]
+    print_table(headings, [_row(site) for site in found["sites"]])
+    for site in found["sites"]:
+        for change, documents in groupby(site["documents"], key=itemgetter("change")):
+            _print_documents(site, change, list(documents))
+        if not site["log_kept"]:
+            print_line(f"{site['site']}: the log of a harvest has been deleted; what failed in it is not told.")
+
+
+def _row(site: Record) -> list[object]:
+    then, now = site["before"] or {}, site["after"] or {}
+    changed = [_changed(then.get(name), now.get(name)) for name in ("status", "listed", "failing")]
+    return [site["site"], *changed, *(site["totals"][change] or "" for change in _TITLES)]
+
+
+def _changed(then: object, now: object) -> str:
+    """`with-errors -> succeeded`; what is the same is told once."""
+    if then == now or then is None:
+        return "" if now is None else str(now)
+    return f"{then} -> {now}"
+
+
+def _print_documents(site: Record, change: str, documents: Sequence[Record]) -> None:
+    click.echo()
+    print_line(f"{site['site']}: {_TITLES[change]} ({len(documents):,})")
+    for document in documents[:_SHOWN_TO_PEOPLE]:
+        click.echo(f"  {document['docid']}  {_told(document, change)}".rstrip())
+    if len(documents) > _SHOWN_TO_PEOPLE:
+        click.echo(f"  and {len(documents) - _SHOWN_TO_PEOPLE:,} more; --csv and --json name all of them")
+
+
+def _told(document: Record, change: str) -> str:
+    was = document["rule_before"] or document["outcome_before"]
+    if change == "fixed":
+        return f"{document['outcome'] or 'there already, or listed no longer'} (before: {was})"
+    if change not in ("newly_failing", "still_failing"):
+        return ""
+    rule = f" [{document['rule']}]" if document["rule"] else ""
+    differs = change == "still_failing" and document["rule"] != document["rule_before"]
+    before = f" (before: {was})" if differs else ""
+    return f"{document['outcome']}: {one_line(document['message'])}{rule}{before}"

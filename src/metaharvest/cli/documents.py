@@ -1,0 +1,221 @@
+"""`metaharvest documents`: how documents stand, over all sites; what happened to one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import TYPE_CHECKING
+
+import click
+
+from metaharvest.cli.invocation import ROWS, Invocation
+from metaharvest.cli.printing import print_csv, print_fields, print_json, print_json_rows, print_table, stamp
+from metaharvest.model import OutcomeKind
+from metaharvest.text import clean, one_line
+
+if TYPE_CHECKING:
+    from metaharvest.queries.records import Record
+
+_SHOWN_TO_PEOPLE = 200
+_STANDING = (
+    "site", "docid", "document_id", "revision", "outcome", "repository_revision", "url", "document_type",
+    "failing_since", "nights", "attempts", "next_attempt", "run_id", "harvest_date",
+)  # fmt: skip
+_FINDING = ("level", "rule", "line", "column", "xpath", "message", "excerpt", "remedy")
+CSV_COLUMNS = (*_STANDING, *_FINDING)
+
+
+@click.group("documents", invoke_without_command=True)
+@click.option("--failing", is_flag=True, help="Only those that could not be taken in, or were put off.")
+@click.option(
+    "--for",
+    "nights",
+    type=click.IntRange(1, 100_000),
+    metavar="NIGHTS",
+    help="With --failing: for so many nights or more, the first one counted.",
+)
+@click.option("--site", metavar="NAME", help="Only those of this site. [default: all registered ones]")
+@click.option(
+    "--rule", metavar="RULE", help="Only those with a finding of this rule the last time, and only those findings."
+)
+@click.option(
+    "--outcome",
+    type=click.Choice([kind.value for kind in OutcomeKind if kind is not OutcomeKind.DUPLICATE]),
+    help="Only those that ended like this the last time.",
+)
+@click.option(
+    "--limit", type=ROWS, metavar="N", help=f"The first N. [default: {_SHOWN_TO_PEOPLE}, with --json and --csv all]"
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each finding.")
+@click.pass_context
+def command(
+    context: click.Context,
+    failing: bool,
+    nights: int | None,
+    site: str | None,
+    rule: str | None,
+    outcome: str | None,
+    limit: int | None,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """Tell how the listed documents stand, over all sites: which fail, since when, why.
+
+    `documents show` tells what happened to one of them.
+
+    \b
+    Examples:
+      metaharvest documents --failing --for 7
+      metaharvest documents --site alder-creek --outcome invalid --csv
+      metaharvest documents --rule eml.id-duplicate
+      metaharvest documents show ren-alder.5
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if as_json and as_csv:
+        raise click.UsageError("Use one of --json and --csv.")
+    if nights is not None and not failing:
+        raise click.UsageError("--for goes with --failing: for how many nights.")
+    from metaharvest.queries.documents import DocumentFilter, document_rows
+
+    wanted = DocumentFilter(site, failing, nights, rule, OutcomeKind(outcome) if outcome else None)
+    invocation: Invocation = context.obj
+    today = invocation.harvester.today()
+    with invocation.harvester.reading() as session:
+        rows = document_rows(session, wanted, today)
+        if as_json:
+            print_json_rows(islice(rows, limit))
+        elif as_csv:
+            _write_csv(islice(rows, limit))
+        else:
+            _print(rows, limit or _SHOWN_TO_PEOPLE)
+
+
+@command.command("show")
+@click.argument("docid", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def show(invocation: Invocation, docid: str, as_json: bool) -> None:
+    """Tell what happened to a document, and how it stands.
+
+    Who lists it, whose it is, its revisions, its transfers, and how it ended in which run. ID is a document id, or a
+    docid for one revision alone. The history goes as far back as the log.
+
+    \b
+    Example:
+      metaharvest documents show ren-alder.5
+    """
+    from metaharvest.queries.history import document_history
+
+    with invocation.harvester.reading() as session:
+        known = document_history(session, docid, invocation.harvester.today())
+    if as_json:
+        print_json(known)
+    else:
+        _print_history(known)
+
+
+def _write_csv(rows: Iterable[Record]) -> None:
+    from metaharvest.reports import table_csv
+
+    print_csv(table_csv(CSV_COLUMNS, _cells(rows)))
+
+
+def _cells(rows: Iterable[Record]) -> Iterator[Sequence[object]]:
+    for row in rows:
+        standing = [row[column] for column in _STANDING]
+        for finding in row["findings"] or [{}]:
+            yield [*standing, *(finding.get(column) for column in _FINDING)]
+
+
+def _print(rows: Iterator[Record], limit: int) -> None:
+    shown = list(islice(rows, limit))
+    if not shown:
+        click.echo("There is no such document.")
+        return
+    headings = ["site", "document", "outcome", "since", "nights", "tries", "what was found"]
+    print_table(headings, [_row(row) for row in shown])
+    if next(rows, None) is not None:
+        click.echo(f"Only the first {limit:,} are shown; --limit shows more, --csv writes all of them.", err=True)
+
+
+def _row(row: Record) -> Sequence[object]:
+    first, *more = row["findings"] or [None]
+    why = "" if first is None else f"{first['rule']}: {one_line(first['message'], 100)}"
+    others = f" (and {len(more)} more)" if more else ""
+    tries = row["attempts"] or ""
+    return [row["site"], row["docid"], row["outcome"], row["failing_since"], row["nights"], tries, f"{why}{others}"]
+
+
+def _print_history(known: Record) -> None:
+    owners = [f"{owner['site'] or 'no site'} ({_repository(owner)})" for owner in known["owners"]]
+    named = known["document_id"] if known["revision"] is None else f"{known['document_id']}.{known['revision']}"
+    print_fields(
+        {
+            "document": named,
+            "belongs to": ", ".join(owners) or "no site",
+            "listed by": "; ".join(map(_listing, known["listed"])) or "no site",
+        }
+    )
+    if known["revisions"]:
+        click.echo("\nWhat went in:")
+        headings = ["revision", "inserted (UTC)", "run", "bytes", "site", "repository", "from"]
+        print_table(headings, [_revision_row(row) for row in known["revisions"]])
+    events = sorted(
+        [(event["logged_at"], event) for event in known["history"]]
+        + [(transfer["transferred_at"], transfer) for transfer in known["transfers"]],
+        key=lambda event: event[0],
+    )
+    if events:
+        click.echo("\nWhat happened:")
+        print_table(["date", "run", "site", "document", "what", "why"], _event_rows([event for _, event in events]))
+    else:
+        click.echo("\nThe log tells nothing of it.")
+
+
+def _repository(record: Record) -> str:
+    return "embedded repository" if record["repository"] == "embedded" else "other repository"
+
+
+def _listing(row: Record) -> str:
+    site = row["site"] if row["registered"] else f"{row['site']} (registered no longer)"
+    nights = "1 night" if row["nights"] == 1 else f"{row['nights']} nights"
+    since = f" since {row['failing_since']} ({nights})" if row["failing_since"] else ""
+    return f"{site}: revision {row['revision']}, {row['outcome'] or 'not decided yet'}{since}"
+
+
+def _revision_row(row: Record) -> Sequence[object]:
+    held = [row["revision"], stamp(row["inserted_at"]), row["run_id"], row["bytes"], row["site"]]
+    return [*held, row["repository"], row["url"]]
+
+
+def _event_rows(events: Sequence[Record]) -> list[Sequence[object]]:
+    """The events in order, the same thing night after night as one row."""
+    rows: list[Sequence[object]] = []
+    for (site, document, what, why), same in groupby(events, key=_told):
+        nights = list(same)
+        dates = [str(_date(event)) for event in nights]
+        runs = [str(event["run_id"]) for event in nights if event["run_id"] is not None]
+        times = f"{what}, {len(nights)} times" if len(nights) > 1 else what
+        rows.append([_span(dates), _span(runs), site, document, times, clean(why)])
+    return rows
+
+
+def _told(event: Record) -> tuple[object, object, str, str]:
+    if "transferred_at" in event:
+        former = event["from_site"] or "no registered site"
+        by = f"by {event['transferred_by']}" if event["transferred_by"] else ""
+        return event["to_site"], event["document_id"], f"transferred from {former}", by
+    why = "; ".join(dict.fromkeys(f"{each['rule']}: {one_line(each['message'], 200)}" for each in event["findings"]))
+    return event["site"], event["docid"], event["outcome"] or one_line(event["message"]), why
+
+
+def _date(event: Record) -> object:
+    return event["transferred_on"] if "transferred_on" in event else event["harvest_date"]
+
+
+def _span(values: Sequence[str]) -> str:
+    if not values:
+        return ""
+    return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"

@@ -1,0 +1,45 @@
+"""What a program that asked for JSON reads where a command fails: one object on stdout, in place of the document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import click
+
+from metaharvest.cli.printing import print_json
+from metaharvest.errors import (
+    DatabaseError,
+    LockHeld,
+    MetaharvestError,
+    RunLost,
+    ScheduleError,
+    SettingsError,
+    TargetError,
+)
+
+_KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
+    (click.FileError, "file"),
+    (click.ClickException, "usage"),
+    ((click.Abort, KeyboardInterrupt), "interrupted"),
+    (SettingsError, "settings"),
+    (ScheduleError, "schedule"),
+    (LockHeld, "locked"),
+    ((DatabaseError, RunLost), "database"),
+    (TargetError, "target"),
+    (MetaharvestError, "request"),
+    (OSError, "file"),
+)
+"""The first that fits counts."""
+
+
+def tell(arguments: Sequence[str], error: BaseException, exit_code: int, message: str) -> int:
+    """Print the object, if the command was asked for JSON; the exit code."""
+    if "--json" in arguments:
+        with suppress(OSError):
+            print_json({"error": {"kind": _kind(error), "message": message, "exit_code": exit_code}})
+    return exit_code
+
+
+def _kind(error: BaseException) -> str:
+    return next((name for kinds, name in _KINDS if isinstance(error, kinds)), "unexpected")

@@ -1,0 +1,323 @@
+"""Copies everything from one database into another, of whatever kind: all tables, and the numbers given out so far.
+
+Rows go over in the order of their keys, a page in a transaction each. A table of its own marks the new database as a
+copy that is not finished, and says what was to be copied: after a kill the next copy goes on behind the last row of
+each table, unless the old database has changed meanwhile; then it begins anew. In the end both are compared, table by
+table, and the mark goes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Row,
+    String,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    inspect,
+    select,
+)
+from sqlalchemy.exc import DataError, IntegrityError, StatementError
+
+from metaharvest.database import dialects
+from metaharvest.database.engine import database_errors, run_lock, shown_database, upgrade
+from metaharvest.database.models import Base, HarvestOperation, HarvestSiteSchedule
+from metaharvest.database.numbers import last_number, set_last_number
+from metaharvest.database.rows import insert_rows
+from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError
+from metaharvest.text import one_line
+
+Totals = dict[str, int]
+"""What a table comes to: its number of rows, and for each column a number that depends on what is in it."""
+
+_ROWS_AT_ONCE = 2000
+_BYTES_AT_ONCE = 8_000_000
+_MODULUS = 1_000_003
+"""Sums of remainders, as a sum of large numbers may be more than a database can count to."""
+
+_OPERATIONS = HarvestOperation.__tablename__
+_SCHEDULE = HarvestSiteSchedule.__tablename__
+_MARK = Table(
+    "metaharvest_copy",
+    MetaData(),
+    Column("source", Text, nullable=False),
+    Column("totals", Text, nullable=False),
+    mysql_charset="utf8mb4",
+    mariadb_charset="utf8mb4",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedTable:
+    """A table that was copied: its rows, how many are in the new database, how many an earlier attempt had copied."""
+
+    table: str
+    rows: int
+    copied: int
+    copied_before: int
+
+
+def copy_database(source: Engine, target: Engine, told: Callable[[CopiedTable], None]) -> list[CopiedTable]:
+    """Copy everything; `told` hears of each table when it is done. Both databases are locked against runs.
+
+    Raises MetaharvestError if the new database has something else in it, or the two differ in the end, LockHeld,
+    DatabaseUnavailable, SchemaMismatch.
+    """
+    if _place(source) == _place(target):
+        raise MetaharvestError(f"{shown_database(target)} is the database itself: name another one.")
+    with run_lock(source), database_errors(target):
+        _require_ours(target, source)
+        upgrade(target)
+        with _target_lock(target):
+            return _copy(source, target, told)
+
+
+@contextmanager
+def _target_lock(target: Engine) -> Iterator[None]:
+    try:
+        with run_lock(target):
+            yield
+    except LockHeld as error:
+        raise LockHeld(f"{error} Is it the database that is to be copied, by another name?") from error
+
+
+def _place(engine: Engine) -> str:
+    """What names a database: the file, or the server and the database."""
+    if engine.dialect.name == "sqlite":
+        return str(Path(engine.url.database or "").resolve())
+    return f"{engine.dialect.name} {engine.url.host}:{engine.url.port} {engine.url.database} {dict(engine.url.query)}"
+
+
+def _copy(source: Engine, target: Engine, told: Callable[[CopiedTable], None]) -> list[CopiedTable]:
+    # First what most likely has a row that cannot be copied; no other table refers to it.
+    tables = sorted(Base.metadata.sorted_tables, key=lambda table: table.name != _SCHEDULE)
+    wanted = _totals(source)
+    _require_room(source, target, tables)
+    _begin(target, shown_database(source), wanted)
+    copied = []
+    for table in tables:
+        before = _count(target, table)
+        with _told_rows(table, target):
+            _copy_table(source, target, table)
+        if (number := last_number(source, table)) is not None:
+            set_last_number(target, table, number)
+        done = _count(target, table)
+        kept = 0 if table.name in (_OPERATIONS, _SCHEDULE) else before
+        copied.append(CopiedTable(table.name, wanted[table.name]["rows"], done, kept))
+        told(copied[-1])
+    _require_same(source, target, wanted)
+    with target.begin() as connection:
+        _MARK.drop(connection)
+    return copied
+
+
+# -- the new database
+
+
+def _require_ours(target: Engine, source: Engine) -> None:
+    """Mark the new database; raises MetaharvestError if something is in it that no copy of ours has left."""
+    shown = shown_database(target)
+    if target.dialect.name == "sqlite":
+        Path(target.url.database or "").parent.mkdir(parents=True, exist_ok=True)
+    with target.connect() as connection:
+        there = set(inspect(connection).get_table_names())
+        if foreign := there - set(Base.metadata.tables) - {"alembic_version", _MARK.name}:
+            named = one_line(", ".join(sorted(foreign)), 200)
+            raise MetaharvestError(f"The database {shown} has tables of something else: {named}. Name an empty one.")
+        if _MARK.name in there:
+            begun = connection.scalar(select(_MARK.c.source))
+            if begun not in (None, shown_database(source)):
+                raise MetaharvestError(
+                    f"The database {shown} has part of a copy of {begun}: finish that one, or name an empty database."
+                )
+            return
+        for name in sorted(there & set(Base.metadata.tables) - {_OPERATIONS}):
+            if connection.execute(select(1).select_from(Base.metadata.tables[name]).limit(1)).first() is not None:
+                raise MetaharvestError(f"The database {shown} is in use: its table {name} has rows. Name an empty one.")
+    with target.begin() as connection:
+        _MARK.create(connection)
+
+
+def _begin(target: Engine, source: str, wanted: dict[str, Totals]) -> None:
+    """Keep what an earlier attempt has left, if that was of the same; otherwise delete it, and begin anew."""
+    totals = json.dumps(wanted, sort_keys=True)
+    with _writing(target) as connection:
+        if connection.scalar(select(_MARK.c.totals)) == totals:
+            return
+        connection.execute(delete(_MARK))
+        for table in reversed(Base.metadata.sorted_tables):
+            if table.name != _OPERATIONS:
+                connection.execute(delete(table))
+        connection.execute(insert(_MARK), {"source": source, "totals": totals})
+
+
+def _require_room(source: Engine, target: Engine, tables: Sequence[Table]) -> None:
+    """Raises MetaharvestError if a document or a report is larger than what the new database takes at once."""
+    with target.connect() as connection:
+        packet = dialects.largest_packet(connection)
+    if packet is None:
+        return
+    contents = [column for table in tables for column in table.columns if isinstance(column.type, LargeBinary)]
+    with source.connect() as connection:
+        largest = max(connection.scalar(select(func.max(func.length(column)))) or 0 for column in contents)
+    if largest > dialects.document_size_for(packet):
+        raise MetaharvestError(
+            f"A document or a report has {largest:,} bytes, more than {shown_database(target)} takes: set its "
+            f"max_allowed_packet ({packet:,}) to {dialects.packet_for(largest):,} or more."
+        )
+
+
+# -- rows
+
+
+def _copy_table(source: Engine, target: Engine, table: Table) -> None:
+    if table.name == _OPERATIONS:
+        _replace_operations(source, target, table)
+        return
+    [key] = table.primary_key.columns
+    with _writing(target) as connection:
+        if table.name == _SCHEDULE:
+            # People change it while nothing runs: what an earlier attempt has left may be out of date.
+            connection.execute(delete(table))
+        after = connection.scalar(select(func.max(key)))
+    for rows in _pages(source, table, key, after):
+        with _writing(target) as connection:
+            insert_rows(connection, table, [dict(row._mapping) for row in rows])
+
+
+def _pages(source: Engine, table: Table, key: Column[Any], after: Any) -> Iterator[Sequence[Row[Any]]]:
+    """The rows with a key above `after`, in the order of their keys, some at a time."""
+    large = [column for column in table.columns if isinstance(column.type, LargeBinary)]
+    while True:
+        with database_errors(source), source.connect() as connection:
+            upto = _upto(connection, key, large, after)
+            if upto is None:
+                return
+            query = select(table).where(key <= upto).order_by(key)
+            rows = connection.execute(query if after is None else query.where(key > after)).all()
+        yield rows
+        after = upto
+
+
+def _upto(connection: Connection, key: Column[Any], large: Sequence[Column[Any]], after: Any) -> Any:
+    """The last key of the next page; None if there is none."""
+    sizes = [func.coalesce(func.length(column), 0) for column in large]
+    query = select(key, *sizes).order_by(key).limit(_ROWS_AT_ONCE)
+    upto, size = None, 0
+    for found, *lengths in connection.execute(query if after is None else query.where(key > after)):
+        size += sum(lengths)
+        if upto is not None and size > _BYTES_AT_ONCE:
+            break
+        upto = found
+    return upto
+
+
+def _replace_operations(source: Engine, target: Engine, table: Table) -> None:
+    """What the operations say in the old database; rows of the log refer to them."""
+    with source.connect() as connection:
+        rows = connection.execute(select(table)).mappings().all()
+    with _writing(target) as connection:
+        known = set(connection.scalars(select(table.c.harvest_operation_code)))
+        for row in rows:
+            code = row["harvest_operation_code"]
+            if code in known:
+                connection.execute(table.update().where(table.c.harvest_operation_code == code).values(**row))
+            else:
+                connection.execute(insert(table), dict(row))
+        gone = known - {row["harvest_operation_code"] for row in rows}
+        connection.execute(delete(table).where(table.c.harvest_operation_code.in_(gone)))
+
+
+@contextmanager
+def _told_rows(table: Table, target: Engine) -> Iterator[None]:
+    """Turns what one of the databases says of a value into a sentence about the table."""
+    try:
+        yield
+    except (DataError, IntegrityError, ValueError, TypeError) as error:
+        raise _not_copied(table, target, error) from error
+    except (DatabaseUnavailable, StatementError) as error:
+        said = error.__cause__ if isinstance(error, DatabaseUnavailable) else error
+        if "decode" in str(said) or isinstance(getattr(said, "orig", None), ValueError | TypeError):
+            raise _not_copied(table, target, said or error) from error
+        raise
+
+
+def _not_copied(table: Table, target: Engine, error: BaseException) -> MetaharvestError:
+    schedule = " `metaharvest sites list` tells which." if table.name == _SCHEDULE else ""
+    return MetaharvestError(
+        f"A row of {table.name} has a value that {shown_database(target)} does not take: "
+        f"{dialects.reason_of(error)}.{schedule} Mend it, then copy again: what was copied stays."
+    )
+
+
+def _writing(engine: Engine) -> Any:
+    return engine.execution_options(sqlite_begin="BEGIN IMMEDIATE").begin()
+
+
+# -- what both come to
+
+
+def _require_same(source: Engine, target: Engine, wanted: dict[str, Totals]) -> None:
+    """Raises MetaharvestError if the two databases do not come to the same, table by table."""
+    now, copied = _totals(source), _totals(target)
+    changed = [name for name in wanted if wanted[name] != now[name]]
+    if not changed and _rows(source, _SCHEDULE) != _rows(target, _SCHEDULE):
+        changed = [_SCHEDULE]
+    if changed:
+        raise MetaharvestError(
+            f"The database {shown_database(source)} was changed while it was copied ({', '.join(changed)}): "
+            "copy again, which begins anew."
+        )
+    if wrong := [name for name in wanted if wanted[name] != copied[name]]:
+        raise MetaharvestError(
+            f"The copy {shown_database(target)} is not the same ({', '.join(wrong)}). Do not use it: tell the "
+            "developers, and copy into an empty database."
+        )
+
+
+def _rows(engine: Engine, name: str) -> list[tuple[Any, ...]]:
+    table = Base.metadata.tables[name]
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key.columns))]
+
+
+def _totals(engine: Engine) -> dict[str, Totals]:
+    """What each table comes to."""
+    found = {}
+    with database_errors(engine), engine.connect() as connection:
+        for table in Base.metadata.sorted_tables:
+            parts = {"rows": func.count(), **{column.name: _sum(column, engine) for column in table.columns}}
+            row = connection.execute(select(*parts.values()).select_from(table)).one()
+            found[table.name] = {name: int(value or 0) for name, value in zip(parts, row, strict=True)}
+    return found
+
+
+def _sum(column: Column[Any], engine: Engine) -> Any:
+    if isinstance(column.type, LargeBinary):
+        return func.sum(func.length(column))
+    if isinstance(column.type, Integer):
+        return func.sum(column % _MODULUS)
+    if isinstance(getattr(column.type, "impl_instance", column.type), String):
+        characters = func.char_length if engine.dialect.name in ("mysql", "mariadb") else func.length
+        return func.sum(characters(column))
+    return func.count(column)
+
+
+def _count(engine: Engine, table: Table) -> int:
+    with engine.connect() as connection:
+        return int(connection.scalar(select(func.count()).select_from(table)) or 0)

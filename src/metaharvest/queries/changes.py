@@ -1,0 +1,188 @@
+"""What changed between two runs, site by site: how each site stood after the one, and after the other.
+
+How a site stood after a run is told by its last harvest up to that run, and by what was tried again since: so a site
+that was not due in one of the runs is told as it stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSiteRun
+from metaharvest.errors import MetaharvestError
+from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.queries.records import Record, columns, docid, records_under
+from metaharvest.queries.runs import run_record, site_number
+from metaharvest.queries.sites import last_names
+from metaharvest.queries.trends import failing, harvest
+
+CHANGES = ("newly_failing", "still_failing", "fixed", "inserted", "updated")
+
+_CAME_IN = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value)
+_FAILING = tuple(kind.value for kind in (*ERROR_OUTCOMES, OutcomeKind.DEFERRED))
+_READ_A_LIST = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value, SiteRunStatus.INCOMPLETE.value)
+_RUN = ("run_id", "harvest_date", "status")
+_NO_FINDING: Record = {"rule": None, "message": None, "line": None}
+_SITE_RUN = "site_run_id run_id kind status deferred access_error invalid upload_error"
+
+Documents = Mapping[str, Record]
+"""By document id."""
+
+
+def changes(session: Session, first: int, second: int, site: str | None = None) -> Record:
+    """What changed from the run `first` to the run `second`, which is later; of one site, if it is named.
+
+    Of each site that was harvested after `first`, up to `second`: how its last harvest ended `before` and `after`, and
+    its `documents` that did not stay as they were or are failing, each with its `change`, one of CHANGES. Raises
+    MetaharvestError for runs that are not there, and for those whose log was deleted.
+    """
+    if first >= second:
+        raise MetaharvestError(f"Name the earlier run first: the run {second} is not later than the run {first}.")
+    before, after = run_record(session, first).run, run_record(session, second).run
+    for run_id in (first, second):
+        _require_log(session, run_id)
+    number = None if site is None else site_number(session, site)
+    names = last_names(session)
+    between = (HarvestSiteRun.run_id > first, HarvestSiteRun.run_id <= second)
+    site_ids = session.scalars(select(HarvestSiteRun.site_schedule_id).where(*between).distinct()).all()
+    found = [
+        {"site": names.get(each), "site_id": each, **_of_site(session, each, first, second)}
+        for each in site_ids
+        if number in (None, each)
+    ]
+    return {
+        "before": {name: before[name] for name in _RUN},
+        "after": {name: after[name] for name in _RUN},
+        "totals": {change: sum(each["totals"][change] for each in found) for change in CHANGES},
+        "sites": sorted(found, key=lambda each: (str(each["site"]).lower(), each["site_id"])),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """How a site stood after a run: its last harvest, the documents that were failing, by document id.
+
+    `log_kept`: the log still tells which these were.
+    """
+
+    last: Record | None
+    documents: Documents
+    log_kept: bool
+
+
+def _of_site(session: Session, site_id: int, first: int, second: int) -> Record:
+    query = select(*columns(HarvestSiteRun, _SITE_RUN)).where(
+        HarvestSiteRun.site_schedule_id == site_id, HarvestSiteRun.run_id <= second
+    )
+    # By run: a site run that was taken up by a later run has that run's number, and its own from before.
+    ordered = query.order_by(HarvestSiteRun.run_id, HarvestSiteRun.site_run_id)
+    site_runs: list[Record] = [dict(row) for row in session.execute(ordered).mappings()]
+    earlier = [each for each in site_runs if each["run_id"] <= first]
+    before, after = _standing(session, earlier), _standing(session, site_runs)
+    came_in = _came_in(session, [each["site_run_id"] for each in site_runs if each["run_id"] > first])
+    documents = [*_failing(before.documents, after.documents), *_fixed(before.documents, after.documents, came_in)]
+    documents += came_in
+    return {
+        "before": before.last,
+        "after": after.last,
+        "log_kept": before.log_kept and after.log_kept,
+        "totals": {change: sum(each["change"] == change for each in documents) for change in CHANGES},
+        "documents": sorted(documents, key=lambda each: CHANGES.index(each["change"])),
+    }
+
+
+def _failing(before: Documents, after: Documents) -> Iterator[Record]:
+    for document_id, now in after.items():
+        then = before.get(document_id)
+        change = "newly_failing" if then is None else "still_failing"
+        outcome, rule = (then["outcome"], then["rule"]) if then else (None, None)
+        yield {"change": change, **now, "outcome_before": outcome, "rule_before": rule}
+
+
+def _fixed(before: Documents, after: Documents, came_in: Sequence[Record]) -> Iterator[Record]:
+    """What is failing no longer: its outcome is how it came in, none if it is there already, or listed no longer."""
+    arrived = {each["document_id"]: each for each in came_in}
+    for document_id, then in before.items():
+        if document_id not in after:
+            now = arrived.get(document_id, {**then, "outcome": None})
+            known = {name: now[name] for name in ("docid", "document_id", "revision", "outcome")}
+            was = {"outcome_before": then["outcome"], "rule_before": then["rule"]}
+            yield {"change": "fixed", **known, **_NO_FINDING, **was}
+
+
+def _standing(session: Session, site_runs: Sequence[Record]) -> _Standing:
+    """How the site stood after the last of these site runs."""
+    full = [each for each in site_runs if each["kind"] != SiteRunKind.RETRY.value]
+    listings = [at for at, each in enumerate(site_runs) if each in full and each["status"] in _READ_A_LIST]
+    last = harvest(session, full[-1]["site_run_id"]) if full else None
+    if not listings:
+        return _Standing(last, {}, log_kept=True)
+    listing, *later = site_runs[listings[-1] :]
+    # What the list named, and is not here, was well; of what was tried again since, every end counts.
+    documents = {each["document_id"]: each for each in _ends(session, listing["site_run_id"], only_failing=True)}
+    log_kept = bool(documents) or not failing(listing)
+    for site_run in later:
+        for each in _ends(session, site_run["site_run_id"]):
+            documents.pop(each["document_id"], None)
+            if each["outcome"] in _FAILING:
+                documents[each["document_id"]] = each
+    return _Standing(last, dict(sorted(documents.items())), log_kept)
+
+
+def _ends(session: Session, site_run_id: int, *, only_failing: bool = False) -> Iterable[Record]:
+    """How documents ended in a site run, of those with several revisions the highest last."""
+    meant = HarvestLog.outcome.in_(_FAILING) if only_failing else HarvestLog.outcome != OutcomeKind.DUPLICATE.value
+    query = (
+        select(*columns(HarvestLog, "harvest_log_id document_id revision outcome message"))
+        .where(HarvestLog.site_run_id == site_run_id, meant)
+        .order_by(HarvestLog.document_id, HarvestLog.revision)
+    )
+    rows = session.execute(query).all()
+    failed = [row.harvest_log_id for row in rows if row.outcome in _FAILING]
+    findings = records_under(session, HarvestDetailLog.harvest_log_id, failed, "level rule error_message line_number")
+    for log_id, document_id, revision, outcome, message in rows:
+        found = sorted(findings.get(log_id, ()), key=lambda finding: bool(finding["level"] != "error"))
+        first = found[0] if found else {"rule": None, "error_message": message, "line_number": None}
+        yield {
+            "docid": docid(document_id, revision),
+            "document_id": document_id,
+            "revision": revision,
+            "outcome": outcome,
+            "rule": first["rule"],
+            "message": first["error_message"],
+            "line": first["line_number"],
+        }
+
+
+def _came_in(session: Session, site_run_ids: Sequence[int]) -> list[Record]:
+    """What was inserted or updated in these site runs, in the order in which it was."""
+    query = (
+        select(*columns(HarvestLog, "document_id revision outcome"))
+        .where(HarvestLog.site_run_id.in_(site_run_ids), HarvestLog.outcome.in_(_CAME_IN))
+        .order_by(HarvestLog.harvest_log_id)
+    )
+    nothing = {**_NO_FINDING, "outcome_before": None, "rule_before": None}
+    return [
+        {
+            "change": outcome,
+            "docid": docid(document_id, revision),
+            "document_id": document_id,
+            "revision": revision,
+            "outcome": outcome,
+            **nothing,
+        }
+        for document_id, revision, outcome in session.execute(query)
+    ]
+
+
+def _require_log(session: Session, run_id: int) -> None:
+    """Raises MetaharvestError if the log of this run was deleted."""
+    if session.scalar(select(HarvestLog.run_id).where(HarvestLog.run_id == run_id).limit(1)) is None:
+        raise MetaharvestError(
+            f"The log of the run {run_id} has been deleted ([harvester] log_period_days), so what it did to each "
+            f"document is not known any more; `metaharvest runs show {run_id}` has its totals."
+        )

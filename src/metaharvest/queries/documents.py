@@ -1,0 +1,161 @@
+"""How documents stand, over all sites: the rows of the ledger, with what was found the last time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import IS_HARVEST, HarvestDocument, HarvestRun
+from metaharvest.model import ERROR_OUTCOMES, OutcomeKind
+from metaharvest.queries.last_findings import (
+    DOCUMENTS_AT_ONCE,
+    GOOD,
+    LastOutcome,
+    documents_told,
+    documents_with,
+    last_outcomes,
+)
+from metaharvest.queries.log import require_rule
+from metaharvest.queries.records import Record, columns, docid
+from metaharvest.queries.runs import site_number
+from metaharvest.queries.sites import last_names, site_names
+from metaharvest.text import shown_url
+
+DOCUMENT_OUTCOMES = tuple(kind for kind in OutcomeKind if kind is not OutcomeKind.DUPLICATE)
+"""Those that the ledger has: a duplicate is an entry of a list, not a document."""
+
+_FAILING = {*ERROR_OUTCOMES, OutcomeKind.DEFERRED}
+_COLUMNS = "document_id revision document_url document_type target_revision outcome failing_since attempts next_attempt"
+_ledger = HarvestDocument
+_IS_FAILING = _ledger.failing_since.is_not(None)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFilter:
+    """Which documents are asked for; None: whatever it is.
+
+    `nights`: failing for so many nights or more, the first one counted. Without a site: those of all registered ones.
+    """
+
+    site: str | None = None
+    failing: bool = False
+    nights: int | None = None
+    rule: str | None = None
+    outcome: OutcomeKind | None = None
+
+
+def nights_failing(since: date | None, today: date) -> int | None:
+    """For how many nights a document has been failing, the first one counted; None if it is not."""
+    return None if since is None else max((today - since).days + 1, 1)
+
+
+def as_of(session: Session, today: date) -> date:
+    """The day up to which nights are counted: today, or that of a later harvest (`run --date`)."""
+    return max(today, session.scalar(select(func.max(HarvestRun.harvest_date)).where(IS_HARVEST)) or today)
+
+
+def document_rows(session: Session, wanted: DocumentFilter, today: date) -> Iterator[Record]:
+    """The documents, site by site in the order of the names, each in the order of ids and revisions.
+
+    Each has its `findings` of the last time, errors first; with a rule only those of it. Raises MetaharvestError for a
+    site or a rule that is not known.
+    """
+    if wanted.rule is not None:
+        require_rule(session, wanted.rule)
+    sites = _sites(session, wanted)
+    having = documents_with(session, wanted.rule) if wanted.rule is not None else None
+    today = as_of(session, today)
+    conditions = _conditions(wanted, today)
+    for site_id, name in sorted(sites.items(), key=lambda site: (site[1].lower(), site[0])):
+        told = None if having is None else set(having.get(site_id, ()))
+        for page in _pages(session, site_id, conditions, None if told is None else sorted(told)):
+            if told is None and any(row["outcome"] in GOOD for row in page):
+                told = documents_told(session, site_id)
+            about = [
+                row["document_id"] for row in page if row["outcome"] not in GOOD or row["document_id"] in (told or ())
+            ]
+            last = last_outcomes(session, site_id, about) if about else {}
+            for row in page:
+                known = last.get((row["document_id"], row["revision"]))
+                explained = known if known is not None and known.explains(row["outcome"]) else None
+                findings = [each for each in explained.findings if _is_meant(each, wanted)] if explained else []
+                if findings or wanted.rule is None:
+                    yield {"site": name, "site_id": site_id, **_standing(row, today), **_found(explained, findings)}
+
+
+def _is_meant(finding: Record, wanted: DocumentFilter) -> bool:
+    return wanted.rule in (None, finding["rule"])
+
+
+def _standing(row: Record, today: date) -> Record:
+    return {
+        "docid": docid(row["document_id"], row["revision"]),
+        "document_id": row["document_id"],
+        "revision": row["revision"],
+        "outcome": row["outcome"],
+        "repository_revision": row["target_revision"],
+        "url": shown_url(row["document_url"]),
+        "document_type": row["document_type"],
+        "failing_since": row["failing_since"],
+        "nights": nights_failing(row["failing_since"], today),
+        "attempts": row["attempts"],
+        "next_attempt": row["next_attempt"],
+    }
+
+
+def _found(explained: LastOutcome | None, findings: Sequence[Record]) -> Record:
+    run_id, day = (explained.run_id, explained.harvest_date) if explained else (None, None)
+    return {"run_id": run_id, "harvest_date": day, "findings": list(findings)}
+
+
+def _sites(session: Session, wanted: DocumentFilter) -> dict[int, str]:
+    if wanted.site is None:
+        return site_names(session)
+    number = site_number(session, wanted.site)
+    return {number: last_names(session).get(number, wanted.site)}
+
+
+def _conditions(wanted: DocumentFilter, today: date) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.outcome is not None:
+        conditions.append(_ledger.outcome == wanted.outcome.value)
+    if wanted.nights is not None:
+        conditions.append(_ledger.failing_since <= today - timedelta(days=wanted.nights - 1))
+    elif wanted.failing or wanted.outcome in _FAILING:
+        conditions.append(_IS_FAILING)
+    return conditions
+
+
+def _pages(
+    session: Session, site_id: int, conditions: Sequence[ColumnElement[bool]], named: Sequence[str] | None
+) -> Iterator[list[Record]]:
+    """The rows of a site, some hundred at a time; with `named` only those of these documents."""
+    query = (
+        select(*columns(_ledger, _COLUMNS))
+        .where(_ledger.site_schedule_id == site_id, *conditions)
+        .order_by(_ledger.document_id, _ledger.revision)
+    )
+    if named is not None:
+        for start in range(0, len(named), DOCUMENTS_AT_ONCE):
+            some = named[start : start + DOCUMENTS_AT_ONCE]
+            yield _records(session, query.where(_ledger.document_id.in_(some)))
+        return
+    page = _records(session, query.limit(DOCUMENTS_AT_ONCE))
+    while page:
+        yield page
+        last = page[-1]
+        after = or_(
+            _ledger.document_id > last["document_id"],
+            and_(_ledger.document_id == last["document_id"], _ledger.revision > last["revision"]),
+        )
+        # Said twice, for databases that look into an index only for what holds of every row.
+        following = query.where(_ledger.document_id >= last["document_id"], after)
+        page = _records(session, following.limit(DOCUMENTS_AT_ONCE)) if len(page) == DOCUMENTS_AT_ONCE else []
+
+
+def _records(session: Session, query: Select[*tuple[object, ...]]) -> list[Record]:
+    return [dict(row) for row in session.execute(query).mappings()]

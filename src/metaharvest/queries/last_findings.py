@@ -1,0 +1,154 @@
+"""What was found the last time that documents were harvested: the findings behind how they stand in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSiteRun
+from metaharvest.model import OutcomeKind
+from metaharvest.queries.records import Record, columns, with_one_name
+
+Key = tuple[str, int]
+"""A document id and a revision."""
+
+DOCUMENTS_AT_ONCE = 500
+_FINDING = "level rule error_message remedy line_number column_number xpath excerpt"
+GOOD = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value, OutcomeKind.UNCHANGED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class LastOutcome:
+    """How a document ended the last time that the log tells of it, in which run, and what was found, errors first."""
+
+    site_run_id: int
+    run_id: int
+    harvest_date: date
+    outcome: str
+    message: str
+    findings: tuple[Record, ...] = ()
+
+    def explains(self, outcome: str | None) -> bool:
+        """Whether this is what the ledger's outcome says. The log has no row for a document that is merely there."""
+        return outcome == self.outcome or (outcome in GOOD and self.outcome in GOOD)
+
+
+def last_outcomes(session: Session, site_id: int, document_ids: Iterable[str]) -> dict[Key, LastOutcome]:
+    """The last outcome of each of these documents (at most DOCUMENTS_AT_ONCE) of a site, by document and revision."""
+    its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == site_id)
+    newest = (
+        select(func.max(HarvestLog.harvest_log_id))
+        .where(
+            HarvestLog.site_run_id.in_(its_runs),
+            HarvestLog.document_id.in_(list(dict.fromkeys(document_ids))),
+            HarvestLog.outcome.is_not(None),
+            HarvestLog.outcome != OutcomeKind.DUPLICATE.value,
+        )
+        .group_by(HarvestLog.document_id, HarvestLog.revision)
+    )
+    numbers = list(session.scalars(newest))
+    rows = select(*columns(HarvestLog, "document_id revision site_run_id run_id harvest_date outcome message"))
+    chosen = session.execute(rows.where(HarvestLog.harvest_log_id.in_(numbers))).all() if numbers else []
+    last = {(row[0], row[1]): LastOutcome(*row[2:]) for row in chosen}
+    found = _findings(session, last)
+    return {key: replace(each, findings=tuple(found.get(key, ()))) for key, each in last.items()}
+
+
+def documents_told(session: Session, site_id: int) -> set[str]:
+    """The documents of a site that any finding in the log is about."""
+    its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == site_id)
+    query = (
+        select(HarvestLog.document_id)
+        .join(HarvestDetailLog, HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id)
+        .where(HarvestLog.site_run_id.in_(its_runs), HarvestLog.document_id.is_not(None))
+        .distinct()
+    )
+    return {str(document_id) for document_id in session.scalars(query)}
+
+
+def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
+    """The documents that any finding of this rule in the log is about, by site.
+
+    A finding about many documents that were put off is about each of them.
+    """
+    log, detail, shared = HarvestLog, HarvestDetailLog, aliased(HarvestLog)
+    own = (
+        select(log.site_schedule_id, log.document_id)
+        .join(detail, detail.harvest_log_id == log.harvest_log_id)
+        .where(detail.rule == rule, log.document_id.is_not(None), log.site_run_id.is_not(None))
+    )
+    put_off = (
+        select(log.site_schedule_id, log.document_id)
+        .join(shared, shared.site_run_id == log.site_run_id)
+        .join(detail, detail.harvest_log_id == shared.harvest_log_id)
+        .where(
+            detail.rule == rule,
+            shared.document_id.is_(None),
+            shared.harvest_operation_code == "DocDeferred",
+            log.outcome == OutcomeKind.DEFERRED.value,
+        )
+    )
+    found: dict[int, set[str]] = {}
+    for query in (own, put_off):
+        for site_id, document_id in session.execute(query.distinct()):
+            if site_id is not None and document_id is not None:
+                found.setdefault(site_id, set()).add(document_id)
+    return {site_id: sorted(documents) for site_id, documents in found.items()}
+
+
+def _findings(session: Session, last: Mapping[Key, LastOutcome]) -> dict[Key, list[Record]]:
+    """The findings of these outcomes, errors first; for documents that were put off, why all of them were."""
+    if not last:
+        return {}
+    log, detail = HarvestLog, HarvestDetailLog
+    query = (
+        select(*columns(log, "document_id revision site_run_id"), *columns(detail, _FINDING))
+        .join(detail, detail.harvest_log_id == log.harvest_log_id)
+        .where(
+            log.site_run_id.in_({each.site_run_id for each in last.values()}),
+            log.document_id.in_({document_id for document_id, _ in last}),
+            or_(log.outcome != OutcomeKind.DUPLICATE.value, log.outcome.is_(None)),
+        )
+        .order_by(detail.detail_log_id)
+    )
+    found: dict[Key, list[Record]] = {}
+    for document_id, revision, site_run_id, *finding in session.execute(query):
+        if (each := last.get((document_id, revision))) and each.site_run_id == site_run_id:
+            found.setdefault((document_id, revision), []).append(_finding(finding))
+    put_off = {
+        key: each.site_run_id
+        for key, each in last.items()
+        if each.outcome == OutcomeKind.DEFERRED.value and key not in found
+    }
+    reasons = reasons_put_off(session, set(put_off.values()))
+    found |= {key: reasons.get(site_run_id, []) for key, site_run_id in put_off.items()}
+    return {key: sorted(records, key=lambda record: bool(record["level"] != "error")) for key, records in found.items()}
+
+
+def reasons_put_off(session: Session, site_run_ids: Collection[int]) -> dict[int, list[Record]]:
+    """Why documents of these site runs were put off, where all were for the same reason."""
+    if not site_run_ids:
+        return {}
+    log, detail = HarvestLog, HarvestDetailLog
+    query = (
+        select(log.site_run_id, *columns(detail, _FINDING))
+        .join(detail, detail.harvest_log_id == log.harvest_log_id)
+        .where(
+            log.site_run_id.in_(site_run_ids),
+            log.document_id.is_(None),
+            log.harvest_operation_code == "DocDeferred",
+        )
+        .order_by(detail.detail_log_id)
+    )
+    found: dict[int, list[Record]] = {}
+    for site_run_id, *finding in session.execute(query):
+        found.setdefault(site_run_id, []).append(_finding(finding))
+    return found
+
+
+def _finding(values: Sequence[object]) -> Record:
+    return with_one_name(dict(zip(_FINDING.split(), values, strict=True)))

@@ -1,0 +1,227 @@
+"""`metaharvest database copy`: everything, into another database of whatever kind, also after it was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, make_url, select, text
+
+from metaharvest.database.engine import open_url, run_lock, upgrade
+from metaharvest.database.models import Base
+from support.databases import KINDS, Servers
+from support.harvester import PASSWORD, Harvester, eml, publish, rows_of
+from support.http_server import HttpServer
+
+TITLE = "Zoë's 猫 catalogue, \U0001f40b, 100 %"
+
+
+def contents(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table, as this program reads it."""
+    with engine.connect() as connection:
+        return {
+            table.name: [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key.columns))]
+            for table in Base.metadata.sorted_tables
+        }
+
+
+def tables_of(engine: Engine) -> set[str]:
+    from sqlalchemy import inspect
+
+    return set(inspect(engine).get_table_names())
+
+
+def harvested(folder: Path, server: HttpServer) -> Harvester:
+    """An installation whose tables all have rows, and whose highest site was removed again."""
+    made = Harvester(folder)
+    server.serve("/a.1.1.xml", eml("a.1.1", TITLE))
+    server.serve("/big.xml", eml("b.1.1", "x" * 3_000_000))
+    url = publish(
+        server, "a.2.1", path="/a.xml", also=[("a.1.1", server.url("/a.1.1.xml")), ("a.9.1", server.url("/no"))]
+    )
+    made.add_site("álder", url, ldapdn="uid=x,o=y", options='{"package_id_mismatch": "error"}')
+    made.add_site("birch", publish(server, path="/b.xml", also=[("b.1.1", server.url("/big.xml"))]))
+    made.run("2026-11-20")
+    assert made("target", "transfer", "a.1", "birch").code == 0
+    made.rows("INSERT INTO document_owner VALUES ('z.1', 1)")
+    made.rows("UPDATE harvest_operation SET explanation = 'Another one' WHERE harvest_operation_code = 'LogPurged'")
+    made.add_site("cedar", "https://cedar.example.org/list.xml")
+    assert made("sites", "remove", "cedar", "--yes").code == 0
+    return made
+
+
+class Target:
+    """A database that is to receive the copy: its kind, and how the command names it."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.engine = open_url(make_url(url or f"sqlite:///{folder / 'copy.db'}"))
+        parts = make_url(url) if url else None
+        self.options = ["--to", "sqlite:///copy.db"]
+        if parts is not None:
+            self.options = ["--to", parts._replace(password=None).render_as_string()]
+            if parts.password is not None:
+                os.environ[PASSWORD] = str(parts.password)
+                self.options += ["--password", f"env:{PASSWORD}"]
+
+
+@pytest.fixture(params=KINDS)
+def target(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[Target]:
+    with servers.another(request.param) as url:
+        made = Target(url, tmp_path)
+        yield made
+        made.engine.dispose()
+
+
+@pytest.fixture
+def source(tmp_path: Path, server: HttpServer) -> Iterator[Harvester]:
+    made = harvested(tmp_path, server)
+    yield made
+    made.close()
+
+
+def test_everything_goes_over_and_back_again(source: Harvester, target: Target) -> None:
+    said = source("database", "copy", *target.options, "--json")
+    assert said.code == 0, said.err
+    before, copied = contents(source.engine), contents(target.engine)
+    assert copied == before
+    assert all(before.values())
+    told = {row["table"]: (row["rows"], row["copied"]) for row in json.loads(said.out)["tables"]}
+    assert told == {name: (len(rows), len(rows)) for name, rows in before.items()}
+    assert "metaharvest_copy" not in tables_of(target.engine)
+
+    # The copy is one to work with: numbers go on where the old database had come to.
+    url = target.engine.url.render_as_string(hide_password=False)
+    settings = source.config.read_text() + f'[database]\nurl = "{make_url(url)._replace(password=None)}"\n'
+    password = f'password = "env:{PASSWORD}"\n' if "--password" in target.options else ""
+    (source.folder / "moved.toml").write_text(settings + password)
+    moved = Harvester.__new__(Harvester)
+    moved.folder, moved.config, moved.limits, moved.keeps_engine = (
+        source.folder,
+        source.folder / "moved.toml",
+        None,
+        False,
+    )
+    moved.engine = target.engine
+    assert (
+        moved("sites", "add", "dove", "--list-url", "https://d.example.org/l.xml", "--contact", "d@example.org").code
+        == 0
+    )
+    assert rows_of(target.engine, "SELECT site_schedule_id FROM harvest_site_schedule WHERE name = 'dove'") == [(4,)]
+    run = moved.run("2026-11-21", "--site", "álder")
+    assert run["run_id"] == 2
+    assert [site["unchanged"] for site in run["sites"]] == [1]
+    said = moved("database", "copy", "--to", "sqlite:///back.db")
+    assert said.code == 0, said.err
+    back = open_url(make_url(f"sqlite:///{source.folder / 'back.db'}"))
+    assert contents(back) == contents(target.engine)
+    assert rows_of(back, "SELECT seq FROM sqlite_sequence WHERE name = 'harvest_site_schedule'") == [(4,)]
+    back.dispose()
+
+
+def padded(source: Harvester, number: int) -> None:
+    """Many rows of log, so that copying takes a while."""
+    columns = "harvest_date, logged_at, status, message, harvest_operation_code, run_id"
+    numbers = f"WITH RECURSIVE n(v) AS (SELECT 1 UNION ALL SELECT v + 1 FROM n WHERE v < {number})"
+    values = "'2026-11-20', '2026-11-20 03:00:00.000001', 0, 'row ' || v || hex(zeroblob(200)), 'GetDocSuccess', 1"
+    source.rows(f"{numbers} INSERT INTO harvest_log ({columns}) SELECT {values} FROM n")
+
+
+def logged(engine: Engine) -> int:
+    if "harvest_log" not in tables_of(engine):
+        return 0
+    return int(rows_of(engine, "SELECT count(*) FROM harvest_log")[0][0])
+
+
+def test_a_copy_that_is_killed_goes_on_where_it_stopped(source: Harvester, target: Target) -> None:
+    padded(source, 20_000)
+    process = source.start("database", "copy", *target.options)
+    while not logged(target.engine):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    there = logged(target.engine)
+    assert 0 < there < 20_000
+    assert "metaharvest_copy" in tables_of(target.engine)
+    # People may change the schedule meanwhile; nothing else is to be copied anew for it.
+    assert source("sites", "edit", "birch", "--next", "2050-01-01").code == 0
+    said = source("database", "copy", *target.options, "--json")
+    assert said.code == 0, said.err
+    [log] = [row for row in json.loads(said.out)["tables"] if row["table"] == "harvest_log"]
+    assert log["copied_before"] == there
+    assert contents(target.engine) == contents(source.engine)
+
+
+@pytest.mark.parametrize("target", ["sqlite"], indirect=True)
+def test_a_copy_that_was_begun_of_something_else_by_now_begins_anew(source: Harvester, target: Target) -> None:
+    with ExitStack() as stack:
+        lock = stack.enter_context(run_lock(source.engine))
+        assert lock.still_held()
+        assert source("database", "copy", *target.options).code == 75
+    padded(source, 20_000)
+    process = source.start("database", "copy", *target.options)
+    while not logged(target.engine):
+        time.sleep(0.005)
+    process.kill()
+    process.communicate()
+    source.rows("DELETE FROM harvest_detail_log")
+    source.rows("DELETE FROM harvest_log WHERE harvest_log_id <= 100")
+    said = source("database", "copy", *target.options, "--json")
+    assert {row["copied_before"] for row in json.loads(said.out)["tables"]} == {0}
+    assert contents(target.engine) == contents(source.engine)
+
+
+def test_a_database_with_something_in_it_is_refused(source: Harvester, target: Target) -> None:
+    url = target.engine.url
+    with target.engine.begin() as connection:
+        connection.execute(text("CREATE TABLE staff (name VARCHAR(20))"))
+    said = source("database", "copy", *target.options)
+    assert (said.code, "has tables of something else: staff" in said.err) == (2, True)
+    assert tables_of(target.engine) == {"staff"}
+    with target.engine.begin() as connection:
+        connection.execute(text("DROP TABLE staff"))
+    # What `init` has made is as good as empty; what is in use is not.
+    upgrade(target.engine)
+    rows_of(target.engine, "INSERT INTO document_owner VALUES ('theirs.1', 1)")
+    said = source("database", "copy", *target.options)
+    assert (said.code, "is in use: its table document_owner has rows" in said.err) == (2, True)
+    assert rows_of(target.engine, "SELECT document_id FROM document_owner") == [("theirs.1",)]
+    rows_of(target.engine, "DELETE FROM document_owner")
+    assert source("database", "copy", *target.options).code == 0, url
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--to", "sqlite:///metaharvest.db"), "is the database itself"),
+        (("--to", "postgresql+psycopg://u:secret-word@h/x"), "a password is never written here"),
+        (("--to", "nonsense"), "--to = 'nonsense' is not a database URL"),
+        (("--to", "sqlite:///x.db", "--password", "secret-word"), "--password: a secret is never written here"),
+        (("--to", "postgresql+psycopg://u@127.0.0.1:1/x"), "cannot be used"),
+        (("--to", "oracle://u@h/x"), "--to = 'oracle://h/x': this is not a kind of database"),
+    ],
+)
+def test_what_cannot_be_copied_to_is_told(source: Harvester, options: tuple[str, ...], sentence: str) -> None:
+    said = source("database", "copy", *options)
+    assert said.code in (1, 2)
+    assert sentence in said.err
+    assert "secret-word" not in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_row_that_the_new_database_does_not_take_is_named(source: Harvester, target: Target) -> None:
+    source.rows("UPDATE harvest_site_schedule SET datenextharvest = 'soon' WHERE name = 'birch'")
+    said = source("database", "copy", *target.options)
+    assert said.code == 2
+    assert "A row of harvest_site_schedule has a value that" in said.err
+    assert "`metaharvest sites list` tells which" in said.err
+    assert source("sites", "edit", "birch", "--next", "2050-01-01").code == 0
+    assert source("database", "copy", *target.options).code == 0
+    assert contents(target.engine) == contents(source.engine)

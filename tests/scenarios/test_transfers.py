@@ -1,0 +1,162 @@
+"""Documents that belong to another site from now on: one, several, a whole scope; who is told what."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from metaharvest.errors import MetaharvestError
+from metaharvest.harvest.transferring import Transfer, TransferRequest
+from metaharvest.targets.transfers import Receiving, Taken, note
+from support.harvester import Harvester, publish
+from support.http_server import HttpServer
+from support.mails import words_of
+from support.remote_target import RemoteTarget, Repository
+
+SCOPE = [f"knb-lter-gce.{number}.1" for number in range(1, 6)]
+OTHERS = ["knb-lter-gce-old.1.1", "knb-lter-gce.archive.1.1", "knb.7.1"]
+BY = getpass.getuser()
+
+
+@pytest.fixture
+def network(harvester: Harvester, server: HttpServer) -> Harvester:
+    """Two sites, harvested once: gce lists everything, fern nothing of it."""
+    harvester.add_site("gce", publish(server, *SCOPE, *OTHERS, path="/gce.xml"))
+    harvester.add_site("fern", publish(server, "fern.1.1", path="/fern.xml"))
+    harvester.run("2026-11-20")
+    return harvester
+
+
+def owners(harvester: Harvester) -> dict[str, str]:
+    sql = (
+        "SELECT r.document_id, s.name FROM document_revision r JOIN harvest_site_schedule s "
+        "ON s.site_schedule_id = r.site_schedule_id"
+    )
+    return dict(harvester.rows(sql))
+
+
+def test_a_whole_scope_is_transferred_at_once_and_nothing_else(network: Harvester) -> None:
+    said = network("target", "transfer", "--scope", "knb-lter-gce", "fern")
+    assert said.out.startswith("5 documents belong to fern from now on.\n")
+    assert "should take them out of their lists: gce (5)." in said.out
+    mine = {docid.rpartition(".")[0] for docid in SCOPE}
+    assert {document_id for document_id, site in owners(network).items() if site == "fern"} == {"fern.1", *mine}
+    sql = "SELECT document_id, from_site, to_site, transferred_by, run_id FROM document_transfer ORDER BY transfer_id"
+    assert network.rows(sql) == [(document_id, "gce", "fern", BY, 1) for document_id in sorted(mine)]
+    again = network("target", "transfer", "--scope", "knb-lter-gce", "fern")
+    assert again.out == "0 documents belong to fern from now on. 5 documents belong to it already.\n"
+
+
+def test_several_documents_and_a_file_of_them_are_transferred_or_none(network: Harvester) -> None:
+    file = network.folder / "moved.txt"
+    file.write_text("# moved in November\nknb.7   # the last one\n\nknb-lter-gce.2.1\n")
+    said = network("target", "transfer", "--from-file", str(file), "knb-lter-gce.1", "knb.8", "x.9", "fern")
+    assert said.code == 2
+    assert "The target does not have 2 of these 5 documents: knb.8, x.9." in said.err
+    assert "fern" not in {site for document_id, site in owners(network).items() if document_id != "fern.1"}
+    assert network.rows("SELECT count(*) FROM document_transfer") == [(0,)]
+    said = network("target", "transfer", "--from-file", str(file), "knb-lter-gce.1", "fern", "--json")
+    assert json.loads(said.out)["documents"] == [
+        {"document_id": document_id, "from_site": "gce", "to_site": "fern", "transferred": True}
+        for document_id in ("knb-lter-gce.1", "knb.7", "knb-lter-gce.2")
+    ]
+
+
+def test_a_rehearsed_transfer_changes_nothing(network: Harvester) -> None:
+    before = owners(network)
+    said = network("target", "transfer", "--scope", "knb-lter-gce", "--dry-run", "fern")
+    assert said.out.startswith("5 documents would belong to fern from now on.\n")
+    assert said.out.endswith("nothing was changed.\n")
+    assert owners(network) == before
+    assert network.rows("SELECT count(*) FROM document_transfer") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("fern",), "Name what is to be transferred"),
+        (("--scope", "nothing", "fern"), "no document of the scope 'nothing'"),
+        (("--scope", "knb-lter-gce", "nobody"), "There is no site named 'nobody'"),
+        (("--from-file", "empty.txt", "fern"), "names no document"),
+        (("--from-file", "bytes.txt", "fern"), "is not UTF-8 text"),
+    ],
+)
+def test_what_cannot_be_meant_is_told(
+    network: Harvester, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], sentence: str
+) -> None:
+    monkeypatch.chdir(network.folder)
+    Path("empty.txt").write_text("# nothing\n")
+    Path("bytes.txt").write_bytes(b"\xff\xfe")
+    said = network("target", "transfer", *arguments)
+    assert said.code == 2
+    assert sentence in said.err
+    assert network.rows("SELECT count(*) FROM document_transfer") == [(0,)]
+
+
+def test_the_former_site_is_told_whose_the_document_is_by_now(network: Harvester, server: HttpServer) -> None:
+    network.add_site("gale", publish(server, "gale.1.1", path="/gale.xml"))
+    for site in ("fern", "gale"):
+        network("target", "transfer", "knb.7", site)
+    network.rows("UPDATE document_transfer SET transferred_on = '2026-11-20' WHERE to_site = 'fern'")
+    network.rows("UPDATE document_transfer SET transferred_on = '2026-11-21' WHERE to_site = 'gale'")
+    network.run("2026-11-22", "--site", "gce")
+    report = [words_of(mail) for mail in network.mails() if mail["To"] == "gce@example.org"]
+    told = "knb.7 was transferred from this site: it has belonged to the site 'gale' since 2026-11-21."
+    assert any(told in text and "Take it out of your list: 'gale' publishes it now." in text for text in report)
+    network("target", "transfer", "knb.7", "gce")
+    outcomes = {site["site_name"]: site for site in network.run("2026-11-23", "--site", "gce")["sites"]}
+    assert (outcomes["gce"]["unchanged"], outcomes["gce"]["upload_error"]) == (8, 0)
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
+def test_a_run_that_is_under_way_commits_nothing_while_a_transfer_is_logged(network: Harvester) -> None:
+    """The run numbers the rows of its log itself: on MariaDB the two would choose the same numbers."""
+    to = Receiving(2, "fern", "kim", date(2026, 11, 20), datetime(2026, 11, 20, tzinfo=UTC))
+    locked = text("SELECT run_id FROM harvest_run WHERE run_id = 1 FOR UPDATE NOWAIT")
+    with Session(network.engine) as transferring, Session(network.engine) as running:
+        assert running.scalar(locked) == 1
+        running.rollback()
+        note(transferring, [Taken("knb.7", 1, "gce")], to)
+        with pytest.raises(OperationalError):
+            running.scalar(locked)
+        running.rollback()
+        transferring.commit()
+        assert running.scalar(locked) == 1
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_transfer_before_the_first_run_is_logged_and_told(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("fern", "https://fern.example.org/list.xml", enabled=False)
+    harvester.add_site("gce", publish(server, "knb.7.2", path="/gce.xml"))
+    with Repository() as repository:
+        repository.documents |= {"knb.7.1": b"<old/>", "knb.8.1": b"<old/>", "x.1.1": b"<old/>"}
+        with harvester.opened(target=RemoteTarget(repository.url)) as opened:
+            opened.transfer_document("knb.7", "gce", "kim")
+            moved = opened.transfer_documents(TransferRequest((), "fern", "kim", ("knb",)))
+            assert [each.former for each in moved] == ["gce", None]
+            assert opened.transfer_documents(TransferRequest(("knb.8", "knb.7.1"), "fern")) == [
+                Transfer("knb.8", None, "fern", done=False),
+                Transfer("knb.7", 1, "fern", done=False),
+            ]
+            with pytest.raises(MetaharvestError, match=r"does not have 1 of these 2 documents: x\.2\."):
+                opened.transfer_documents(TransferRequest(("x.2", "x.1"), "fern"))
+    message = "knb.7 was transferred from the site 'gce' to the site 'fern' by kim."
+    for arguments in (("--document", "knb.7"), ("--document", "knb.7.1"), ("--site", "fern", "--since", "2020-01-01")):
+        logged = json.loads(harvester("log", *arguments, "--json").out)
+        assert message in [row["message"] for row in logged], arguments
+    assert {row["run_id"] for row in json.loads(harvester("log", "--json").out)} == {None}
+    assert message in harvester("log", "--csv", "--document", "knb.7").out
+    assert json.loads(harvester("log", "--document", "knb.7", "--level", "warning", "--json").out) == []
+    shown = json.loads(harvester("documents", "show", "knb.7", "--json").out)
+    assert [(each["from_site"], each["to_site"], each["transferred_by"]) for each in shown["transfers"]] == [
+        (None, "gce", "kim"),
+        ("gce", "fern", "kim"),
+    ]
+    assert shown["owners"] == [{"repository": "other", "site": "fern", "site_id": 1}]
