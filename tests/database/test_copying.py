@@ -51,6 +51,7 @@ def harvested(folder: Path, server: HttpServer) -> Harvester:
     made.run("2026-11-20")
     assert made("target", "transfer", "a.1", "birch").code == 0
     made.rows("INSERT INTO document_owner VALUES ('z.1', 1)")
+    made.rows("INSERT INTO folder_marker VALUES ('0', '/srv/documents', '1')")
     made.rows("UPDATE harvest_operation SET explanation = 'Another one' WHERE harvest_operation_code = 'LogPurged'")
     made.add_site("cedar", "https://cedar.example.org/list.xml")
     assert made("sites", "remove", "cedar", "--yes").code == 0

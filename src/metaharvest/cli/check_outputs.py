@@ -145,10 +145,10 @@ class Told:
             findings = findings_of(session, self.checked.result.run_id)
         local = {url: self.places.name(url) for url in {row["document_url"] for row in findings} if _is_local(url)}
         findings = [{**row, "file": local.get(row["document_url"])} for row in findings]
-        order = list(self.names)
-        sites = sorted(self.record.sites, key=lambda site: order.index(site["site_name"]))
+        order, known = list(self.names), self.record.as_mapping
+        sites = sorted(known["sites"], key=lambda site: order.index(site["site_name"]))
         notes = [*self.checked.given.arguments.notes, *self.notes]
-        return {**self.record.run, "sites": sites, "findings": findings, "notes": notes}
+        return {**known, "sites": sites, "findings": findings, "notes": notes}
 
     def csv(self) -> Iterator[str]:
         """The table of documents of all parts, as chunks of text."""
