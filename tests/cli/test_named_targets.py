@@ -17,7 +17,9 @@ from support.remote_target import Repository, installed
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """Nothing here depends on the database."""
 
-KEYS = {"document_id", "revision", "document_type", "size", "sha256", "inserted_at", "source_url", "site"}
+KEYS = {"document_id", "revision", "document_type", "size", "sha256", "inserted_at", "source_url", "site"} | {
+    *("docid", "bytes", "url", "site_id"),
+}
 
 
 @pytest.fixture

@@ -197,7 +197,7 @@ def test_a_document_is_transferred_to_another_site(harvester: Harvester, server:
     run = harvester.run("2026-11-23")
     assert statuses(run) == {"old": ("with-errors", 0), "new": ("succeeded", 0)}
     told = mail_to(harvester, "old@example.org", "2026-11-23")
-    assert "a.1 was transferred from this site to the site 'new' on " in told
+    assert "a.1 was transferred from this site: it has belonged to the site 'new' since " in told
     assert harvester.rows("SELECT document_id FROM document_owner ORDER BY 1") == [("a.1",), ("a.2",)]
     harvester.close()
 
