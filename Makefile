@@ -5,6 +5,7 @@
 # make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; ARGS="full-night --against COMMIT": in turn with
 #              that state of the program; needs nginx-light, curl, libxml2-utils
 # make fuzz    fuzz for as long as one likes: ARGS="lists", "documents" or "answers", and libFuzzer's options
+# make pictures  make the pictures in docs/images anew: terminals, and reports if Chromium is there
 # make site    the documentation as a site, in site/
 # make docs    write what is made from the code: docs/rules.md, docs/settings.md, docs/commands.md, sql/ddl/*.sql, the picture in docs/architecture.md
 
@@ -17,14 +18,14 @@ FOLDER ?=
 # Bytecode is kept, whatever the environment says: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check bench fuzz docs site clean
+.PHONY: demo test check bench fuzz docs pictures site clean
 
 demo: $(VENV)/installed
 	$(BIN)/metaharvest demo $(if $(FOLDER),--folder $(FOLDER))
 
 test: $(VENV)/installed-dev
 	cd tests && $(abspath $(BIN))/python -m support.gmn
-	$(BIN)/python -m pytest --numprocesses=4 $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=4 --dist=worksteal $(ARGS)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -47,6 +48,9 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python docs/draw_house.py docs/architecture.md
 	$(BIN)/python docs/reference.py settings > docs/settings.md
 	$(BIN)/python docs/reference.py commands > docs/commands.md
+
+pictures: $(VENV)/installed
+	$(BIN)/python docs/pictures.py
 
 site: $(VENV)/installed-dev
 	$(BIN)/python -m mkdocs build --strict

@@ -92,6 +92,11 @@ class Installation:
             if rows := [{**copied, **values} for values in columns[1:]]:
                 connection.execute(schedule.insert(), rows)
 
+    def register_repository(self, name: str, base_url: str) -> None:
+        """Register an OAI-PMH repository, due on the first night."""
+        contact = f"{name}@example.org"
+        self._do("sites", "add", name, "--oai", base_url, "--contact", contact, "--next", str(NIGHT), "--unasked")
+
     def run(self, day: date) -> Cost:
         """One `metaharvest run` on that day. Raises CalledProcessError if it does not end with 0."""
         self.engine.dispose()

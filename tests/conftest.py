@@ -1,14 +1,18 @@
 """Fixtures that many tests share."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from support.databases import KINDS, Servers, TestDatabase
+from metaharvest.config import secret_references
+from support.databases import KINDS, Servers, TestDatabase, share_compiled_statements
 from support.gmn import MemberNode
 from support.harvester import Harvester
 from support.http_server import HttpServer
+
+share_compiled_statements()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,6 +22,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--soak-kills", type=int, default=4, metavar="N", help="kill so many runs in each test (default: 4)"
     )
     group.addoption("--soak-seed", type=int, metavar="N", help="repeat the moments of chance of an earlier test")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have each process begin with its share of the long tests, so that none of them comes last."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    long = [item for item in items if item.get_closest_marker("long")]
+    others = [item for item in items if not item.get_closest_marker("long")]
+    share = -(-len(others) // processes)
+    items[:] = [
+        item
+        for number in range(processes)
+        for item in (*long[number::processes], *others[number * share : (number + 1) * share])
+    ]
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_other_tests() -> Iterator[None]:
+    """The words that one test has for secrets are plain words in the next one."""
+    yield
+    secret_references._to_mask.clear()
 
 
 @pytest.fixture(scope="session")

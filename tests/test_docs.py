@@ -7,23 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
 from metaharvest.cli import cli
-
-ROOT = Path(__file__).parents[1]
-MADE = ("settings.md", "commands.md", "rules.md")
-"""Pages made from the program, which its own texts are in."""
-
-PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page.name not in MADE]
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
-
-SHOWN = re.compile(r"(?:^|[\s`(;&|])(?:\S*/)?metaharvest ((?:--config \S+ )?[a-z][a-z-]*\b[^`\n]*)")
-"""A command line as it is shown: in a block of its own, or in the text between backticks."""
+from metaharvest.rules import RULES, RULES_PAGE, anchor
+from support.shown_commands import ROOT, shown_commands
 
 
 @pytest.mark.parametrize("name", ["settings", "commands"])
@@ -42,24 +33,12 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert (tmp_path / "index.html").is_file()
+    # Reports link to the rules.
+    anchors = set(re.findall(r'id="([^"]+)"', (tmp_path / RULES_PAGE).read_text(encoding="utf-8")))
+    assert {anchor(rule) for rule in RULES} <= anchors
     # Nothing is fetched from elsewhere as people read it.
     pages = "".join(page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html"))
     assert not re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(?:https?:)?//', pages)
-
-
-def shown_commands() -> Iterator[tuple[str, str]]:
-    """Where a command line is shown, and what follows `metaharvest`."""
-    for page in PAGES:
-        in_block = False
-        for line in re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8")).splitlines():
-            in_block ^= line.startswith("```")
-            is_code = in_block or line.startswith("    ")
-            quoted = [line] if is_code else [f" {part}" for part in re.findall(r"`([^`]*)`", line)]
-            for text in quoted:
-                yield from ((page.name, match[1]) for match in SHOWN.finditer(text))
-    for source in SOURCES:
-        text = source.read_text(encoding="utf-8")
-        yield from ((source.name, match[1]) for match in re.finditer(r"`metaharvest ([a-z][^`{}\n]*)`", text))
 
 
 def problem_with(line: str) -> str | None:

@@ -1,5 +1,24 @@
 -- The tables of metaharvest on mariadb, for reading: `metaharvest init` creates and upgrades them.
 
+CREATE TABLE document_origin (
+	document_origin_id BIGINT NOT NULL AUTO_INCREMENT, 
+	document_id VARCHAR(800) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, 
+	revision BIGINT NOT NULL, 
+	base_url LONGTEXT NOT NULL, 
+	identifier LONGTEXT NOT NULL, 
+	prefix LONGTEXT NOT NULL, 
+	datestamp VARCHAR(40) NOT NULL, 
+	response_date VARCHAR(40) NOT NULL, 
+	namespace LONGTEXT NOT NULL, 
+	digest VARCHAR(64) NOT NULL, 
+	altered BOOL NOT NULL, 
+	sets LONGTEXT NOT NULL, 
+	about LONGTEXT NOT NULL, 
+	received LONGBLOB, 
+	CONSTRAINT pk_document_origin PRIMARY KEY (document_origin_id), 
+	CONSTRAINT uq_document_origin UNIQUE (document_id, revision)
+)ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
 CREATE TABLE document_owner (
 	document_id VARCHAR(800) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, 
 	site_schedule_id BIGINT NOT NULL, 
@@ -21,6 +40,15 @@ CREATE TABLE document_revision (
 	content LONGBLOB NOT NULL, 
 	CONSTRAINT pk_document_revision PRIMARY KEY (document_revision_id), 
 	CONSTRAINT uq_document_revision UNIQUE (document_id, revision)
+)ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE document_tombstone (
+	document_id VARCHAR(800) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, 
+	revision BIGINT NOT NULL, 
+	site_schedule_id BIGINT, 
+	datestamp VARCHAR(40) NOT NULL, 
+	deleted_at DATETIME(6) NOT NULL, 
+	CONSTRAINT pk_document_tombstone PRIMARY KEY (document_id)
 )ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE TABLE document_transfer (
@@ -57,14 +85,24 @@ CREATE TABLE harvest_document (
 	target_revision BIGINT, 
 	outcome VARCHAR(16), 
 	sha256 VARCHAR(64), 
+	etag VARCHAR(100), 
+	last_modified VARCHAR(100), 
+	looked_at DATE, 
 	failing_since DATE, 
 	attempts INTEGER NOT NULL DEFAULT '0', 
 	next_attempt DATE, 
 	pending_run BIGINT, 
 	pending_sha256 VARCHAR(64), 
+	digest VARCHAR(64), 
+	datestamp VARCHAR(40), 
+	listing BIGINT, 
+	to_delete BOOL NOT NULL DEFAULT false, 
+	missing_since DATE, 
 	CONSTRAINT pk_harvest_document PRIMARY KEY (harvest_document_id), 
 	CONSTRAINT uq_harvest_document UNIQUE (site_schedule_id, document_id, revision)
 )ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_harvest_document_look ON harvest_document (site_schedule_id, looked_at);
 
 CREATE INDEX ix_harvest_document_retry ON harvest_document (next_attempt, site_schedule_id);
 
@@ -112,6 +150,17 @@ CREATE TABLE harvest_site_schedule (
 	CONSTRAINT uq_harvest_site_schedule_name UNIQUE (name)
 )ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
+CREATE TABLE site_checkpoint (
+	site_schedule_id BIGINT NOT NULL, 
+	checkpoint LONGTEXT, 
+	listing BIGINT NOT NULL DEFAULT '0', 
+	site_run_id BIGINT, 
+	unchanged BIGINT NOT NULL DEFAULT '0', 
+	duplicate BIGINT NOT NULL DEFAULT '0', 
+	confirmed BIGINT NOT NULL DEFAULT '0', 
+	CONSTRAINT pk_site_checkpoint PRIMARY KEY (site_schedule_id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
 CREATE TABLE site_problem (
 	site_problem_id BIGINT NOT NULL AUTO_INCREMENT, 
 	site_schedule_id BIGINT NOT NULL, 
@@ -151,6 +200,8 @@ CREATE TABLE harvest_site_run (
 	inserted BIGINT NOT NULL, 
 	updated BIGINT NOT NULL, 
 	unchanged BIGINT NOT NULL, 
+	deleted BIGINT NOT NULL DEFAULT '0', 
+	filtered BIGINT NOT NULL DEFAULT '0', 
 	stale BIGINT NOT NULL, 
 	duplicate BIGINT NOT NULL, 
 	deferred BIGINT NOT NULL, 
@@ -159,6 +210,10 @@ CREATE TABLE harvest_site_run (
 	upload_error BIGINT NOT NULL, 
 	warnings BIGINT NOT NULL, 
 	next_harvest DATE, 
+	server_seconds DOUBLE, 
+	waiting_seconds DOUBLE, 
+	checking_seconds DOUBLE, 
+	storing_seconds DOUBLE, 
 	CONSTRAINT pk_harvest_site_run PRIMARY KEY (site_run_id), 
 	CONSTRAINT fk_harvest_site_run_run_id FOREIGN KEY(run_id) REFERENCES harvest_run (run_id)
 )ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
@@ -282,6 +337,16 @@ INSERT INTO harvest_operation VALUES ('InsertDocSuccess', 'The document was inse
 INSERT INTO harvest_operation VALUES ('InsertDocError', 'The document could not be inserted', 'error');
 INSERT INTO harvest_operation VALUES ('UpdateDocSuccess', 'The document was updated', 'info');
 INSERT INTO harvest_operation VALUES ('UpdateDocError', 'The document could not be updated', 'error');
+INSERT INTO harvest_operation VALUES ('IdentifySuccess', 'The repository said what it is', 'debug');
+INSERT INTO harvest_operation VALUES ('IdentifyError', 'The repository did not say what it is', 'error');
+INSERT INTO harvest_operation VALUES ('RepositoryChanged', 'The repository is not as it was at the last harvest', 'warning');
+INSERT INTO harvest_operation VALUES ('ListRecordsSuccess', 'The repository listed its records', 'debug');
+INSERT INTO harvest_operation VALUES ('ListRecordsWarning', 'The repository listed its records, but something about them is doubtful', 'warning');
+INSERT INTO harvest_operation VALUES ('ListRecordsError', 'The repository did not list its records to the end', 'error');
+INSERT INTO harvest_operation VALUES ('DocMissing', 'The repository no longer names documents that it named before', 'warning');
+INSERT INTO harvest_operation VALUES ('DocDeleted', 'The document was deleted', 'info');
+INSERT INTO harvest_operation VALUES ('DocDeleteError', 'The document could not be deleted', 'error');
+INSERT INTO harvest_operation VALUES ('DocFiltered', 'A filter of the site left the document out', 'info');
 INSERT INTO harvest_operation VALUES ('DocDeferred', 'The document was put off to a later run', 'warning');
 INSERT INTO harvest_operation VALUES ('DocStale', 'The list names a revision below the target''s', 'warning');
 INSERT INTO harvest_operation VALUES ('DocDuplicate', 'The list names the same docid again', 'warning');

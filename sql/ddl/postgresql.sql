@@ -1,5 +1,24 @@
 -- The tables of metaharvest on postgresql, for reading: `metaharvest init` creates and upgrades them.
 
+CREATE TABLE document_origin (
+	document_origin_id BIGSERIAL NOT NULL, 
+	document_id VARCHAR(800) COLLATE "C" NOT NULL, 
+	revision BIGINT NOT NULL, 
+	base_url TEXT NOT NULL, 
+	identifier TEXT NOT NULL, 
+	prefix TEXT NOT NULL, 
+	datestamp VARCHAR(40) NOT NULL, 
+	response_date VARCHAR(40) NOT NULL, 
+	namespace TEXT NOT NULL, 
+	digest VARCHAR(64) NOT NULL, 
+	altered BOOLEAN NOT NULL, 
+	sets TEXT NOT NULL, 
+	about TEXT NOT NULL, 
+	received BYTEA, 
+	CONSTRAINT pk_document_origin PRIMARY KEY (document_origin_id), 
+	CONSTRAINT uq_document_origin UNIQUE (document_id, revision)
+);
+
 CREATE TABLE document_owner (
 	document_id VARCHAR(800) COLLATE "C" NOT NULL, 
 	site_schedule_id BIGINT NOT NULL, 
@@ -21,6 +40,15 @@ CREATE TABLE document_revision (
 	content BYTEA NOT NULL, 
 	CONSTRAINT pk_document_revision PRIMARY KEY (document_revision_id), 
 	CONSTRAINT uq_document_revision UNIQUE (document_id, revision)
+);
+
+CREATE TABLE document_tombstone (
+	document_id VARCHAR(800) COLLATE "C" NOT NULL, 
+	revision BIGINT NOT NULL, 
+	site_schedule_id BIGINT, 
+	datestamp VARCHAR(40) NOT NULL, 
+	deleted_at TIMESTAMP WITHOUT TIME ZONE NOT NULL, 
+	CONSTRAINT pk_document_tombstone PRIMARY KEY (document_id)
 );
 
 CREATE TABLE document_transfer (
@@ -57,14 +85,24 @@ CREATE TABLE harvest_document (
 	target_revision BIGINT, 
 	outcome VARCHAR(16), 
 	sha256 VARCHAR(64), 
+	etag VARCHAR(100), 
+	last_modified VARCHAR(100), 
+	looked_at DATE, 
 	failing_since DATE, 
 	attempts INTEGER DEFAULT '0' NOT NULL, 
 	next_attempt DATE, 
 	pending_run BIGINT, 
 	pending_sha256 VARCHAR(64), 
+	digest VARCHAR(64), 
+	datestamp VARCHAR(40), 
+	listing BIGINT, 
+	to_delete BOOLEAN DEFAULT false NOT NULL, 
+	missing_since DATE, 
 	CONSTRAINT pk_harvest_document PRIMARY KEY (harvest_document_id), 
 	CONSTRAINT uq_harvest_document UNIQUE (site_schedule_id, document_id, revision)
 );
+
+CREATE INDEX ix_harvest_document_look ON harvest_document (site_schedule_id, looked_at);
 
 CREATE INDEX ix_harvest_document_retry ON harvest_document (next_attempt, site_schedule_id);
 
@@ -112,6 +150,17 @@ CREATE TABLE harvest_site_schedule (
 	CONSTRAINT uq_harvest_site_schedule_name UNIQUE (name)
 );
 
+CREATE TABLE site_checkpoint (
+	site_schedule_id BIGINT NOT NULL, 
+	checkpoint TEXT, 
+	listing BIGINT DEFAULT '0' NOT NULL, 
+	site_run_id BIGINT, 
+	unchanged BIGINT DEFAULT '0' NOT NULL, 
+	duplicate BIGINT DEFAULT '0' NOT NULL, 
+	confirmed BIGINT DEFAULT '0' NOT NULL, 
+	CONSTRAINT pk_site_checkpoint PRIMARY KEY (site_schedule_id)
+);
+
 CREATE TABLE site_problem (
 	site_problem_id BIGSERIAL NOT NULL, 
 	site_schedule_id BIGINT NOT NULL, 
@@ -151,6 +200,8 @@ CREATE TABLE harvest_site_run (
 	inserted BIGINT NOT NULL, 
 	updated BIGINT NOT NULL, 
 	unchanged BIGINT NOT NULL, 
+	deleted BIGINT DEFAULT '0' NOT NULL, 
+	filtered BIGINT DEFAULT '0' NOT NULL, 
 	stale BIGINT NOT NULL, 
 	duplicate BIGINT NOT NULL, 
 	deferred BIGINT NOT NULL, 
@@ -159,6 +210,10 @@ CREATE TABLE harvest_site_run (
 	upload_error BIGINT NOT NULL, 
 	warnings BIGINT NOT NULL, 
 	next_harvest DATE, 
+	server_seconds FLOAT(53), 
+	waiting_seconds FLOAT(53), 
+	checking_seconds FLOAT(53), 
+	storing_seconds FLOAT(53), 
 	CONSTRAINT pk_harvest_site_run PRIMARY KEY (site_run_id), 
 	CONSTRAINT fk_harvest_site_run_run_id FOREIGN KEY(run_id) REFERENCES harvest_run (run_id)
 );
@@ -282,6 +337,16 @@ INSERT INTO harvest_operation VALUES ('InsertDocSuccess', 'The document was inse
 INSERT INTO harvest_operation VALUES ('InsertDocError', 'The document could not be inserted', 'error');
 INSERT INTO harvest_operation VALUES ('UpdateDocSuccess', 'The document was updated', 'info');
 INSERT INTO harvest_operation VALUES ('UpdateDocError', 'The document could not be updated', 'error');
+INSERT INTO harvest_operation VALUES ('IdentifySuccess', 'The repository said what it is', 'debug');
+INSERT INTO harvest_operation VALUES ('IdentifyError', 'The repository did not say what it is', 'error');
+INSERT INTO harvest_operation VALUES ('RepositoryChanged', 'The repository is not as it was at the last harvest', 'warning');
+INSERT INTO harvest_operation VALUES ('ListRecordsSuccess', 'The repository listed its records', 'debug');
+INSERT INTO harvest_operation VALUES ('ListRecordsWarning', 'The repository listed its records, but something about them is doubtful', 'warning');
+INSERT INTO harvest_operation VALUES ('ListRecordsError', 'The repository did not list its records to the end', 'error');
+INSERT INTO harvest_operation VALUES ('DocMissing', 'The repository no longer names documents that it named before', 'warning');
+INSERT INTO harvest_operation VALUES ('DocDeleted', 'The document was deleted', 'info');
+INSERT INTO harvest_operation VALUES ('DocDeleteError', 'The document could not be deleted', 'error');
+INSERT INTO harvest_operation VALUES ('DocFiltered', 'A filter of the site left the document out', 'info');
 INSERT INTO harvest_operation VALUES ('DocDeferred', 'The document was put off to a later run', 'warning');
 INSERT INTO harvest_operation VALUES ('DocStale', 'The list names a revision below the target''s', 'warning');
 INSERT INTO harvest_operation VALUES ('DocDuplicate', 'The list names the same docid again', 'warning');

@@ -4,7 +4,7 @@ from typing import Any
 
 from alembic import context
 from alembic.ddl.mysql import MariaDBImpl, MySQLImpl
-from sqlalchemy import Index, Table, inspect
+from sqlalchemy import Column, Index, Table, inspect
 
 from metaharvest.database.models import Base
 
@@ -18,6 +18,14 @@ class ResumableMySQL(MySQLImpl):
         if not inspect(self.connection).has_table(table.name):
             super().create_table(table, **options)
 
+    def add_column(self, table_name: str, column: Column[Any], **options: Any) -> None:
+        if column.name not in self._columns(table_name):
+            super().add_column(table_name, column, **options)
+
+    def drop_column(self, table_name: str, column: Column[Any], **options: Any) -> None:
+        if column.name in self._columns(table_name):
+            super().drop_column(table_name, column, **options)
+
     def create_index(self, index: Index, **options: Any) -> None:
         if not self._is_there(index):
             super().create_index(index, **options)
@@ -25,6 +33,9 @@ class ResumableMySQL(MySQLImpl):
     def drop_index(self, index: Index, **options: Any) -> None:
         if self._is_there(index):
             super().drop_index(index, **options)
+
+    def _columns(self, table_name: str) -> set[str]:
+        return {known["name"] for known in inspect(self.connection).get_columns(table_name)}
 
     def _is_there(self, index: Index) -> bool:
         assert index.table is not None

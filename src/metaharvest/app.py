@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from metaharvest.sites.metacat_import import ImportedRow
     from metaharvest.sites.metacat_tables import MetacatTables
     from metaharvest.sources.lookup import SourceFor
+    from metaharvest.sources.oai_pmh.inspection import Inspection
     from metaharvest.targets.base import Target
     from metaharvest.targets.folder.rebuild import Rebuilt
     from metaharvest.targets.lookup import Targets
@@ -162,7 +163,7 @@ class Harvester:
         """What `run` would do, on a throw-away journal: nothing is written anywhere, no mail is sent."""
         from metaharvest.harvest.dry_run import rehearsal
 
-        with rehearsal(self.settings, self._given_target, self.engine) as scratch:
+        with rehearsal(self.settings, self._given_target, self.engine, with_records=True) as scratch:
             harvester = self._on(scratch, self._given_source)
             yield DryRun(harvester, harvester.run(request, progress))
 
@@ -195,6 +196,13 @@ class Harvester:
             source=source,
             limits=limits or self._limits,
         )
+
+    def inspect(self, site: Site) -> Inspection:
+        """Ask the OAI-PMH repository of this site what it is. Raises SettingsError, FetchError and ListError."""
+        from metaharvest.harvest import inspecting
+        from metaharvest.sources.oai_pmh.inspection import inspect
+
+        return inspecting.ask(self.settings, self.settings.applied_to(site), inspect)
 
     def write_metrics(self) -> None:
         """Write [monitoring] metrics_file, if it is set. Raises OSError."""

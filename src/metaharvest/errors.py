@@ -14,6 +14,8 @@
         ├── FetchError             a URL could not be fetched whole
         │   └── NotAsked               its server was not asked
         ├── ListError              a harvest list is not valid
+        ├── BrokenOff              a repository's list did not come to its end
+        ├── TransformError         a file of filters, or of normalising, cannot be used
         └── TargetError            the target refused, or did not answer
 
 Expected failures become values (outcomes with findings) in harvest/; unexpected errors propagate. Each message is a
@@ -82,7 +84,8 @@ class FetchError(HarvestError):
     """A URL could not be fetched whole. `seconds` is how long that took to find out.
 
     `retry_after`: for so many seconds the server wants to be left alone. `counted`: it was not reached at all, which is
-    counted over all sites already.
+    counted over all sites already. `status` is that of the answer, 0 if there was none; `page` is the beginning of what
+    came with an error status.
     """
 
     def __init__(
@@ -96,6 +99,8 @@ class FetchError(HarvestError):
         self.seconds = seconds
         self.retry_after = retry_after
         self.counted = False
+        self.status = 0
+        self.page = b""
 
 
 class NotAsked(FetchError):
@@ -109,8 +114,20 @@ class NotAsked(FetchError):
         self.host = host
 
 
+class NotUsable(FetchError):
+    """A record was had, and there is nothing in it that can be harvested."""
+
+
 class ListError(HarvestError):
     """A harvest list is not valid; nothing of it may be harvested."""
+
+
+class BrokenOff(HarvestError):
+    """The list of a repository did not come to its end; what came before that is harvested, and stands."""
+
+
+class TransformError(HarvestError):
+    """A site's file of filters, or of normalising, cannot be used; each finding is one mistake in it."""
 
 
 class TargetError(HarvestError):

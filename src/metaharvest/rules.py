@@ -46,6 +46,32 @@ RULES: dict[str, Rule] = {
         "The harvester's user may not read the file, or a folder that it is in; or the disk fails or is not there.",
         "Let the harvester's user read it. What may pass is tried again by itself.",
     ),
+    # -- filter.*: a site's files of filters and of normalising (transform/)
+    "filter.bad-file": Rule(
+        "A file of filters, or of normalising, cannot be used",
+        "The file is not there, is not well-formed, has an element or attribute that is not known, or an XPath, a "
+        "prefix or a regular expression in it is wrong.",
+        "The administrator should correct the file at the line that is named; `metaharvest filter test` tries it. The "
+        "site is not harvested until then.",
+    ),
+    "filter.left-out": Rule(
+        "Left out by a filter",
+        "The filters of the site do not match the document. It is in order, and not wanted.",
+        "Nothing is to be done. If it should be taken, the administrator can change the filters of the site.",
+    ),
+    "filter.failed": Rule(
+        "A filter cannot be applied to the document",
+        "An XPath of the site's filters, or of its normalising, cannot be evaluated on this document, for instance "
+        "because it finds more than ten million nodes.",
+        "The administrator should simplify the XPath.",
+    ),
+    "filter.too-expensive": Rule(
+        "Filtering or normalising took too long",
+        "An XPath or a regular expression in the files of the site takes more than some seconds on a document. After "
+        "three such documents, all others of the site are put off to the next run.",
+        "The administrator should simplify the expression: repetitions within repetitions, such as `(a+)+`, and `//` "
+        "within the condition of a `//` are what costs most.",
+    ),
     # -- http.*: fetching (fetch/)
     "http.bad-url": Rule(
         "The URL cannot be read",
@@ -471,37 +497,37 @@ RULES: dict[str, Rule] = {
     ),
     "schema.missing-element": Rule(
         "A required element is missing",
-        "An element that the EML schema requires is not there, or the ones before it end too early.",
+        "An element that the schema requires is not there, or the ones before it end too early.",
         "Add the element in its place; the order matters.",
     ),
     "schema.unexpected-element": Rule(
         "An element that is not allowed there",
-        "A name is misspelt, in another place than the schema wants it, or not EML.",
+        "A name is misspelt, in another place than the schema wants it, or of another format.",
         "Remove the element, or correct its name or place.",
     ),
     "schema.wrong-order": Rule(
         "Elements in the wrong order",
-        "EML prescribes the order of elements.",
+        "The schema prescribes the order of elements.",
         "Move the element to its place.",
     ),
     "schema.too-many-elements": Rule(
         "An element too many",
-        "An element occurs more often than EML allows, or two occur that exclude each other.",
+        "An element occurs more often than the schema allows, or two occur that exclude each other.",
         "Remove it, or move it to where it belongs.",
     ),
     "schema.missing-attribute": Rule(
         "A required attribute is missing",
-        "An attribute that the EML schema requires is not there.",
+        "An attribute that the schema requires is not there.",
         "Add the attribute.",
     ),
     "schema.unexpected-attribute": Rule(
         "An attribute that is not allowed there",
-        "The attribute's name is misspelt, or EML does not know it in this element.",
+        "The attribute's name is misspelt, or the schema does not know it in this element.",
         "Remove it, or correct its name.",
     ),
     "schema.not-in-list": Rule(
         "A value that is not in the list of allowed ones",
-        "EML has a fixed list of values for this place; upper and lower case matter.",
+        "The schema has a fixed list of values for this place; upper and lower case matter.",
         "Take a value from the list.",
     ),
     "schema.empty-text": Rule(
@@ -532,8 +558,8 @@ RULES: dict[str, Rule] = {
     ),
     "schema.bad-value": Rule(
         "A value of the wrong kind",
-        "A value has not the form that EML wants here.",
-        "Compare with the EML specification, and correct the value.",
+        "A value has not the form that the schema wants here.",
+        "Compare with the specification of the format, and correct the value.",
     ),
     "schema.unexpected-text": Rule(
         "Text where only elements are allowed",
@@ -541,9 +567,9 @@ RULES: dict[str, Rule] = {
         "Remove the text, or move it into the element where it belongs.",
     ),
     "schema.other": Rule(
-        "Not valid by the EML schema",
-        "The document differs from the EML schema in a less usual way; the message is the validator's own.",
-        "Compare this place with the EML specification.",
+        "Not valid by the schema",
+        "The document differs from the schema in a less usual way; the message is the validator's own.",
+        "Compare this place with the specification of the format.",
     ),
     "eml.not-eml": Rule(
         "Not an EML document",
@@ -603,6 +629,13 @@ RULES: dict[str, Rule] = {
         "Write the same system in both, or in neither.",
     ),
     # -- target.*, site.*, harvest.*: the rest
+    "validation.no-schema": Rule(
+        "No schema for this format",
+        "The site's documents are to be checked by the schema of their format (very-strict), and there is none here "
+        "for the format that the root element names. Such documents are taken if they are well-formed. It is told once "
+        "a harvest for each format.",
+        "Nothing is to be done; the administrator can give the site the validation level strict.",
+    ),
     "validation.too-expensive": Rule(
         "Checking took too long",
         "The document could not be checked within the time that the settings allow for one document ([validation] "
@@ -614,6 +647,13 @@ RULES: dict[str, Rule] = {
         "The server stopped answering",
         "A server failed several times in a row and was asked no more in this run; the rest was put off.",
         "See whether the server is up. Nothing else is to be done: the documents are tried again in the next run.",
+    ),
+    "list.changed-content": Rule(
+        "The document was changed, and its revision was not raised",
+        "At its URL the document has other bytes than the repository has under the same revision. Documents are not "
+        "fetched again while their revision stays: a few a night are looked at, so that this shows.",
+        "Raise the revision by one, in the list and in the document's packageId: then the change comes in. If nothing "
+        "was to change, put the document back as it was.",
     ),
     "list.duplicate": Rule(
         "Listed more than once",
@@ -630,6 +670,19 @@ RULES: dict[str, Rule] = {
         "A document is listed no longer",
         "The repository has the document from this site, and the list names no revision of it any more.",
         "Put it back into the list, if it was left out by mistake. Nothing is deleted: the repository keeps it.",
+    ),
+    "records.missing": Rule(
+        "A record is in its repository's list no longer",
+        "A complete list of the repository does not name a record that it named before, and the repository did not say "
+        "that it was deleted. Nothing is deleted for that.",
+        "The repository's keeper should look whether the record was lost, or moved out of the set. If it was deleted, "
+        "the repository should say so, as it does for other records.",
+    ),
+    "records.many-deletions": Rule(
+        "The repository says that very many documents are deleted",
+        "More of the site's documents than it may lose in one harvest (a tenth, and 20 in any case) are deleted, if "
+        "the repository is right. None of them was deleted.",
+        "Ask the keeper of the repository. If it is right, confirm it with `metaharvest sites confirm`.",
     ),
     "list.same-content": Rule(
         "The new revision is the old one, byte for byte",
@@ -652,7 +705,8 @@ RULES: dict[str, Rule] = {
     ),
     "target.exists": Rule(
         "The repository has this revision by now",
-        "Between the question what the repository holds and the upload, the same revision or a higher one got in.",
+        "Between the question what the repository holds and the upload, the same revision or a higher one got in; or "
+        "the repository had it before the document was deleted there.",
         "List the document with the next revision, if it is newer.",
     ),
     "target.not-stored": Rule(
@@ -786,6 +840,130 @@ RULES: dict[str, Rule] = {
         "else that is no file or folder. Links are not followed, so that no document leaves the folder.",
         "The administrator moves it out of the way.",
     ),
+    # -- oai.*: OAI-PMH repositories (sources/oai_pmh/)
+    "oai.not-oai": Rule(
+        "The answer is not one of OAI-PMH",
+        "The base URL leads to something else, such as a page for people, or something keeps programs out.",
+        "Open the base URL with ?verb=Identify behind it: it must answer with an OAI-PMH document. Ask the "
+        "repository's keeper to let the harvester in, or correct the site's base URL.",
+    ),
+    "oai.dtd": Rule(
+        "An answer with a DTD",
+        "The repository's answer begins with <!DOCTYPE …>. Declarations in it can change what records say, so it is "
+        "not read.",
+        "The repository's keeper has it answer without a DOCTYPE; OAI-PMH needs none.",
+    ),
+    "oai.error": Rule(
+        "The repository refuses a request",
+        "It answered with an error of the protocol, such as badArgument.",
+        "Look whether the options of the site fit the repository: `metaharvest oai validate` shows what it says.",
+    ),
+    "oai.no-format": Rule(
+        "There is no such metadata format",
+        "The repository's list of formats (ListMetadataFormats) does not have the site's prefix.",
+        "Choose one that is there: `metaharvest oai formats` lists them.",
+    ),
+    "oai.no-set": Rule(
+        "There is no such set",
+        "The repository's list of sets (ListSets) does not have a set that the site names.",
+        "Choose one that is there: `metaharvest oai sets` lists them.",
+    ),
+    "oai.broken-off": Rule(
+        "The list did not come to its end",
+        "The repository stopped answering, repeated itself, or sent fewer records than it had announced.",
+        "What came was harvested, and the next harvest asks for the rest. If it happens every night, tell the "
+        "repository's keeper.",
+    ),
+    "oai.cut-off": Rule(
+        "An answer that breaks off",
+        "The repository's program stopped in the middle of an answer, often because of one record.",
+        "The repository's keeper looks into the log of the repository; `metaharvest oai validate` says where.",
+    ),
+    "oai.page-failed": Rule(
+        "A page of the list could not be had",
+        "The repository answers a page of its list with an error again and again, often because of one record. Its "
+        "records were asked for in smaller lists, and at last one by one.",
+        "The repository's keeper mends the record that could not be had; without one, the page was too much at once.",
+    ),
+    "oai.record-failed": Rule(
+        "A record that cannot be had",
+        "The repository lists the record, and does not give it out.",
+        "The repository's keeper mends the record. All others of the list are harvested.",
+    ),
+    "oai.damaged-record": Rule(
+        "A record that cannot be read",
+        "The record is not well-formed XML, or the answer has only parts of it. It was left out; all others of the "
+        "same answer were taken.",
+        "The repository's keeper mends the record, best where it is entered, and gives it a new datestamp.",
+    ),
+    "oai.damaged-text": Rule(
+        "Characters of a record were replaced",
+        "The record has bytes that are no UTF-8, or characters that XML does not have, often from a word processor.",
+        "The repository's keeper enters the text again: what stood there cannot be read.",
+    ),
+    "oai.ill-formed": Rule(
+        "Answers that are not well-formed XML",
+        "The repository puts its answers together without checking them.",
+        "The repository's keeper has the answers checked; other harvesters may lose records by this without a word.",
+    ),
+    "oai.no-metadata": Rule(
+        "A record without metadata",
+        "A record that is not said to be deleted has no metadata, or nothing in them.",
+        'The repository\'s keeper gives it metadata, or has the header say status="deleted".',
+    ),
+    "oai.metadata-parts": Rule(
+        "The metadata of a record are not one element",
+        "OAI-PMH has one XML document as the metadata of a record: one element, with everything in it.",
+        "The repository's keeper has the record written so.",
+    ),
+    "oai.identifier": Rule(
+        "An identifier that cannot be used",
+        "A record has no identifier, or one that makes its document id longer than 800 characters.",
+        "The repository's keeper gives it one. Without it the record cannot be told from others.",
+    ),
+    "oai.datestamp": Rule(
+        "Datestamps that OAI-PMH does not have",
+        "Datestamps are days, or seconds in UTC: 2026-11-20 or 2026-11-20T03:00:00Z.",
+        "The repository's keeper has them written so; harvesters that ask for changes may miss some otherwise.",
+    ),
+    "oai.clock": Rule(
+        "The repository's clock went back",
+        "The date of its answers is earlier than in a harvest before. What to ask for is told by that date, so that "
+        "changes would be left out; everything was listed again instead.",
+        "The repository's keeper looks after the clock of its server, or of each of them if there are several.",
+    ),
+    "oai.granularity": Rule(
+        "Seconds are advertised and not accepted",
+        "Identify says that datestamps have seconds, and requests with seconds are refused.",
+        "The repository's keeper corrects the granularity. Until then whole days are asked for.",
+    ),
+    "oai.list-size": Rule(
+        "The size of the list is not quite right",
+        "Slightly fewer records came than completeListSize had announced; records that change meanwhile may be left "
+        "out.",
+        "Nothing is to be done for once: the next harvest overlaps this one.",
+    ),
+    "oai.token": Rule(
+        "An odd resumption token",
+        "A list ended in a way that the protocol does not have.",
+        "See whether all records are there; the repository's keeper has the last token written as an empty element.",
+    ),
+    "oai.duplicates": Rule(
+        "Records that come twice",
+        "The same record came again in the same list: pages overlap, or the list moved while it was read.",
+        "The repository's keeper has its pages made from an order that does not change.",
+    ),
+    "oai.protocol": Rule(
+        "Something that OAI-PMH has otherwise",
+        "The repository says or does something that the protocol does not have, or leaves something out.",
+        "The repository's keeper mends it: other harvesters may not get along with it as this one does.",
+    ),
+    "oai.repository-changed": Rule(
+        "The repository is not what it was",
+        "It has another name, base URL, granularity, way with deleted records, other formats or sets than at the last "
+        "harvest.",
+        "See whether that is meant, and whether the site's options still fit.",
+    ),
     "site.ca-file": Rule(
         "The site's own certificate authorities cannot be used",
         "The file that `metaharvest sites edit --ca-file` named is not there, cannot be read, or has no certificates "
@@ -803,6 +981,12 @@ RULES: dict[str, Rule] = {
         "alone, and the rest was put off.",
         "Nothing is to be done: the documents are tried again in the next run. If it happens every night, ask whoever "
         "runs the web server to allow the harvester more requests.",
+    ),
+    "http.robots": Rule(
+        "robots.txt forbids the harvester",
+        "The robots.txt of the web server does not allow what the harvester asks for. Lists are made to be harvested, "
+        "so it is asked for all the same, unless the settings say otherwise ([http] obey_robots).",
+        "Whoever runs the web server allows the harvester's User-Agent there, or leaves out this address.",
     ),
     "harvest.run-deadline": Rule(
         "The run's deadline passed",
@@ -835,6 +1019,13 @@ RULES: dict[str, Rule] = {
         "document: the system stopped it, as it does where memory is short, or the document made it fail.",
         "Nothing is to be done for once: the document is tried again by itself. If it happens every night, the "
         "administrator should see whether there is enough memory, and report the document to the developers.",
+    ),
+    "harvest.no-helper": Rule(
+        "The harvester could start no process of its own",
+        "A site's own filters and its normalising run in processes beside the run's own, which are ended when they "
+        "take too long. The system let none be started, so that the documents of the site were put off.",
+        "The administrator should see whether there is enough memory, and how many processes the harvester's user may "
+        "have. The documents are tried again by the next run.",
     ),
     "harvest.imported": Rule(
         "A finding of the Metacat Harvester",
@@ -871,18 +1062,33 @@ GROUPS = {
     "copy": "Copying from one target into another",
     "build": "Making harvest lists",
     "eml": "EML: what makes a document valid beyond the schema",
+    "filter": "Filters and normalising",
     "file": "Files of the harvester's own machine",
     "findings": "Findings",
     "harvest": "The harvest",
     "http": "Fetching",
     "list": "Harvest lists",
-    "schema": "The EML schema",
+    "records": "Records of repositories",
+    "oai": "OAI-PMH repositories",
+    "schema": "Schemas: that of EML, and those of other formats",
     "site": "Sites",
     "target": "The repository",
     "validation": "Checking",
     "xml": "XML",
 }
 """The headings of docs/rules.md by the first part of a rule's id."""
+
+
+TRACEBACK_RULE = "harvest.surprise"
+"""The rule whose excerpt is a traceback: tables have it, for programmers; mails and terminals do not."""
+
+RULES_PAGE = "rules.html"
+"""Where docs/rules.md is in the documentation as a site."""
+
+
+def anchor(rule: str) -> str:
+    """What a rule's heading is called on its page: MkDocs drops the dots."""
+    return rule.replace(".", "")
 
 
 if __name__ == "__main__":

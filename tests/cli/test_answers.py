@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -325,6 +327,17 @@ def test_a_run_tells_what_became_of_each_site_since(harvester: Harvester) -> Non
     assert "2 2 2" in harvester("runs", "show", "3").out
 
 
+@pytest.mark.parametrize("command", ["documents", "log --csv"])
+def test_what_cannot_be_printed_is_not_blamed_on_the_database(harvester: Harvester, command: str) -> None:
+    words = ["--config", str(harvester.config), *command.split()]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "metaharvest", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, "No space left on device" in done.stderr) == (1, True)
+    assert "database" not in done.stderr
+
+
 # -- diff
 
 
@@ -434,9 +447,35 @@ def test_documents_that_were_put_off_have_the_reason_of_all_and_are_fixed_by_ano
         "fixed": len(docids),
         "inserted": len(docids),
         "updated": 0,
+        "deleted": 0,
     }
     [site] = told(harvester, "sites", "list")
     assert (site["failing"], [each["run_id"] for each in site["trend"]], site["last_run_id"]) == (0, [1], 1)
+    harvester.close()
+
+
+def test_a_diff_takes_failing_from_the_documents_also_where_no_list_was_read(
+    tmp_path: Path, server: HttpServer
+) -> None:
+    harvester = Harvester(tmp_path)
+    bad = [(f"a.{number}.1", server.route(f"/{number}.xml", answering(b"", status=503))) for number in (2, 3)]
+    url = publish(server, "a.1.1", also=bad)
+    harvester.add_site("alder", url, updatefrequency=2)
+    harvester.run(NIGHTS[0])
+    server.serve("/2.xml", eml("a.2.1"))
+    assert harvester.run(NIGHTS[1])["sites"][0]["kind"] == "retry"
+    server.route("/list.xml", answering(b"", status=503))
+    harvester.run(NIGHTS[2])
+
+    def standing(first: str, second: str) -> list[tuple[object, ...]]:
+        [site] = told(harvester, "diff", first, second)["sites"]
+        ends = [(site[end]["status"], site[end]["listed"], site[end]["failing"]) for end in ("before", "after")]
+        return [*ends, (site["totals"]["still_failing"], site["totals"]["fixed"])]
+
+    assert standing("1", "2") == [("with-errors", 3, 2), ("with-errors", 3, 1), (1, 1)]
+    assert standing("2", "3") == [("with-errors", 3, 1), ("list-failed", None, 1), (1, 0)]
+    [row] = [line for line in harvester("diff", "1", "3").out.splitlines() if line.startswith("alder  ")]
+    assert " ".join(row.split()) == "alder with-errors -> list-failed 3 -> - 2 -> 1 1 1 1"
     harvester.close()
 
 

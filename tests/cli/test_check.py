@@ -147,7 +147,7 @@ def test_an_address_that_is_not_public_is_refused_with_the_option_that_allows_it
     said = check(url)
     assert said.code == 1
     assert "http.address-not-public" in said.out
-    assert "`metaharvest check --allow-network 127.0.0.1/32`" in said.out
+    assert "`metaharvest check` and `metaharvest oai` ask it with `--allow-network 127.0.0.1/32`" in said.out
     assert server.requests == []
     assert check(url, "--allow-network", "127.0.0.1/32").code == 0
     wrong = check(url, "--allow-network", "127.0.0.1/99")
@@ -159,6 +159,28 @@ def test_a_host_without_https_is_understood(server: HttpServer) -> None:
     said = check(url.removeprefix("http://"), *LOOPBACK)
     assert said.code == 0
     assert f"There is no file named 127.0.0.1:{server.port}/list.xml: it is taken for {url}." in said.err
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("localhost:9/list.xml", "http://localhost:9/list.xml"),
+        ("127.0.0.1:9", "http://127.0.0.1:9"),
+        ("[::1]:9/list.xml", "http://[::1]:9/list.xml"),
+        ("eml-server:9/list.xml", "http://eml-server:9/list.xml"),
+        ("bücher.invalid/list.xml", "https://bücher.invalid/list.xml"),
+        ("example.invalid:8443", "https://example.invalid:8443"),
+        ("www.example.invalid", "https://www.example.invalid"),
+    ],
+)
+def test_a_host_is_known_by_its_port_or_its_path(given: str, url: str) -> None:
+    assert f"There is no file named {given}: it is taken for {url}." in check(given).err
+
+
+@pytest.mark.parametrize("given", ["rain", "folder/list.xml", "alder.1.2", "list.xml", "sites.xml/a"])
+def test_what_may_be_the_name_of_a_file_is_taken_for_none(given: str) -> None:
+    said = check(given)
+    assert (said.code, "There is no file or folder named" in said.err) == (2, True)
 
 
 @pytest.mark.parametrize(

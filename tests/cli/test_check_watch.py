@@ -74,6 +74,26 @@ def watching(folder: Path, *arguments: str) -> Iterator[Watching]:
             watched.reader.join(timeout=30)
 
 
+INTERRUPTED = """
+import sys
+from sqlalchemy.engine.default import DefaultDialect
+from metaharvest.cli import main
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+DefaultDialect.do_close = interrupted
+main(sys.argv[1:])
+"""
+
+
+def test_an_interruption_at_the_worst_moment_is_told_in_a_word(tmp_path: Path) -> None:
+    put(tmp_path, {"a.1.1.xml": eml("a.1.1")})
+    command = [sys.executable, "-c", INTERRUPTED, "check", "--watch", "a.1.1.xml"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "Stopped.\n")
+
+
 def test_only_what_has_changed_is_told(tmp_path: Path) -> None:
     put(tmp_path, {"list.xml": local_list("a.1.1"), "eml/a.1.1.xml": eml("a.1.1"), "more/b.xml": broken("b.1.1")})
     with watching(tmp_path, "list.xml", "more") as watched:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from metaharvest.cli.daemon import next_at, next_time
 from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
 from support.cli import attempt, initialize, process, tell
+from support.harvester import Harvester, publish
+from support.http_server import HttpServer
 
 DAY = timedelta(days=1)
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -155,3 +158,62 @@ def test_sighup_has_the_settings_read_again_and_the_next_run_reckoned_anew(tmp_p
         daemon.terminate()
         assert "Stopped between two runs." in daemon.stderr.read()
     assert daemon.returncode == 0
+
+
+def test_a_settings_file_that_is_away_is_told_and_no_other_one_takes_its_place(tmp_path: Path) -> None:
+    initialize(tmp_path)
+    file = tmp_path / "metaharvest.toml"
+    file.write_text('[harvester]\ntime_zone = "Asia/Tokyo"\n')
+    command = [sys.executable, "-m", "metaharvest", "daemon", "--delay", "0.0003", "--max-runs", "1"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as daemon:
+        assert daemon.stderr is not None
+        assert daemon.stderr.readline().endswith(" JST.\n")
+        file.rename(tmp_path / "away.toml")
+        daemon.send_signal(signal.SIGHUP)
+        told = daemon.stderr.read()
+    assert f"The settings were read again, and cannot be used: The settings file {file} is not there." in told
+    assert "This run failed: The settings file" in told
+    assert "UTC" not in told
+    (tmp_path / "away.toml").rename(file)
+    assert tell(tmp_path, "runs", "--json").json == []
+
+
+def test_a_run_is_told_in_one_line_with_its_sites_and_its_exit_code(tmp_path: Path, server: HttpServer) -> None:
+    harvester = Harvester(tmp_path)
+    server.serve("/bad.xml", b"<eml>")
+    harvester.add_site("alder", publish(server, "a.1.1", "a.2.1", also=[("a.3.1", server.url("/bad.xml"))]))
+    harvester.add_site("birch", server.url("/gone.xml"))
+    said = harvester("daemon", "--max-runs", "1")
+    assert (said.code, said.out) == (0, "")
+    begun, told = said.err.splitlines()[1:]
+    assert begun.startswith("A run begins at ")
+    day = harvester.rows("SELECT harvest_date FROM harvest_run")[0][0]
+    sites = "2 sites: 1 with errors, 1 failed; 2 new; 1 error"
+    assert told == f"Run 1 ({day}): with-errors; {sites}; exit code 1."
+    harvester.close()
+
+
+def test_where_the_log_is_json_every_line_is_and_says_which_are_errors(tmp_path: Path) -> None:
+    initialize(tmp_path)
+    (tmp_path / "metaharvest.db").unlink()
+    done = process(tmp_path, "--log-format", "json", "daemon", "--max-runs", "1")
+    told = [json.loads(line) for line in done.stderr.splitlines()]
+    begins = [(each["level"], " ".join(each["message"].split()[:4])) for each in told]
+    assert begins == [("INFO", "The next run is"), ("INFO", "A run begins at"), ("ERROR", "This run failed: There")]
+
+
+@pytest.mark.parametrize("option", [("--log-format", "json"), ("--log-format=json",)])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("runs",), "The settings file /no/file is not there."),
+        (("runs", "--nonsense"), "No such option"),
+        (("no-such-command",), "No such command"),
+    ],
+)
+def test_where_the_log_is_json_the_sentence_of_a_failure_is_too(
+    tmp_path: Path, option: tuple[str, ...], arguments: tuple[str, ...], message: str
+) -> None:
+    done = process(tmp_path, *option, "--config", "/no/file", *arguments)
+    [told] = [json.loads(line) for line in done.stderr.splitlines()]
+    assert (done.returncode, told["level"], message in told["message"]) == (2, "ERROR", True)

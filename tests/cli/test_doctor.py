@@ -14,7 +14,8 @@ import trustme
 from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
 from support.cli import attempt, initialize, process, tell
-from support.smtp_sink import SmtpSink, free_port
+from support.ports import free_port
+from support.smtp_sink import SmtpSink
 
 GOOD = '[harvester]\nadministrators = ["steward@example.org"]\n[http]\ncontact_url = "https://example.org/harvester"\n'
 URL = "https://alder.example.org/list.xml"

@@ -25,8 +25,12 @@ from support.cli import in_database, tell
 from support.databases import KINDS, Servers
 from support.harvester import Harvester, settings_for
 from support.metacat_tables import DETAIL_LOG, LOG, SCHEDULE, write_csv
+from support.oai_server import OaiServer
 
 LIST = data_folder("sample_sites") / "alder-creek" / "harvest-list.xml"
+
+OAI = "https://repository.invalid/oai"
+"""In a command: the base URL of a repository."""
 
 CASES: dict[str, list[tuple[str, ...]]] = {
     "check": [("check", str(LIST))],
@@ -35,6 +39,7 @@ CASES: dict[str, list[tuple[str, ...]]] = {
     "doctor": [("doctor",)],
     "documents": [("documents",), ("documents", "--failing"), ("documents", "--rule", "eml.id-duplicate")],
     "documents-show": [("documents", "show", "ren-basalt.17"), ("documents", "show", "ren-alder.1")],
+    "filter-test": [("filter", "test", "filters.xml", "list.xml", "eml/discharge.xml")],
     "list-add": [("list", "add", "new.xml", "eml/discharge.xml", "--base-url", "https://www.example.org/")],
     "list-build": [("list", "build", "eml", "--base-url", "https://www.example.org/", "--dry-run")],
     "list-bump": [("list", "bump", "list.xml", "ren-alder.1")],
@@ -42,6 +47,13 @@ CASES: dict[str, list[tuple[str, ...]]] = {
     "list-remove": [("list", "remove", "list.xml", "ren-alder.1")],
     "list-validate": [("list", "validate", "list.xml"), ("list", "validate", "eml/discharge.xml")],
     "log": [("log",), ("log", "--run", "1", "--level", "debug"), ("log", "--document", "ren-alder.1")],
+    "oai-formats": [("oai", "formats", OAI)],
+    "oai-friends": [("oai", "friends", OAI)],
+    "oai-get": [("oai", "get", OAI, "oai:test:2")],
+    "oai-identify": [("oai", "identify", OAI)],
+    "oai-list": [("oai", "list", OAI)],
+    "oai-sets": [("oai", "sets", OAI)],
+    "oai-validate": [("oai", "validate", OAI), ("oai", "validate", OAI, "--prefix", "nonsense")],
     "reports": [("reports",)],
     "run": [("run", "--site", "alder-creek", "--dry-run"), ("run", "--site", "alder-creek")],
     "runs": [("runs",)],
@@ -74,6 +86,7 @@ def harvested_twice(folder: Path, database: str) -> None:
     shelf = '[targets.shelf]\nkind = "folder"\nfolder = "shelf"\n'
     (folder / "metaharvest.toml").write_text(settings_for(database) + shelf)
     shutil.copytree(LIST.parent, folder / "eml")
+    (folder / "filters.xml").write_text('<filters match="any"><filter xpath="//dataset"/></filters>')
     for name in ("list.xml", "before.xml"):
         shutil.copy(LIST, folder / name)
     schedule = [(3, "http://alder.example.org/list.xml", None, None, None, 1, "Days", "a@example.org", None)]
@@ -117,11 +130,18 @@ def test_what_a_command_prints_is_as_its_schema_says_and_nothing_more(
     servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with servers.another(kind) as database:
+    with servers.another(kind) as database, OaiServer(3) as repository:
         harvested_twice(tmp_path, database)
+        repository.friends.append("https://friend.example.org/oai")
+        repository.sets["frogs"] = "Frogs"
+        repository.delete("oai:test:1")
+        repository.put("oai:test:4", metadata="")
         for name, cases in CASES.items():
             for arguments in cases:
-                assert schemas.problems(name, tell(tmp_path, *arguments, "--json").json) == [], arguments
+                asked = [repository.base_url if each == OAI else each for each in arguments]
+                if OAI in arguments:
+                    asked += ["--allow-network", "127.0.0.0/8"]
+                assert schemas.problems(name, tell(tmp_path, *asked, "--json").json) == [], arguments
 
 
 def test_every_command_with_json_has_a_schema_and_is_tried() -> None:
@@ -191,7 +211,9 @@ def installed(tmp_path: Path) -> Iterator[Harvester]:
     made.close()
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "doctor" and not name.startswith("list-")])
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if name != "doctor" and not name.startswith(("list-", "filter-"))]
+)
 def test_a_command_that_fails_prints_an_object_with_the_sentence_and_the_exit_code(
     installed: Harvester, name: str
 ) -> None:

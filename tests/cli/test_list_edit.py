@@ -256,6 +256,35 @@ def test_a_build_does_not_raise_what_was_raised_by_hand_already(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    ("arguments", "left"),
+    [
+        (("remove", "a.9"), ["a.1.1", "b.7.1", "b.7.1"]),
+        (("add", "c.xml", "--base-url", BASE), ["a.1.1", "a.9.1", "b.7.1", "b.7.1", "c.1.1"]),
+        (("bump", "a.9"), ["a.1.1", "a.9.2", "b.7.1", "b.7.1"]),
+        (("remove", "b.7.1"), ["a.1.1", "a.9.1"]),
+    ],
+)
+def test_entries_that_name_a_docid_again_stay_as_they_are_and_are_told(
+    site: SiteFolder, arguments: tuple[str, ...], left: list[str]
+) -> None:
+    entries = [("b.7.1", f"{BASE}two.xml"), ("a.9.1", f"{BASE}9.xml"), ("b.7.1", f"{BASE}a.xml"), ("a.1.1", BASE)]
+    noted = harvest_list(entries).replace(b"a.xml</documentURL>", b"a.xml</documentURL><!-- by Ida -->")
+    site.put_bytes("harvest-list.xml", noted)
+    command, *rest = (str(site.put(each, "c.1.1")) if each == "c.xml" else each for each in arguments)
+    told = said("list", command, site.list_file, *rest)
+    assert told.code == 0
+    assert docids(site) == left
+    is_there = "b.7.1" in left
+    assert ("by Ida" in site.list_file.read_text(encoding="utf-8")) == is_there
+    assert told.out.count("list.duplicate  b.7.1") == is_there
+    # The first entry counts: which one that is must not change.
+    assert [each.url for each in documents_of(site.list_file) if each.docid == "b.7.1"] == [
+        f"{BASE}two.xml",
+        f"{BASE}a.xml",
+    ][: 2 * is_there]
+
+
+@pytest.mark.parametrize(
     "arguments", [("add", "a.xml", "--base-url", BASE), ("remove", "alder.1"), ("bump", "alder.1")]
 )
 def test_a_list_that_is_not_valid_is_told_and_left_alone(site: SiteFolder, arguments: tuple[str, ...]) -> None:

@@ -6,43 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from referencing import Registry
-from referencing.jsonschema import DRAFT202012
-
+from support import schemas
 from support.lists import BASE, SiteFolder, said
-
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "schemas"
-SCHEMAS = {file.name: json.loads(file.read_text(encoding="utf-8")) for file in FOLDER.glob("list-*.json")}
-
-
-def closed(schema: Any) -> Any:
-    """The schema, with no names but those that it has."""
-    if isinstance(schema, list):
-        return [closed(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    found = {name: closed(part) for name, part in schema.items()}
-    return {**found, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else found
-
-
-REGISTRY: Registry[Any] = Registry().with_resources(
-    [(name, DRAFT202012.create_resource(closed(schema))) for name, schema in SCHEMAS.items()]
-)
 
 
 def tell(command: str, *arguments: str | Path) -> Any:
     """The JSON of a command, which is as its schema says."""
     told = json.loads(said("list", command, *arguments, "--json").out)
-    validator = Draft202012Validator({"$ref": f"list-{command}.json"}, registry=REGISTRY)
-    assert [f"{error.json_path}: {error.message}" for error in validator.iter_errors(told)] == []
+    assert schemas.problems(f"list-{command}", told) == []
     return told
-
-
-def test_the_schemas_are_schemas() -> None:
-    for name, schema in SCHEMAS.items():
-        Draft202012Validator.check_schema(schema)
-        assert schema["$id"] == name
 
 
 def test_what_the_commands_print_is_as_their_schemas_say(tmp_path: Path) -> None:

@@ -36,6 +36,14 @@ def test_a_valid_list_is_valid_without_asking_any_server(tmp_path: Path) -> None
     }
 
 
+def test_a_finding_is_printed_as_by_check(tmp_path: Path) -> None:
+    path = put(tmp_path, "list.xml", ("a.1.two", "1.xml"))
+    told, rehearsed = said("list", "validate", path), said("check", path)
+    finding, _, _ = told.out.partition("\n\n")
+    assert finding.splitlines()[-2].endswith("^")
+    assert rehearsed.out.startswith(finding)
+
+
 def test_every_problem_is_told_with_its_line_as_the_harvest_would(tmp_path: Path) -> None:
     path = put(tmp_path, "list.xml", ("a.1.1", "1.xml"), ("a.2.1", "a b.xml"), ("a.3.-1", "3.xml"))
     told = said("list", "validate", path)

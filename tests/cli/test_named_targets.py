@@ -99,3 +99,30 @@ def test_a_target_that_is_away_or_not_there_is_told_in_a_sentence(harvester: Har
         said = harvester("target", *arguments, "--target", "old")
         assert (said.code, said.out) == (2, "")
         assert said.err.startswith("There is no target 'old'. Known are: target, embedded, new.")
+
+
+PLACES = {
+    "[target]\n{metacat}": ("target", "[target] username is set"),
+    "[targets.old]\n{metacat}": ("old", '[targets."old"] username is set'),
+    '[sites."alder".target]\n{metacat}': ("", '[sites."alder".target] username is set'),
+    '[target]\n{metacat}[sites."alder".target]\nuploads_at_once = 2\n': ("", "[target] username is set"),
+    '[targets.old]\nkind = "dataone"\nurl = "http://127.0.0.1:9/v2"\n': ("old", '[targets."old"] rights_holder is not'),
+    '[targets.old]\nkind = "dataone"\nurl = "https://127.0.0.1:9/v2"\nrights_holder = "x"\ncertificate = "x.pem"\n': (
+        "old",
+        'The client certificate ([targets."old"] certificate) cannot be read',
+    ),
+}
+
+
+@pytest.mark.parametrize("sections", PLACES)
+def test_a_mistake_that_is_found_in_use_is_told_with_the_section_that_it_is_in(
+    harvester: Harvester, sections: str
+) -> None:
+    harvester.add_site("alder", "https://alder.example.org/list.xml")
+    name, told = PLACES[sections]
+    metacat = 'kind = "metacat"\nurl = "http://127.0.0.1:9/metacat"\nusername = "uid=x"\n'
+    with harvester.config.open("a") as settings:
+        settings.write(sections.format(metacat=metacat))
+    said = harvester("target", "check", *(("--target", name) if name else ("--site", "alder")))
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(told)

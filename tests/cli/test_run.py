@@ -109,8 +109,8 @@ def test_the_demo_needs_no_configuration_and_says_where_everything_is(harvester:
     assert said.code == 0
     assert "Night 1" in said.out
     assert f"--config {folder / 'metaharvest.toml'} runs" in said.out
-    assert len(list((folder / "mail" / "new").iterdir())) == 6
-    assert len(list((folder / "html").iterdir())) == 6
+    assert len(list((folder / "mail" / "new").iterdir())) == 7
+    assert len(list((folder / "html").iterdir())) == 7
     again = harvester("demo", "--folder", str(folder))
     assert again.code == 2
     assert "not empty" in again.err

@@ -69,6 +69,25 @@ def test_systemd_takes_the_units(unit: str, tmp_path: Path) -> None:
     assert [line for line in done.stderr.splitlines() if "metaharvest" in line] == []
 
 
+@pytest.mark.parametrize("unit", ["metaharvest.service", "metaharvest-daemon.service"])
+def test_what_init_writes_as_a_unit_says_is_where_the_unit_may_write(unit: str, tmp_path: Path) -> None:
+    text = (PACKAGING / unit).read_text(encoding="utf-8")
+    [writable] = re.findall(r"^ReadWritePaths=(.*)$", text, re.MULTILINE)
+    [init] = re.findall(
+        r"^#   runuser -u metaharvest -- /opt/metaharvest/bin/metaharvest (.* init)$", text, re.MULTILINE
+    )
+    [start] = re.findall(r"^ExecStart=/opt/metaharvest/bin/metaharvest (.*)$", text, re.MULTILINE)
+    assert f"install -d -o metaharvest -g metaharvest -m 750 {writable}\n" in text
+    settings = Path(writable, "metaharvest.toml")
+    assert init == f"--config {settings} init"
+    assert start.startswith(f"--config {settings} ")
+    command = start.replace(writable, str(tmp_path)).split()[2:]
+    tell(tmp_path, "init")
+    if command[0] == "run":
+        assert "no site was due" in tell(tmp_path, *command).out
+    assert {file.name for file in tmp_path.iterdir()} <= {"metaharvest.toml", "metaharvest.db", "metaharvest.db.lock"}
+
+
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_each_run_writes_the_file_for_prometheus(harvester: Harvester, server: HttpServer, tmp_path: Path) -> None:
     file = tmp_path / "metrics" / "metaharvest.prom"

@@ -221,6 +221,7 @@ def test_a_list_that_is_a_file_is_taken_where_the_settings_allow_it(harvester: H
     [row] = imported(harvester, "--csv", file)["rows"]
     assert row["verdict"] == "refused"
     assert "file_folder" in " ".join(row["reasons"])
+    assert row["reasons"][0].startswith(url)
     with harvester.config.open("a") as settings:
         settings.write(f'[sites."alder-creek-x"]\nfile_folder = "{tmp_path / "lists"}"\n')
     [row] = imported(harvester, "--csv", file, code=0)["rows"]
@@ -308,6 +309,14 @@ def test_rows_with_the_same_words_are_each_taken_once_and_new_ones_when_they_com
 
 
 @on_sqlite
+def test_a_log_row_with_a_number_without_end_is_taken_as_others_are(harvester: Harvester, tmp_path: Path) -> None:
+    file = csv_tables(tmp_path)
+    rows = [("9" * 5000, RECENT, 0, "Starting Up Harvester", "harvester.HarvesterStartup", None)]
+    write_csv(tmp_path / "harvest_log.csv", LOG, rows)
+    assert imported(harvester, "--csv", str(file), "--log")["log"]["taken"] == 1
+
+
+@on_sqlite
 def test_the_time_of_a_log_row_is_that_of_the_harvester_s_zone(harvester: Harvester, tmp_path: Path) -> None:
     file = csv_tables(tmp_path)
     harvester.config.write_text(
@@ -339,7 +348,7 @@ def test_the_time_of_a_log_row_is_that_of_the_harvester_s_zone(harvester: Harves
         (["--database", "postgresql+psycopg://h:port/m"], 2, "is not a database URL"),
         (["--database", "oracle://127.0.0.1/m"], 2, "not a kind of database that metaharvest knows"),
         (["--database", "sqlite:///missing.db"], 2, "There is no file"),
-        (["--database", "sqlite:///empty.db"], 2, "has no table HARVEST_SITE_SCHEDULE"),
+        (["--database", "sqlite:///empty.db"], 2, "sqlite:///empty.db has no table HARVEST_SITE_SCHEDULE"),
         (["--database", "sqlite:///empty.csv"], 1, "file is not a database"),
         (["--database", "postgresql+psycopg://m@127.0.0.1:9/m"], 1, "cannot be read"),
         (["--database", "postgresql+psycopg://m@127.0.0.1:9/m", "--password", "env:NOT_SET"], 2, "NOT_SET"),

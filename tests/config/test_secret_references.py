@@ -91,9 +91,9 @@ def test_what_is_no_reference_is_refused_and_not_shown(value: str) -> None:
 
 
 def test_a_secret_that_was_read_is_masked_in_every_form(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text(f"{SECRET}\n", encoding="utf-8")
+    (tmp_path / "secret").write_text(f"{SECRET}\n", encoding="utf-8-sig")
     (tmp_path / "secret").chmod(0o600)
-    resolve_secret("file:secret", tmp_path)
+    assert resolve_secret("file:secret", tmp_path) == SECRET
     text = masked(f"535 {SECRET}, http://me:correct%20horse%2Fbattery@proxy/ Y29ycmVjdCBob3JzZS9iYXR0ZXJ5")
     assert text == "535 (not shown), http://proxy/ (not shown)"
 

@@ -8,7 +8,7 @@ from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings, load
 from metaharvest.errors import SettingsError
 from support.harvester import Harvester
-from support.smtp_sink import free_port
+from support.ports import free_port
 
 sqlite_only = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 

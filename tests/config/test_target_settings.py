@@ -64,6 +64,12 @@ MISTAKES = {
     '[sites."a".target.options]\nx = 1\n': (
         "[sites.\"a\".target]: options means nothing to the kind 'embedded': it needs no other key."
     ),
+    **{
+        f'[targets.old]\nkind = "none"\n[targets.{name}]\nkind = "none"\n': (
+            f"[targets]: give [targets.{name}] another name: commands call {means} so."
+        )
+        for name, means in (("target", "the one in [target]"), ("embedded", "the embedded one"))
+    },
     '[targets.old]\nkind = "folder"\n': "[targets.\"old\"]: the kind 'folder' needs folder.",
     '[targets]\nold = "x"\n': (
         "[targets.\"old\"] = 'x': it must be a section of its own, headed by its name in square brackets."

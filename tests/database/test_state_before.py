@@ -130,3 +130,8 @@ def test_what_it_tells_can_be_read(harvester: Harvester) -> None:
         assert told.err == "", command
         assert said in told.out, command
     assert harvester("init").code == 0
+
+
+def test_its_documents_are_looked_at_again_in_their_turn(harvester: Harvester) -> None:
+    """When each was fetched last is not known: they have their turn as if they had come today."""
+    assert harvester.rows("SELECT count(*) FROM harvest_document WHERE looked_at IS NULL") == [(0,)]

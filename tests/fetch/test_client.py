@@ -37,6 +37,7 @@ from metaharvest.model import Finding
 from metaharvest.rules import RULES
 from support.fetching import WaitingFetcher as Fetcher
 from support.http_server import Asking, HttpServer, Route, dripped, endless, raw, reset_after, silent
+from support.ports import free_port
 
 LOOPBACK = ip_network("127.0.0.1/32")
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -807,6 +808,12 @@ class TestAHostNameWithMoreThanOneAnswer:
     """
 
     HOST = "rebinding.example"
+
+    @pytest.fixture
+    def server(self) -> Iterator[HttpServer]:
+        """At a port that no connection of another test can have at the other address."""
+        with HttpServer(port=free_port("127.0.0.1", "127.0.0.2")) as running:
+            yield running
 
     @pytest.fixture
     def answers(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, str], None]:

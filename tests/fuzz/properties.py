@@ -21,7 +21,7 @@ from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, ListError, NotAsked
 from metaharvest.fetch.html_page import html_title
 from metaharvest.journal.log_rows import NO_SITE, LogRow, outcome_rows
-from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, Finding, Level, ListedDocument, Outcome, OutcomeKind
+from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, Finding, ListedDocument, Outcome, OutcomeKind
 from metaharvest.rules import RULES
 from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.validation import VERSIONS, Validator
@@ -116,7 +116,7 @@ def check_document(content: bytes) -> None:
     """A document is acceptable, or refused with findings."""
     with soon():
         title = html_title(content)
-        verdict = _validator.check(content, _LISTED, Level.WARNING)
+        verdict = _validator.check(content, _LISTED)
     if title is not None:
         assert_plain(title)
     assert_findings(verdict.findings, _LISTED)

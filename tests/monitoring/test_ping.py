@@ -13,7 +13,7 @@ from metaharvest.database.engine import run_lock
 from support.cli import process
 from support.harvester import Harvester, publish
 from support.http_server import Asking, HttpServer, silent
-from support.smtp_sink import free_port
+from support.ports import free_port
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 

@@ -22,7 +22,8 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, JournalRows
-from support.smtp_sink import SmtpSink, free_port
+from support.ports import free_port
+from support.smtp_sink import SmtpSink
 
 
 @pytest.fixture

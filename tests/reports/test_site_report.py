@@ -161,7 +161,7 @@ def test_every_finding_is_shown_with_place_excerpt_and_remedy(session: Session, 
             MISSING.message,
             MISSING.excerpt,
             f"What to do: {MISSING.remedy}",
-            "failing since 2026-11-03, 4 attempts",
+            "failing since 2026-11-03, 18 nights, 4 attempts",
             "Warnings",
             DOUBTFUL.message,
         ):
@@ -408,8 +408,8 @@ def test_a_template_of_ones_own_replaces_just_that_file(session: Session, rows: 
     site_run = rows.site_run(rows.run(), rows.site("alder-creek"))
     own = tmp_path / "own" / "email" / "site_report"
     own.mkdir(parents=True)
-    (own / "subject.txt").write_text("Nachricht für {{ report.site }}: {{ report.story }}\n", encoding="utf-8")
-    (own / "body.html").write_text("<p>{{ report.site }} & {{ report.sentence }}</p>", encoding="utf-8")
+    (own / "subject.txt").write_text("Nachricht für {{ report.site }}: {{ report.story }}\n", encoding="utf-8-sig")
+    (own / "body.html").write_text("<p>{{ report.site }} & {{ report.sentence }}</p>", encoding="utf-8-sig")
 
     report = report_of(session, site_run, settings_with(templates=tmp_path / "own"))
 
@@ -451,3 +451,29 @@ def test_a_template_that_fails_is_replaced_by_a_plain_report_that_says_so(
         assert "alder.2.1" in shown
     assert not html.fromstring(report.html.encode()).xpath("//b")
     assert len(list(parsed(report).iter_attachments())) == 1
+
+
+@on_one_database
+def test_each_rule_is_linked_to_its_page_where_the_settings_say_where_that_is(
+    session: Session, rows: JournalRows
+) -> None:
+    run = rows.run()
+    site_run = rows.site_run(run, rows.site("alder-creek"))
+    rows.document(run, site_run, "alder.1", 1, OutcomeKind.INVALID, MISSING)
+    rows.document(run, site_run, "alder.2", 1, OutcomeKind.INSERTED, warnings=(DOUBTFUL,))
+
+    report = report_of(session, site_run, settings_with(docs_url="https://harvest.example.org/docs/"))
+    links = [a.get("href") for a in html.fromstring(report.html.encode()).iter("a")]
+    assert "https://harvest.example.org/docs/rules.html#schemamissing-element" in links
+    assert text_of(report).count("https://harvest.example.org/docs/rules.html\n") == 1
+
+    without = report_of(session, site_run)
+    assert "rules.html" not in without.html + text_of(without)
+
+
+@on_one_database
+def test_a_report_in_which_all_is_well_names_no_page_of_rules(session: Session, rows: JournalRows) -> None:
+    run = rows.run()
+    site_run = rows.site_run(run, rows.site("alder-creek"))
+    rows.document(run, site_run, "alder.2", 1, OutcomeKind.INSERTED)
+    assert "rules.html" not in text_of(report_of(session, site_run, settings_with(docs_url="https://example.org/docs")))

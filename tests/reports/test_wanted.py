@@ -36,6 +36,9 @@ class Nights:
         run = self.rows.run(TODAY + timedelta(days=self.number), now)
         site_run = self.rows.site_run(run, self.site, status, kind)
         for document_id, outcome, *findings in documents:
+            if outcome is OutcomeKind.UNCHANGED:
+                self.rows.unchanged(run, site_run, (document_id, 1, 1))
+                continue
             errors = [finding for finding in findings if finding.is_error]
             warnings = tuple(finding for finding in findings if not finding.is_error)
             self.rows.document(run, site_run, document_id, 1, outcome, *errors, warnings=warnings)
@@ -122,3 +125,24 @@ def test_a_retry_that_works_is_told(rows: JournalRows) -> None:
     nights.harvest(UNREACHABLE)
 
     assert nights.harvest(("alder.3", OutcomeKind.INSERTED), kind="retry")
+
+
+def test_on_change_takes_what_a_retry_has_told_for_told(rows: JournalRows) -> None:
+    nights = Nights(rows, "on-change")
+    nights.harvest(BAD, UNREACHABLE, ("alder.4", OutcomeKind.DEFERRED))
+
+    assert nights.harvest(("alder.3", OutcomeKind.INVALID, BROKEN), ("alder.4", OutcomeKind.UNCHANGED), kind="retry")
+    assert not nights.harvest(BAD, ("alder.3", OutcomeKind.INVALID, BROKEN))
+    assert nights.harvest(BAD), "one problem is gone"
+
+
+@on_one_database
+def test_on_change_does_not_take_a_night_without_an_event_for_a_change(rows: JournalRows) -> None:
+    nights = Nights(rows, "on-change")
+    robots = Finding("http.robots", "The robots.txt forbids it.", level=Level.WARNING)
+    bad = ("alder.2", OutcomeKind.INVALID, BROKEN, robots)
+
+    assert nights.harvest(bad)
+    assert not nights.harvest(BAD)
+    assert not nights.harvest(bad)
+    assert nights.harvest(("alder.2", OutcomeKind.INVALID, OTHER))

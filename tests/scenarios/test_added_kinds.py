@@ -191,10 +191,11 @@ def test_a_site_of_a_kind_that_is_not_installed_any_more_fails_alone_and_the_kno
     harvester.add_site("listed", publish(server, "a.1.1"))
     run = harvester.run("2026-11-20")
     assert {site["site_name"]: site["status"] for site in run["sites"]} == {"listed": "succeeded", "numbered": "failed"}
-    told = "numbered: source_kind is 'numbered'; it must be harvest-list."
+    told = "numbered: source_kind is 'numbered'; it must be one of harvest-list, oai-pmh."
     assert [site["failure_reason"] for site in run["sites"] if site["site_name"] == "numbered"] == [told]
     monkeypatch.syspath_prepend(install(tmp_path, "added_letters", NUMBERED, metaharvest_sources="lettered = Numbered"))
-    assert "source_kind is 'numbered'; it must be one of harvest-list, lettered." in harvester("sites", "list").out
+    told = "source_kind is 'numbered'; it must be one of harvest-list, oai-pmh, lettered."
+    assert told in harvester("sites", "list").out
 
 
 def test_a_site_of_a_kind_that_cannot_be_loaded_fails_alone(

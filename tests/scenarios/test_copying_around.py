@@ -60,7 +60,7 @@ def harvester(tmp_path: Path, sections: Mapping[str, str], server: HttpServer) -
 
 def use(harvester: Harvester, sections: Mapping[str, str], name: str) -> None:
     """Let harvests go into this target from now on."""
-    others = "".join(f"[targets.{other}]\n{keys}\n" for other, keys in sections.items())
+    others = "".join(f"[targets.{other}]\n{keys}\n" for other, keys in sections.items() if other != "embedded")
     harvester.config.write_text(f"{SETTINGS}[target]\n{sections[name]}\n{others}", encoding="utf-8")
 
 

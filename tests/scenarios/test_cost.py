@@ -16,6 +16,7 @@ TOO_EXPENSIVE = "validation.too-expensive"
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("time_limit", [0, 60, 0.2])
 @pytest.mark.timeout(200)
+@pytest.mark.long
 def test_documents_made_to_take_long_end_by_what_is_wrong_with_them(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, time_limit: float
 ) -> None:

@@ -21,6 +21,7 @@ import trustme
 from support.gmn import HARVESTER, READER, MemberNode
 from support.harvester import SETTINGS, Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer
+from support.oai_server import OaiServer
 from support.tcp_proxy import TcpProxy
 
 SECTION = """\
@@ -62,6 +63,44 @@ def details(harvester: Harvester) -> list[tuple[str, str, str]]:
 
 
 # -- nights
+
+
+def test_records_that_a_repository_deletes_are_archived_in_the_node(node: MemberNode, install: Install) -> None:
+    harvester = install(format_id="application/octet-stream")
+    with OaiServer(records=5) as repository:
+        options = ("--oai", repository.base_url, "--origin", "frogs")
+        said = harvester("sites", "add", "frogs", *options)
+        assert said.code == 0, said.err
+
+        def harvest(day: str, *options: str) -> dict[str, str]:
+            repository.now += timedelta(days=1)
+            run = harvester.run(day, *options)
+            outcomes = harvester.outcomes(run["run_id"])
+            return {docid.removeprefix("frogs/oai_dc/oai:test:"): outcome for docid, outcome in outcomes.items()}
+
+        def archived() -> dict[str, bool]:
+            stored = node.stored().items()
+            return {pid.removeprefix("frogs/oai_dc/oai:test:"): each.archived for pid, each in stored}
+
+        first = harvest("2030-01-01")
+        assert first == {f"{number}.1": "inserted" for number in range(1, 6)}
+        repository.put("oai:test:2", title="Toads")
+        repository.delete("oai:test:2")
+        repository.delete("oai:test:3")
+        repository.put("oai:test:4", title="Newts")
+        second = harvest("2030-01-02")
+        assert sorted(second.values()) == ["deleted", "deleted", "updated"]
+        assert archived() == {"1.1": False, "2.1": True, "3.1": True, "4.1": False, "4.2": False, "5.1": False}
+
+        # Nothing is done twice; and what comes back is there again, as a revision of its own.
+        assert harvest("2030-01-03", "--site", "frogs", "--full") == {}
+        repository.put("oai:test:3", title="Frogs again")
+        assert harvest("2030-01-04") == {"3.2": "inserted"}
+        held = archived()
+        assert (held["3.1"], held["3.2"]) == (True, False)
+        assert b"Frogs again" in node.stored()["frogs/oai_dc/oai:test:3.2"].content
+        assert harvester("target", "list").code == 0
+        assert details(harvester) == []
 
 
 def test_a_first_harvest_and_the_nights_after_it(server: HttpServer, node: MemberNode, install: Install) -> None:

@@ -10,7 +10,7 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.harvest.run import RunRequest
 from metaharvest.model import ListVersion, Site
 from metaharvest.sites import due
-from metaharvest.sources.base import Listing, Source
+from metaharvest.sources.base import Listing, PagedSource, Source
 from metaharvest.sources.harvest_list.source import HarvestListSource
 from metaharvest.sources.lookup import source_for
 from support.databases import on_one_database
@@ -147,7 +147,7 @@ def test_a_surprise_fails_its_site_alone_and_shows_in_the_administrators_report(
         async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
             raise ZeroDivisionError("a mistake of ours")
 
-    def source(site: Site, fetcher: Fetcher) -> Source:
+    def source(site: Site, fetcher: Fetcher) -> Source | PagedSource:
         return Surprising(site, fetcher) if site.name == "a-bad" else source_for(site, fetcher)
 
     with harvester.opened(source=source) as opened:

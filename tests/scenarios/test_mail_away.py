@@ -13,7 +13,8 @@ from support.databases import on_one_database
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
 from support.mails import words_of
-from support.smtp_sink import SmtpSink, free_port
+from support.ports import free_port
+from support.smtp_sink import SmtpSink
 
 NIGHTS = ("2026-11-20", "2026-11-21", "2026-11-22", "2026-11-23")
 

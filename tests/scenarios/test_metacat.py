@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from support.harvester import Harvester, eml, harvest_list, publish
-from support.http_server import HttpServer
+from support.http_server import Asking, HttpServer
 from support.metacat_server import Connection, Metacat, Work, dropping, in_turn, refusing_connections, well
 
 HARVESTER = "uid=harvester,o=LTER,dc=ecoinformatics,dc=org"
@@ -199,6 +200,34 @@ def test_runs_that_are_killed_lose_and_double_nothing(
     assert held(metacat, *docids)
     sql = "SELECT status, listed, inserted, updated, unchanged FROM harvest_site_run"
     assert harvester.rows(sql) == [("succeeded", 60, 30, 30, 0)]
+
+
+def test_what_a_killed_run_has_sent_and_comes_late_is_inserted_once_and_no_error(
+    harvester: Harvester, server: HttpServer, metacat: Metacat
+) -> None:
+    """The next run asks before it is there, and sends the document after it."""
+    let_go = threading.Event()
+
+    def late(connection: Connection, work: Work) -> None:
+        let_go.wait(30)
+        well(connection, work)
+
+    def fetched_later(asking: Asking) -> None:
+        let_go.set()
+        wait_until(lambda: bool(metacat.written))
+        asking.answer(eml("a.1.1"))
+
+    harvester.add_site("site", publish(server, "a.1.1"))
+    metacat.on["insert"] = in_turn(late, well)
+    run = harvester.start("run", "--date", MONDAY)
+    wait_until(lambda: "insert" in metacat.actions() or run.poll() is not None)
+    run.kill()
+    run.communicate()
+    server.route("/a.1.1.xml", fetched_later)
+    ended = harvester.run(MONDAY)
+    assert harvester.outcomes(ended["run_id"]) == {"a.1.1": "inserted"}
+    assert ended["status"] == "succeeded"
+    assert held(metacat, "a.1.1")
 
 
 def wait_until(done: Callable[[], bool]) -> None:

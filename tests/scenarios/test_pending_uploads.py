@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
+from sqlalchemy import Engine, event
 
 from metaharvest.errors import TargetError
 from metaharvest.harvest.run import RunRequest, RunResult
@@ -102,6 +103,28 @@ def test_an_upload_is_pending_in_the_ledger_before_it_is_sent_and_no_longer_afte
     assert harvester.rows(sql) == [(1, None, 0), (2, None, 0)]
     assert harvester.outcomes(ended.run_id) == {"a.1.1": "inserted", "a.1.2": "updated"}
     assert (target.folder / "a.1.2").read_bytes() == eml("a.1.2")
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_no_upload_has_the_whole_ledger_read(harvester: Harvester, server: HttpServer, target: FolderTarget) -> None:
+    """With very many documents in it, each of them would wait for that."""
+    asked: list[tuple[str, Any]] = []
+
+    def listen(_: object, __: object, statement: str, parameters: Any, *___: object) -> None:
+        if "harvest_document" in statement and "pending_sha256 IS NOT NULL" in statement:
+            asked.append((statement, parameters))
+
+    harvester.add_site("site", publish(server, "a.1.1"))
+    event.listen(Engine, "before_cursor_execute", listen)
+    try:
+        run(harvester, target, date(2026, 11, 20))
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)
+    assert asked
+    with harvester.engine.connect() as connection:
+        for statement, parameters in asked:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+            assert not [row for row in plan if row[3].startswith("SCAN harvest_document")], plan
 
 
 def test_an_upload_whose_fate_is_unknown_is_looked_up_before_anything_is_sent_again(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
 import pytest
 
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
-from support.smtp_sink import SmtpSink, free_port
+from support.ports import free_port
+from support.smtp_sink import SmtpSink
 
 DAY = "2026-11-20"
 
@@ -53,10 +55,15 @@ def test_reports_are_found_by_site_kind_recipient_and_state(harvested: Harvester
     assert len(subjects("--state", "waiting")) == 3
     assert subjects("--state", "sent") == []
     assert "old@example.org" in harvested("reports").out
+    harvested.add_site("oak", "https://oak.example.org/list.xml", datenextharvest=date(2040, 1, 1))
     assert harvested("reports", "--site", "oak").out == "There is no such report.\n"
-    # A site that was renamed keeps its reports.
+    said = harvested("reports", "--site", "ook")
+    assert (said.code, "No run has harvested a site named 'ook'." in said.err) == (2, True)
+    # A site that was renamed keeps its reports, and is found by its old name as long as no other site has it.
     harvested("sites", "edit", "elm", "--name", "elm wood")
-    assert subjects("--site", "elm wood") == ["[Test network] elm"]
+    harvested.run("2026-11-21")
+    for name in ("elm wood", "elm"):
+        assert subjects("--site", name) == ["[Test network] elm wood", "[Test network] elm"]
 
 
 def test_a_corrected_contact_gets_the_report_and_the_wrong_address_is_not_tried_again(harvested: Harvester) -> None:
@@ -103,7 +110,8 @@ def test_a_report_is_previewed_as_it_would_be_written_now(harvested: Harvester) 
     assert "Subject: [Test network] elm: all well, 1 new" in harvested("reports", "preview", "--site", "elm").out
     assert harvested("reports", "preview").out.startswith("Subject: [Test network] 2 sites")
     assert harvested("reports", "preview", "--html").out.lstrip().startswith("<!DOCTYPE html>")
-    assert "There is no harvest of a site 'oak' yet." in harvested("reports", "preview", "--site", "oak").err
+    said = harvested("reports", "preview", "--site", "oak")
+    assert (said.code, "No run has harvested a site named 'oak'." in said.err) == (2, True)
     assert listed(harvested) == before
 
 

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from metaharvest.journal import site_runs
 from metaharvest.journal.site_runs import Closing
-from metaharvest.model import Level, ListedDocument, Verdict
-from metaharvest.validation import Validator
+from metaharvest.model import ListedDocument, Verdict
+from metaharvest.validation import Treatment, Validator
 from support.databases import KINDS, on_one_database
 from support.distributions import install
 from support.harvester import Harvester, eml, publish
@@ -271,10 +271,10 @@ def test_a_document_that_surprises_the_harvester_fails_alone(
 ) -> None:
     real = Validator.check
 
-    def surprised(self: Validator, content: bytes, document: ListedDocument, mismatch: Level) -> Verdict:
+    def surprised(self: Validator, content: bytes, document: ListedDocument, how: Treatment) -> Verdict:
         if document.document_id == "a.2":
             raise ZeroDivisionError("a mistake of ours")
-        return real(self, content, document, mismatch)
+        return real(self, content, document, how)
 
     monkeypatch.setattr(Validator, "check", surprised)
     harvester.add_site("site", publish(server, *(f"a.{number}.1" for number in range(1, 30))))

@@ -56,7 +56,8 @@ def test_a_whole_scope_is_transferred_at_once_and_nothing_else(network: Harveste
 
 def test_several_documents_and_a_file_of_them_are_transferred_or_none(network: Harvester) -> None:
     file = network.folder / "moved.txt"
-    file.write_text("# moved in November\nknb.7   # the last one\n\nknb-lter-gce.2.1\n")
+    # As editors on Windows write it, with a byte order mark.
+    file.write_text("knb.7   # the last one\n\nknb-lter-gce.2.1\n# that is all\n", encoding="utf-8-sig", newline="\r\n")
     said = network("target", "transfer", "--from-file", str(file), "knb-lter-gce.1", "knb.8", "x.9", "fern")
     assert said.code == 2
     assert "The target does not have 2 of these 5 documents: knb.8, x.9." in said.err

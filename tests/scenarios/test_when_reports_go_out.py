@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from email.message import EmailMessage
 
 import pytest
 
 from support.harvester import SETTINGS, Harvester, eml, publish
 from support.http_server import HttpServer
+from support.mails import BAD as BAD_BAR
 from support.mails import text_of
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -40,6 +42,35 @@ def test_a_site_that_wants_changes_alone_is_reminded_of_what_stays_broken(
     assert days_told(harvester, "well") == ["2026-11-16"]
 
 
+def test_what_happened_once_is_told_to_those_who_want_changes_once(harvester: Harvester, server: HttpServer) -> None:
+    docids = [f"a.{number}.1" for number in range(10, 30)]
+    harvester.add_site("site", publish(server, *docids), notify="on-change")
+    harvester.run("2026-11-16")
+    publish(server, *docids[:12])
+    harvester.run("2026-11-17")
+    harvester.run("2026-11-18")
+    publish(server, *docids[:5])
+    harvester.run("2026-11-19")
+    publish(server, *docids[:4])
+    harvester.run("2026-11-20")
+    harvester.run("2026-11-21")
+    assert days_told(harvester, "site") == ["2026-11-16", "2026-11-17", "2026-11-19", "2026-11-20"]
+
+
+def test_what_a_retry_has_told_is_no_change_to_the_next_harvest(harvester: Harvester, server: HttpServer) -> None:
+    gone = ("a.2.1", server.url("/gone.xml"))
+    harvester.add_site("site", publish(server, "a.1.1", also=[gone]), notify="on-change", unit="weeks")
+    server.serve("/a.1.1.xml", b"busy", status=503)
+    harvester.run("2026-11-16")
+    server.serve("/a.1.1.xml", eml("a.1.1"))
+    harvester.run("2026-11-17")
+    harvester.run("2026-11-23")
+    assert days_told(harvester, "site") == ["2026-11-16", "2026-11-17"]
+    server.serve("/gone.xml", eml("a.2.1"))
+    harvester.run("2026-11-30")
+    assert days_told(harvester, "site")[2:] == ["2026-11-30"]
+
+
 def test_no_reminder_is_sent_where_none_is_wanted(harvester: Harvester, server: HttpServer) -> None:
     set_reports(harvester, "remind_days = 0")
     harvester.add_site("site", publish(server, "a.1.1"), notify="on-change")
@@ -62,21 +93,63 @@ def test_the_administrator_hears_only_of_what_needs_attention_if_they_wish(
     assert days_told(harvester, "steward") == ["2026-11-18"]
 
 
+def digests(harvester: Harvester) -> list[EmailMessage]:
+    return sorted(
+        (mail for mail in harvester.mails() if "the week" in mail["Subject"]), key=lambda mail: mail["Subject"][-11:]
+    )
+
+
 def test_the_digest_tells_of_the_weeks_once_on_its_day(harvester: Harvester, server: HttpServer) -> None:
-    set_reports(harvester, 'digest = "monday"')
     harvester.add_site("elm", publish(server, "a.1.1", "a.2.1"))
     harvester.add_site("fir", publish(server, "b.1.1", path="/b.xml"), unit="weeks")
     server.serve("/a.1.1.xml", BAD)
     harvester.run(str(MONDAY - timedelta(days=8)))
     harvester.run(str(MONDAY - timedelta(days=1)))
-    assert not [mail for mail in harvester.mails() if "the week" in mail["Subject"]]
+    set_reports(harvester, 'digest = "monday"')
     harvester.run(str(MONDAY))
     harvester.run(str(MONDAY), "--force")
-    [digest] = [mail for mail in harvester.mails() if "the week" in mail["Subject"]]
+    harvester.run(str(MONDAY + timedelta(days=1)))
+    [digest] = digests(harvester)
     assert digest["Subject"] == "[Test network] the week: 0 new or updated, 1 site failing (2026-11-16)"
     text = " ".join(text_of(digest).split())
     assert "elm ······█·" in text
-    assert "elm: since 2026-11-08, 3 harvests, 1 document" in text
+    assert "elm: since 2026-11-08, 9 nights, 1 document" in text
     page = digest.get_body(("html",))
     assert page is not None
     assert "Sites, week by week" in page.get_content()
+
+
+def test_the_digest_goes_out_with_the_first_run_after_its_day(harvester: Harvester, server: HttpServer) -> None:
+    set_reports(harvester, 'digest = "monday"')
+    harvester.add_site("elm", publish(server, "a.1.1"))
+    for number in (0, 1, 9, 10, 13, 14):
+        harvester.run(str(MONDAY + timedelta(days=number)))
+    assert [mail["Subject"][-11:-1] for mail in digests(harvester)] == ["2026-11-16", "2026-11-25", "2026-11-30"]
+
+
+def test_the_digest_tells_a_dead_site_from_a_quiet_one(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("dead", publish(server, "a.1.1"))
+    harvester.add_site("off", publish(server, "b.1.1", path="/b.xml"))
+    gone = ("c.2.1", server.url("/gone.xml"))
+    harvester.add_site("weekly", publish(server, "c.1.1", path="/c.xml", also=[gone]), unit="weeks")
+    server.serve("/c.1.1.xml", b"busy", status=503)
+    server.serve("/list.xml", b"gone", status=404)
+    for number in range(1, 7):
+        harvester.run(str(MONDAY - timedelta(days=7 - number)))
+    assert harvester("sites", "disable", "off").code == 0
+    server.serve("/c.1.1.xml", eml("c.1.1"))
+    set_reports(harvester, 'digest = "monday"')
+    harvester.run(str(MONDAY))
+    [digest] = digests(harvester)
+    text = " ".join(text_of(digest).split())
+    assert "2 sites had 8 harvests in the last seven days; 7 of them failed." in text
+    # Harvests, those that failed, documents that came in (by a retry, too), documents with errors.
+    assert "dead ·······× 7 7 0 0" in text
+    assert "weekly ·······█ 1 0 1 2" in text
+    assert "off" not in text.split()
+    page = digest.get_body(("html",))
+    assert page is not None
+    dead = page.get_content().partition(">dead<")[2].partition("</table>")[0]
+    assert "7 harvests<" in dead
+    assert ", 7 of them failed<" in dead
+    assert BAD_BAR in dead

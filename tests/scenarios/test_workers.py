@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import multiprocessing.resource_tracker
 import multiprocessing.spawn
 import os
@@ -265,18 +266,40 @@ def test_a_document_that_a_quick_worker_does_not_finish_is_checked_again_and_so_
     assert workers() == []
 
 
-def test_without_a_worker_the_run_does_it_itself(harvester: Harvester, server: HttpServer) -> None:
-    """The system may allow no more processes."""
+@pytest.fixture
+def no_more_processes() -> Iterator[None]:
+    """The system may allow no more."""
     # The process that the standard library keeps for its own use is there already.
     multiprocessing.resource_tracker.ensure_running()
     before = multiprocessing.spawn.get_executable()
     multiprocessing.spawn.set_executable("/nonexistent/python")
-    try:
-        harvester.add_site("site", publish(server, *(f"a.{number}.1" for number in range(30))))
-        done = harvester.run(DAY)
-    finally:
-        multiprocessing.spawn.set_executable(before)
+    yield
+    multiprocessing.spawn.set_executable(before)
+
+
+@pytest.mark.usefixtures("no_more_processes")
+def test_without_a_worker_the_run_does_it_itself(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, *(f"a.{number}.1" for number in range(30))))
+    done = harvester.run(DAY)
     assert (done["exit_code"], done["sites"][0]["inserted"]) == (0, 30)
+
+
+@pytest.mark.usefixtures("no_more_processes")
+@pytest.mark.parametrize("limits", [ALWAYS, NEVER])
+def test_without_a_worker_nothing_is_filtered_as_nothing_could_end_it(
+    harvester: Harvester, server: HttpServer, limits: RunLimits
+) -> None:
+    harvester.limits = limits
+    (harvester.folder / "filters.xml").write_text("<filters match='any'><filter xpath='//title'/></filters>")
+    options = json.dumps({"filters": "filters.xml"})
+    harvester.add_site("filtered", publish(server, *(f"a.{number}.1" for number in range(30))), options=options)
+    harvester.add_site("other", publish(server, *(f"b.{number}.1" for number in range(30)), path="/other.xml"))
+    done = {site["site"]: site for site in harvester.run(DAY)["sites"]}
+    assert (done["other"]["status"], done["other"]["inserted"]) == ("succeeded", 30)
+    filtered = done["filtered"]
+    assert (filtered["status"], filtered["listed"], filtered["deferred"]) == ("with-errors", 30, 30)
+    assert harvester.findings(1) == [(None, "warning", "harvest.no-helper")]
+    assert not any(docid.startswith("a.") for docid in harvester.held())
 
 
 def test_no_more_connections_stay_open_than_a_host_may_have(

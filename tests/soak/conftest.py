@@ -8,11 +8,12 @@ import pytest
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Two minutes for each test, and twenty seconds more a kill."""
-    seconds = 120 + 20 * config.getoption("--soak-kills")
+    """Four minutes for each test, and a minute more a kill."""
+    seconds = 240 + 60 * config.getoption("--soak-kills")
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(seconds))
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from metaharvest.sources.publishing.list_reading import read_list_file
 from metaharvest.sources.publishing.naming import BaseUrl, base_url
 from metaharvest.sources.publishing.package_id import NotReplaceable, with_package_id
 from metaharvest.sources.publishing.plan import carry_out
+from metaharvest.sources.publishing.revisions import Change
 from support.harvester import eml
 from support.lists import BASE, SiteFolder, documents_of
 
@@ -79,22 +81,25 @@ class Nights(RuleBasedStateMachine):
         assert written(read_list_file(content)) == content
         if not any(found.finding.is_error for found in plan.findings):
             assert not plan_build(request).changes_list
-        self._keep_promises()
+        self._keep_promises({each.document.docid for each in plan.changes if each.change is Change.HELD})
 
     def _revision(self, file: str) -> int:
         path = self.folder / file
         package_id = etree.parse(path).getroot().get("packageId") if path.exists() else None
         return int((package_id or "0").rpartition(".")[2])
 
-    def _keep_promises(self) -> None:
-        """Of older revisions none was promised: harvesters pass over what is below the highest that they know."""
+    def _keep_promises(self, held: Collection[str]) -> None:
+        """Of older revisions none was promised: harvesters pass over what is below the highest that they know.
+
+        An entry that is `held` is told as an error: its file was changed so that nothing can be decided about it.
+        """
         highest: dict[str, ListedDocument] = {}
         for document in documents_of(self.site.list_file):
             if document.revision >= highest.setdefault(document.document_id, document).revision:
                 highest[document.document_id] = document
         for document in highest.values():
             path = self.folder / document.url.removeprefix(BASE)
-            if path.exists():
+            if path.exists() and document.docid not in held:
                 title = etree.parse(path).findtext("dataset/title") or ""
                 assert self.promised.setdefault(document.docid, title) == title, document
             event(f"revision {document.revision}")

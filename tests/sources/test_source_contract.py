@@ -287,6 +287,7 @@ def test_a_document_comes_with_its_bytes_as_they_were_received(site: PublishingS
     assert found.document.docid == "a.1.2"
     assert found.content == content
     assert found.sha256 == hashlib.sha256(content).hexdigest()
+    assert found.seconds is not None
     assert 0 < found.seconds < 60
 
 

@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 from sqlalchemy import URL, Connection, Dialect, Engine, Table, delete, make_url, text
+from sqlalchemy.dialects.mysql.pymysql import MySQLDialect_pymysql
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.exc import DBAPIError
 
 from metaharvest.database.engine import SCHEMA_VERSION, open_url, upgrade
@@ -38,7 +41,7 @@ on_one_database = pytest.mark.parametrize("database", KINDS[:1], indirect=True)
 class TestDatabase:
     """The database of one test: its kind, and its URL for a settings file (empty: the default, a SQLite file).
 
-    `engine`: one for it that stays open, and has compiled most statements already; None for SQLite.
+    `engine`: one for it that stays open; None for SQLite.
     """
 
     __test__ = False
@@ -159,33 +162,42 @@ class Servers:
 
 
 def open_sqlite_file(file: Path) -> Engine:
-    """An engine for an empty database with all tables, as `init` makes it; a file that is there already is kept.
-
-    All such engines share what they have compiled, which takes longer than most tests.
-    """
-    empty, dialect, compiled = _empty_sqlite_file()
+    """An engine for an empty database with all tables, as `init` makes it; a file that is there already is kept."""
     if not file.exists():
-        file.write_bytes(empty)
-    engine = open_url(URL.create("sqlite", database=str(file)))
-    engine.dialect = dialect
-    engine.update_execution_options(compiled_cache=compiled)
-    return engine
-
-
-def empty_sqlite_file() -> bytes:
-    """A SQLite file with all tables, as `init` makes it."""
-    return _empty_sqlite_file()[0]
+        file.write_bytes(empty_sqlite_file())
+    return open_url(URL.create("sqlite", database=str(file)))
 
 
 @cache
-def _empty_sqlite_file() -> tuple[bytes, Dialect, dict[Any, Any]]:
-    """Its bytes, and what all engines share: the dialect, and the statements that were compiled for it."""
+def empty_sqlite_file() -> bytes:
+    """A SQLite file with all tables, as `init` makes it."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "empty.db"
         engine = open_url(URL.create("sqlite", database=str(file)))
         upgrade(engine)
         engine.dispose()
-        return file.read_bytes(), engine.dialect, {}
+        return file.read_bytes()
+
+
+def share_compiled_statements() -> None:
+    """Have all engines of this process for one kind of database share what they compile: that takes most tests' time.
+
+    A kind is on one server here. The dialect is part of what a compiled statement is found by, so it is shared too, as
+    soon as it has asked its server what it is like; MariaDB's knows the name of its database.
+    """
+    for dialect in (SQLiteDialect_pysqlite, PGDialect_psycopg, MySQLDialect_pymysql):
+        dialect.engine_created = classmethod(_share)  # type: ignore[assignment,method-assign]
+
+
+_shared: dict[tuple[type[Dialect], str | None], tuple[Dialect, dict[Any, Any]]] = {}
+
+
+def _share(kind: type[Dialect], engine: Engine) -> None:
+    of = kind, engine.url.database if engine.dialect.name == "mysql" else None
+    if of not in _shared or not getattr(_shared[of][0], "server_version_info", None):
+        _shared[of] = engine.dialect, {}
+    engine.dialect, compiled = _shared[of]
+    engine.update_execution_options(compiled_cache=compiled)
 
 
 def _restart_postgresql(connection: Connection, tables: list[Table]) -> None:

@@ -15,7 +15,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -32,6 +31,8 @@ import requests
 import trustme
 from filelock import FileLock
 from sqlalchemy import Engine, text
+
+from support.ports import free_port
 
 REQUIREMENTS = ("dataone.gmn==3.5.2", "django>=4.2,<6", "gunicorn>=23", "setuptools<81")
 _PROGRAMS = Path(__file__).parent / "gmn_process"
@@ -90,7 +91,7 @@ class MemberNode:
     def __init__(self, folder: Path, engine: Engine) -> None:
         self._folder = folder
         self._engine = engine
-        self._port, self._open_port, self._tls_port = (_free_port() for _ in range(3))
+        self._port, self._open_port, self._tls_port = (free_port() for _ in range(3))
         self._processes: dict[bool, subprocess.Popen[bytes]] = {}
         authority = trustme.CA()
         authority.cert_pem.write_to_path(str(folder / "ca.pem"))
@@ -285,11 +286,6 @@ class MemberNode:
             "GMN_DATABASE_HOST": database.host or "",
             "GMN_DATABASE_PORT": str(database.port or 5432),
         }
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def _base64(data: bytes) -> str:

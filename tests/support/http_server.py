@@ -59,6 +59,9 @@ class Asking(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         body = self.rfile.read(int(headers.get("content-length", 0)))
+        if self.path == "/robots.txt" and self.path not in self.owner._routes:
+            # Asked of every server: tests that are not about it see nothing of it.
+            return self.answer(b"", 404)
         self.owner._record(Request(self.command, self.path, headers, self.client_address[:2], body))
         try:
             self.owner._route(self.path)(self)

@@ -19,6 +19,7 @@ from metaharvest.database.models import (
     HarvestSiteSchedule,
 )
 from metaharvest.database.operations import OPERATIONS
+from metaharvest.journal.log_rows import fingerprint
 from metaharvest.model import Finding, OutcomeKind
 from metaharvest.reports import Repositories, Repository
 
@@ -147,6 +148,7 @@ class JournalRows:
                 xpath=finding.xpath or None,
                 excerpt=finding.excerpt or None,
                 remedy=finding.remedy or None,
+                fingerprint=fingerprint(finding, row.document_id or ""),
             )
         )
 

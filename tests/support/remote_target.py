@@ -48,7 +48,8 @@ class Repository:
     `most_at_once` documents were received side by side; `clashes` are docids of which another revision was under way.
     `asked` counts the requests. `patience`: after so many requests it answers none any more. `refused` are login names
     that it does not let in, `logins` those that it was asked for. `refused_documents` are docids that it does not take,
-    `hidden` those that it has without saying so where it is asked about many. Not every repository `lists_all`.
+    `hidden` those that it has without saying so where it is asked about many. Not every repository `lists_all`, nor
+    `deletes`; document ids that it was told to delete, in order, are `told_deleted`.
     """
 
     def __init__(self) -> None:
@@ -60,6 +61,9 @@ class Repository:
         self.refused_documents: set[str] = set()
         self.hidden: set[str] = set()
         self.lists_all = True
+        self.deletes = True
+        self.told_deleted: list[str] = []
+        self.deleted: set[str] = set()
         self.logins: list[str] = []
         self.most_at_once = 0
         self.clashes: list[str] = []
@@ -81,13 +85,23 @@ class Repository:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def highest(self) -> dict[str, int]:
+    def highest(self, *, deleted: bool = False) -> dict[str, int]:
+        """The highest revisions of the documents that it has, or of those that were deleted."""
         with self._lock:
             found: dict[str, int] = {}
             for docid in self.documents.keys() - self.hidden:
                 document_id, _, revision = docid.rpartition(".")
-                found[document_id] = max(int(revision), found.get(document_id, 0))
+                if (document_id in self.deleted) == deleted:
+                    found[document_id] = max(int(revision), found.get(document_id, 0))
             return found
+
+    def delete(self, document_id: str) -> bool:
+        """Keep from now on that this document was deleted; False if it has none."""
+        is_held = document_id in self.highest()
+        with self._lock:
+            self.told_deleted.append(document_id)
+            self.deleted.add(document_id)
+        return is_held
 
     def receive(self, docid: str, content: bytes) -> bool:
         """Keep a document; False if it is there already."""
@@ -103,6 +117,7 @@ class Repository:
         time.sleep(random.uniform(0, _SLOWEST))
         with self._lock:
             self.documents[docid] = content
+            self.deleted.discard(document_id)
             self._under_way.remove(document_id)
         time.sleep(random.uniform(0, _SLOWEST))
         return True
@@ -136,7 +151,9 @@ class _Asking(BaseHTTPRequestHandler):
         if self.path == "/":
             if not self.server.repository.lists_all:
                 return self._answer(b"", FORBIDDEN)
-            return self._answer(json.dumps(list(self.server.repository.documents)).encode())
+            repository = self.server.repository
+            held = [docid for docid in repository.documents if docid.rpartition(".")[0] not in repository.deleted]
+            return self._answer(json.dumps(held).encode())
         if self.path.startswith("/login/"):
             name = unquote(self.path.removeprefix("/login/"))
             self.server.repository.logins.append(name)
@@ -144,9 +161,15 @@ class _Asking(BaseHTTPRequestHandler):
         content = self.server.repository.documents.get(unquote(self.path[1:]))
         return self._answer(b"" if content is None else content, 404 if content is None else 200)
 
+    def do_DELETE(self) -> None:
+        if not self.server.repository.deletes:
+            return self._answer(b"", 501)
+        is_held = self.server.repository.delete(unquote(self.path[1:]))
+        return self._answer(b"", 200 if is_held else 404)
+
     def do_POST(self) -> None:
         wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        highest = self.server.repository.highest()
+        highest = self.server.repository.highest(deleted=self.path == "/deleted")
         self._answer(json.dumps({each: highest[each] for each in wanted if each in highest}).encode())
 
     def _answer(self, body: bytes, status: int = 200) -> None:
@@ -192,6 +215,10 @@ class RemoteTarget:
         with self._asked("POST", "/", json.dumps(list(document_ids)).encode()) as (_, body):
             return {each: Holding(each, revision) for each, revision in json.loads(body).items()}
 
+    def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
+        with self._asked("POST", "/deleted", json.dumps(list(document_ids)).encode()) as (_, body):
+            return dict(json.loads(body))
+
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         with self._asked("GET", f"/{quote(f'{document_id}.{revision}')}") as (status, body):
             return status == 200 and hashlib.sha256(body).hexdigest() == sha256
@@ -231,7 +258,10 @@ class RemoteTarget:
             return body if status == 200 else None
 
     def delete(self, document_id: str) -> bool:
-        raise NotImplementedError
+        with self._asked("DELETE", f"/{quote(document_id)}") as (status, _):
+            if status == 501:
+                raise NotImplementedError
+            return status == 200
 
     def upload(self, upload: Upload) -> Action:
         document = upload.fetched.document

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+from support.ports import free_port
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,6 @@ class Received:
     @property
     def message(self) -> EmailMessage:
         return BytesParser(policy=SMTP_POLICY).parsebytes(self.content)
-
-
-def free_port() -> int:
-    """A loopback port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class SmtpSink:

@@ -29,7 +29,7 @@ class Killer:
         uploads: Sequence[object] | None = None,
     ) -> None:
         """`start` starts the run of a day, where `metaharvest run` is not meant; `uploads` grow as documents arrive."""
-        self._world = world
+        self.world = world
         self._server = server
         self._chance = chance
         self._start = start or (lambda day: world.start("run", "--date", day))
@@ -55,7 +55,7 @@ class Killer:
         self._check(code)
 
     def _next(self, day: str) -> subprocess.Popen[bytes]:
-        return self._world.start("reports", "deliver") if self._world.is_closed(day) else self._start(day)
+        return self.world.start("reports", "deliver") if self.world.is_closed(day) else self._start(day)
 
     def summary(self) -> str:
         """How many kills there were, what they were aimed at, and what they hit."""
@@ -66,14 +66,14 @@ class Killer:
 
     def _run_and_kill(self, day: str) -> bool:
         """Start what is next and kill it at a moment of chance; False where it came to its end before."""
-        before, delivers = self._last_run(), self._world.is_closed(day)
+        before, delivers = self._last_run(), self.world.is_closed(day)
         name, moment = self._moment()
         process = self._next(day)
         while process.poll() is None:
             if moment():
                 process.kill()
                 break
-            time.sleep(0.001)
+            time.sleep(0.005)
         code = process.wait()
         if code == LOCK_HELD:
             # The server has not noticed yet that the connection of the run before is gone.
@@ -88,7 +88,7 @@ class Killer:
 
     def _check(self, code: int) -> None:
         """No run may end otherwise than well, or with sites that failed as a whole."""
-        said = self._world.said()
+        said = self.world.said()
         assert code in (0, 1), f"exit code {code}: {said}"
         assert "Traceback" not in said, said
 
@@ -120,7 +120,7 @@ class Killer:
 
     def _mail(self, folder: str, number: int) -> Moment:
         """So many changes of a folder of the Maildir: a file comes, or goes."""
-        path = self._world.mail / folder
+        path = self.world.mail / folder
 
         def changed() -> int:
             return path.stat().st_mtime_ns if path.exists() else 0
@@ -142,25 +142,25 @@ class Killer:
             if not since[0]:
                 time.sleep(0.003)
                 sql = "SELECT report_id FROM report_outbox WHERE kind = 'admin' AND run_id > ?"
-                since[0] = time.monotonic() if self._world.rows(sql, before) else 0.0
+                since[0] = time.monotonic() if self.world.rows(sql, before) else 0.0
             return bool(since[0]) and time.monotonic() - since[0] >= later
 
         return has_come
 
     def _last_run(self) -> int:
-        return int(self._world.rows("SELECT coalesce(max(run_id), 0) FROM harvest_run")[0][0])
+        return int(self.world.rows("SELECT coalesce(max(run_id), 0) FROM harvest_run")[0][0])
 
     def _was_about(self, before: int) -> str:
         """What the killed run had come to, as its rows tell."""
-        runs = self._world.rows("SELECT run_id, status FROM harvest_run WHERE run_id > ?", before)
+        runs = self.world.rows("SELECT run_id, status FROM harvest_run WHERE run_id > ?", before)
         if not runs:
             return "before it opened the run"
         [(run_id, status)] = runs
         if status != "running":
             return "after the run was closed"
-        if self._world.rows("SELECT report_id FROM report_outbox WHERE run_id = ? AND kind = 'admin'", run_id):
+        if self.world.rows("SELECT report_id FROM report_outbox WHERE run_id = ? AND kind = 'admin'", run_id):
             return "between the composite report and closing the run"
-        site_runs = self._world.rows("SELECT status FROM harvest_site_run WHERE run_id = ?", run_id)
+        site_runs = self.world.rows("SELECT status FROM harvest_site_run WHERE run_id = ?", run_id)
         if not site_runs or ("running",) in site_runs:
             return "in the middle of sites"
         return "between sites, or while their reports went out"

@@ -1,4 +1,4 @@
-"""The network of the soak tests: seven sites with some 500 documents, another state of it every night.
+"""The network of the soak tests: seven sites with some 250 documents, another state of it every night.
 
 Good documents and bad ones, several revisions, duplicates, lists that fail, servers that fail transiently: everything
 that leaves rows of its own. What is served depends on the night alone, so that two worlds can harvest the same.
@@ -37,12 +37,14 @@ def day(night: int) -> str:
 class Network:
     """Serves the sites. `night()` sets the state of a night; documents never change under one docid.
 
-    Where the target does not know which site owns a document, no site lists another's.
+    Where the target does not know which site owns a document, no site lists another's. `many`: 1 for some 250
+    documents, 0.5 for half as many.
     """
 
-    def __init__(self, server: HttpServer, sites_own_documents: bool = True) -> None:
+    def __init__(self, server: HttpServer, sites_own_documents: bool = True, many: float = 1) -> None:
         self._server = server
         self._sites_own_documents = sites_own_documents
+        self._many = many
 
     def list_url(self, site: str) -> str:
         return self._server.url(f"/{site}/list.xml")
@@ -58,17 +60,17 @@ class Network:
 
     def _alder(self, night: int) -> None:
         """Well-behaved: a third of its documents has a new revision every night."""
-        self._publish("alder", ["alder.0.1", *(f"alder.{n}.{_raised(n, night)}" for n in range(1, 171))])
+        self._publish("alder", ["alder.0.1", *(f"alder.{n}.{_raised(n, night)}" for n in self._numbers(85))])
 
     def _birch(self, night: int) -> None:
         """Names the last two revisions of each document."""
-        raised = {n: _raised(n, night) for n in range(1, 56)}
+        raised = {n: _raised(n, night) for n in self._numbers(28)}
         self._publish("birch", [f"birch.{n}.{r}" for n, highest in raised.items() for r in (highest, highest + 1)])
 
     def _cedar(self, night: int) -> None:
         """Everything that can be wrong with a document."""
-        revisions = dict.fromkeys(range(1, 81), 1)
-        revisions.update({n: _raised(n, night) for n in range(10, 81, 10)})
+        revisions = dict.fromkeys(range(1, 31), 1)
+        revisions.update({n: _raised(n, night) for n in range(10, 31, 10)})
         # One of these two fails transiently on the night on which it is new: never so many that the server is given up.
         revisions.update({4: (night + 1) // 2, 24: 1 + night // 2})
         entries = self._entries("cedar", [f"cedar.{n}.{revision}" for n, revision in revisions.items()])
@@ -76,7 +78,7 @@ class Network:
             self._server.serve(f"/cedar/cedar.4.{revisions[4]}.xml", b"busy", status=503)
         else:
             self._server.route(f"/cedar/cedar.24.{revisions[24]}.xml", reset_after(b"HTTP/1.1 200 OK\r\n"))
-        for n in range(1, 81):
+        for n in revisions:
             path = f"/cedar/cedar.{n}.1.xml"
             if n % 10 == 1:
                 self._server.serve(path, b"not here", status=404)
@@ -96,7 +98,7 @@ class Network:
 
     def _dune(self, night: int) -> None:
         """Quiet: its list changes every third night, and answers conditional requests."""
-        body = harvest_list(self._entries("dune", [f"dune.{n}.{1 + night // 3}" for n in range(1, 61)]))
+        body = harvest_list(self._entries("dune", [f"dune.{n}.{1 + night // 3}" for n in self._numbers(30)]))
         etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
 
         def answer(asking: Asking) -> None:
@@ -110,20 +112,23 @@ class Network:
     def _elm(self, night: int) -> None:
         """Harvested every week; what fails transiently is tried again every night, and succeeds on the third."""
         revision = 1 + (night - 1) // 7
-        self._publish("elm", [f"elm.{n}.{revision}" for n in range(1, 31)])
+        self._publish("elm", [f"elm.{n}.{revision}" for n in self._numbers(15)])
         if night % 7 in (1, 2):
             self._server.serve(f"/elm/elm.3.{revision}.xml", b"busy", status=503)
 
     def _fir(self, night: int) -> None:
         """Its list fails every other night; documents that failed transiently the night before are there then."""
         revision = (night + 1) // 2
-        self._publish("fir", [f"fir.{n}.{revision}" for n in range(1, 31)])
+        self._publish("fir", [f"fir.{n}.{revision}" for n in self._numbers(15)])
         if night % 2:
             self._server.serve(f"/fir/fir.7.{revision}.xml", b"busy", status=503)
         elif night % 4:
             self._server.serve("/fir/list.xml", b"<harvestList")
         else:
             self._server.serve("/fir/list.xml", b"gone", status=404)
+
+    def _numbers(self, most: int) -> range:
+        return range(1, 1 + round(most * self._many))
 
     def _publish(self, site: str, docids: list[str]) -> None:
         self._server.serve(f"/{site}/list.xml", harvest_list(self._entries(site, docids)))

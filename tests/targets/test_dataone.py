@@ -475,8 +475,11 @@ NO_TOKENS = ["opaque", "a.b.c", "..", "e30.e30.e30", token_with([1]), token_with
 
 @pytest.mark.parametrize("token", NO_TOKENS)
 def test_a_token_that_names_nobody_needs_a_rights_holder(target_at: Make, token: str) -> None:
-    with pytest.raises(SettingsError):
+    told = "rights_holder is not set, and the token .* does not say whose it is|is not one line of ASCII"
+    with pytest.raises(SettingsError, match=told):
         target_at("http://127.0.0.1:9/v2", token, rights_holder="")
+    with pytest.raises(SettingsError, match="rights_holder is not set, and there is no token"):
+        target_at("http://127.0.0.1:9/v2", "", rights_holder="")
 
 
 @pytest.mark.parametrize("expires", [1e300, -1, 0, True])

@@ -9,9 +9,11 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,8 @@ from metaharvest.errors import TargetError
 from metaharvest.model import Action, FetchedDocument, ListedDocument
 from metaharvest.rules import RULES
 from metaharvest.targets.base import Upload
+from metaharvest.targets.folder import marker
+from metaharvest.targets.folder.files import Files
 from metaharvest.targets.folder.names import Layout, digest_of
 from metaharvest.targets.folder.session import FolderSession
 from metaharvest.targets.folder.target import FolderTarget
@@ -322,6 +326,9 @@ def test_a_crash_after_the_file_was_in_its_place_is_found_at_the_next_look(insta
     assert installed.holdings("a.1") == {"a.1": 1}
     with installed.target.session(None) as session:
         assert session.holds("a.1", 1, upload("a.1", 1).fetched.sha256)
+    assert [held[:2] for held in installed.held()] == [("a.1", 1)]
+    assert [held.revision for held in installed.target.revisions("a.1")] == [1]
+    assert installed.target.content("a.1", 1) == upload("a.1", 1).fetched.content
     assert installed.put(upload("a.1", 2)) == [Action.UPDATE]
     assert [held.revision for held in installed.target.revisions("a.1")] == [2, 1]
 
@@ -361,6 +368,26 @@ def test_what_was_half_written_is_removed_after_a_day(installed: Installation) -
 
 
 # -- what people do to it
+
+
+def test_what_is_there_while_the_index_is_made_anew_is_nothing_for_git(installed: Installation) -> None:
+    """So it is, too, if the command is killed."""
+    installed.put(*(upload(f"a.{number}", 1) for number in range(300)))
+    seen, done = set[str](), threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            seen.update(path.name for path in (installed.base / ".metaharvest").iterdir())
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    installed.target.rebuild()
+    done.set()
+    looking.join()
+    ignored = (installed.base / ".metaharvest/.gitignore").read_text().split()
+    kept = {name for name in seen if not any(fnmatch(name, pattern.rstrip("/")) for pattern in ignored)}
+    assert len(seen) > len(kept) + 3
+    assert kept == {"folder.json", ".gitignore"}
 
 
 @pytest.mark.parametrize("damage", ["gone", "empty", "nonsense", "cut", "other", "version"])
@@ -490,6 +517,18 @@ def test_other_files_in_a_new_folder_are_left_alone(installed: Installation) -> 
     assert sorted(installed.files()) == ["README.md", "a/1/a.1.1.xml"]
 
 
+def test_files_with_names_that_are_no_text_are_left_alone(installed: Installation) -> None:
+    """As Latin-1 names are, unpacked from an archive."""
+    installed.put(upload("a.1", 1))
+    for name in (b"caf\xe9.xml", b"a/1/\xff.1.xml", b"a.1.9.xml\n"):
+        (installed.base / os.fsdecode(name)).touch()
+    assert installed.standing()[0] == "ok"
+    assert installed.put(upload("a.1", 2)) == [Action.UPDATE]
+    done = installed.target.rebuild()
+    assert (done.revisions, done.others, done.problems) == (2, 3, [])
+    assert installed.standing()[0] == "ok"
+
+
 def test_nothing_is_made_before_the_first_document(installed: Installation) -> None:
     assert installed.holdings("a.1") == {}
     assert list(installed.target.held()) == installed.target.revisions("a.1") == []
@@ -587,6 +626,26 @@ def test_links_inside_the_folder_are_not_followed(installed: Installation, tmp_p
     assert (done.documents, done.revisions) == (1, 1)
 
 
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+def test_what_is_no_file_in_the_place_of_one_costs_that_document_alone(installed: Installation, kind: str) -> None:
+    installed.put(upload("a.1", 1), upload("b.1", 1))
+    place = installed.base / "a/1/a.1.2.xml"
+    if kind == "link":
+        place.symlink_to("a.1.1.xml")
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        os.mkfifo(place)
+    for _ in range(2):
+        error = refusal(installed.put, upload("a.1", 2))
+        assert (rule_of(error), error.transient) == ("target.folder-link", False)
+        assert str(place) in str(error)
+        assert installed.holdings("a.1", "b.1") == {"a.1": 1, "b.1": 1}
+    assert installed.put(upload("b.1", 2)) == [Action.UPDATE]
+    place.rmdir() if kind == "folder" else place.unlink()
+    assert installed.put(upload("a.1", 2)) == [Action.UPDATE]
+
+
 def test_a_link_to_the_base_folder_itself_is_followed(installed: Installation, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     installed.base.symlink_to(tmp_path / "disk")
@@ -647,6 +706,23 @@ def test_a_file_system_that_is_read_only_is_told(installed: Installation, small_
     assert installed.put(upload("a.2", 1)) == [Action.INSERT]
 
 
+def test_an_index_that_this_user_may_not_write_is_told_before_it_is_to_be_written(installed: Installation) -> None:
+    installed.put(upload("a.1", 1))
+    file = installed.base / ".metaharvest/index.db"
+    if os.geteuid() != 0:
+        file.chmod(0o444)
+        assert [standing.status for standing in installed.target.check(None)] == ["problem", "ok"]
+        return
+    # The superuser may write whatever may be written at all.
+    if subprocess.run(["mount", "--bind", file, file], capture_output=True, check=False).returncode:
+        pytest.skip("no file system may be mounted here")
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", file], check=True)
+        assert [standing.status for standing in installed.target.check(None)] == ["problem", "ok"]
+    finally:
+        subprocess.run(["umount", file], check=True)
+
+
 # -- several at once
 
 
@@ -658,6 +734,21 @@ def fill(scratch: Path, first: int, shared: int) -> None:
             session.upload(upload(f"own.{number}", 1))
             session.upload(upload(f"shared.{number % shared}", 1))
     installed.engine.dispose()
+
+
+def test_another_process_may_begin_while_the_folder_is_looked_at(
+    installed: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_marker = marker.read_marker
+
+    def read_before_another_begins(files: Files) -> str | None:
+        found = read_marker(files)
+        monkeypatch.setattr(marker, "read_marker", read_marker)
+        installed.put(upload("a.1", 1))
+        return found
+
+    monkeypatch.setattr(marker, "read_marker", read_before_another_begins)
+    assert installed.holdings("a.1") == {"a.1": 1}
 
 
 def test_several_processes_put_documents_into_one_folder(installed: Installation, tmp_path: Path) -> None:

@@ -47,7 +47,13 @@ LONG = ["x" * 300, "X" * 300, "é" * 100, ":" * 30, "a:" * 200]
 parts = st.one_of(st.sampled_from(HOSTILE + MEANING + OURS + ALIKE + NUMBERS + LONG), st.text(max_size=8))
 listed = st.builds(lambda scope, number: f"{scope}.{number}", parts, st.integers(0, 2**63 - 1) | st.integers(0, 3))
 oai = st.lists(parts, min_size=1, max_size=4).map(lambda parts: ":".join(["oai", *parts]))
-document_ids = st.one_of(listed, oai, parts, st.text())
+records = st.builds(
+    lambda origin, prefix, identifier: f"{origin}/{prefix}/{identifier}",
+    st.sampled_from(["repo", "a.b-c", "con", ".", "~", "x.xml"]) | parts,
+    st.sampled_from(["oai_dc", "dc=", "(x)", "x.xml", "."]) | parts,
+    oai | parts.map(lambda part: f"urn:{part}") | parts,
+)
+document_ids = st.one_of(listed, oai, records, parts, st.text())
 revisions = st.one_of(st.integers(0, 4), st.integers(0, 2**63 - 1))
 layouts = st.sampled_from(["tree", "flat"])
 
@@ -73,6 +79,9 @@ def folded(path: str) -> str:
         ("oai:ilLib:alliance:1234", 2, "ilLib/alliance/1234.2.xml", "ilLib~alliance~1234.2.xml"),
         ("oai:ilLib:alliance:1234.2", 1, "ilLib/alliance/1234%2E2.xml", "ilLib~alliance~1234%2E2.xml"),
         ("oai:arXiv.org:hep-th/9901001", 1, "arXiv.org/hep-th%2F9901001.xml", "arXiv.org~hep-th%2F9901001.xml"),
+        ("dams.org/dc/oai:ilLib:a:12", 1, "dams.org/dc=/ilLib/a/12.xml", "dams.org~dc=~ilLib~a~12.xml"),
+        ("dams.org/dc/oai:ilLib:a:12", 2, "dams.org/dc=/ilLib/a/12.2.xml", "dams.org~dc=~ilLib~a~12.2.xml"),
+        ("dams.org/dc/urn:a:12", 1, "dams.org/dc=/other=/urn%3Aa%3A12.xml", "dams.org~dc=~other=~urn%3Aa%3A12.xml"),
         ("doi:10.5072/FK2", 1, "other=/doi%3A10.5072%2FFK2.1.xml", "other=~doi%3A10.5072%2FFK2.1.xml"),
         ("../../etc.1", 1, "%2E.%2F..%2Fetc/1/%2E.%2F..%2Fetc.1.1.xml", "%2E.%2F..%2Fetc.1.1.xml"),
         ("aux.1", 1, "%61ux/1/%61ux.1.1.xml", "%61ux.1.1.xml"),

@@ -121,6 +121,8 @@ def test_no_redirect_is_followed(server: HttpServer, ask: Callable[..., Answer],
         (403, "target.login", False),
         (404, "target.answer", False),
         (599, "target.away", True),
+        (501, "target.answer", False),
+        (505, "target.answer", False),
     ],
 )
 def test_what_a_status_means(
@@ -208,6 +210,27 @@ def test_a_connection_that_was_kept_has_the_deadline_of_its_own_exchange(server:
         failure(client.ask, "GET", "/slow")
         assert time.monotonic() - began < 3
     assert server.connections == 1
+
+
+def test_however_many_ask_no_more_connections_are_used_than_the_settings_leave_and_nothing_is_said_of_it(
+    server: HttpServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where many sites are planned at once. Each has all its time, however long it has waited for its turn."""
+    most = 0
+
+    def slow(asking: Asking) -> None:
+        nonlocal most
+        most = max(most, server.open_connections)
+        asking.pause(0.1)
+        asking.answer(b"")
+
+    server.route("/", slow)
+    bounded = HttpClient(settings(server.url(""), uploads_at_once=1, deadline=0.6))
+    with closing(bounded) as client, ThreadPoolExecutor(40) as threads:
+        answers = list(threads.map(lambda _: client.ask("POST", "/").status, range(40)))
+    assert answers == [200] * 40
+    assert most <= 5
+    assert caplog.messages == []
 
 
 def test_no_thread_and_no_file_is_left_behind(server: HttpServer, ask: Callable[..., Answer]) -> None:

@@ -247,9 +247,9 @@ def test_what_is_public_is_said_with_every_revision(metacat: Metacat) -> None:
 
 def test_a_lower_revision_is_refused_before_it_is_sent(metacat: Metacat, session: RemoteSession) -> None:
     session.upload(upload("a.1.5"))
-    for docid in ("a.1.4", "a.1.5"):
+    for sent in (upload("a.1.4"), upload("a.1.5", b"<other/>")):
         with refused("target.exists"):
-            session.upload(upload(docid))
+            session.upload(sent)
     assert metacat.actions("insert", "update") == ["insert"]
 
 
@@ -274,6 +274,36 @@ def test_what_another_one_inserted_meanwhile_is_there_already(metacat: Metacat, 
         session.upload(upload("a.1.1"))
     assert "already in use" in findings[0].message
     assert metacat.held == {"a.1.1": b"<other/>"}
+
+
+def test_the_same_bytes_that_got_there_before_are_not_sent_and_no_error(
+    metacat: Metacat, session: RemoteSession
+) -> None:
+    """As where they were under way when the run that sent them was killed."""
+    assert session.upload(upload("a.1.5")) is session.upload(upload("a.1.5")) is Action.INSERT
+    assert session.upload(upload("a.1.6")) is session.upload(upload("a.1.6")) is Action.UPDATE
+    assert metacat.written == [("insert", "a.1.5"), ("update", "a.1.6")]
+
+
+@pytest.mark.parametrize("revision", [1, 2])
+def test_the_same_bytes_that_got_there_meanwhile_are_no_error(
+    metacat: Metacat, session: RemoteSession, revision: int
+) -> None:
+    def twice(connection: Connection, work: Work) -> None:
+        work()
+        well(connection, work)
+
+    metacat.on["insert"] = metacat.on["update"] = twice
+    actions = [session.upload(upload(f"a.1.{number}")) for number in range(1, revision + 1)]
+    assert actions == [Action.INSERT, Action.UPDATE][:revision]
+    assert metacat.held == {f"a.1.{number}": upload(f"a.1.{number}").fetched.content for number in (1, revision)}
+
+
+def test_a_question_about_them_that_is_not_answered_leaves_it_open(metacat: Metacat, session: RemoteSession) -> None:
+    session.upload(upload("a.1.5"))
+    metacat.on["read"] = refusing_connections
+    with refused("target.away", transient=True):
+        session.upload(upload("a.1.5"))
 
 
 @pytest.mark.parametrize(
@@ -553,6 +583,8 @@ def test_a_document_is_deleted_once_and_never_erased(metacat: Metacat, session: 
     assert session.delete("a.1")
     assert not session.delete("a.1")
     assert not session.delete("a.2")
+    with refused("target.exists"):
+        session.upload(upload("a.1.2"))
     assert metacat.written[2:] == [("delete", "a.1.2")]
     assert sorted(metacat.held) == ["a.1.1", "a.1.2"]
     # Metacat goes on telling of it: its revisions are used up.
@@ -617,6 +649,23 @@ def test_it_says_what_is_wrong(metacat: Metacat, target: MetacatTarget) -> None:
     assert "does not let" in problem_of(target)
     metacat.stop()
     assert "did not answer" in problem_of(target)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html><title>Welcome</title></html>", b"<harvestList/>"])
+def test_what_answers_and_is_no_metacat_is_not_taken_for_one(metacat: Metacat, body: bytes) -> None:
+    metacat.on["getversion"] = answering(body)
+    [only] = target_at(metacat).check(None)
+    assert only.status == "problem"
+    assert "has to be that of Metacat's servlet" in only.sentence
+    assert metacat.actions("login") == []
+
+
+def test_a_metacat_that_does_not_know_the_question_for_its_version_is_one(metacat: Metacat) -> None:
+    metacat.on["getversion"] = answering(b"<error>Error: action not registered.  Please report this error.</error>")
+    assert [standing.sentence for standing in target_at(metacat).check(None)] == [
+        f"Metacat answers at {metacat.url}.",
+        f"It lets {HARVESTER} in.",
+    ]
 
 
 def test_a_password_that_would_travel_in_clear_is_warned_of() -> None:

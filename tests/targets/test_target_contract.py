@@ -25,7 +25,7 @@ from metaharvest.harvest.dry_run import RehearsalTarget
 from metaharvest.model import Action, FetchedDocument, Holding, ListedDocument
 from metaharvest.rules import RULES
 from metaharvest.sites.registry import add_site
-from metaharvest.targets.base import Target, TargetSession, Upload
+from metaharvest.targets.base import Deletion, Target, TargetSession, Upload
 from metaharvest.targets.dataone.target import DataOneTarget
 from metaharvest.targets.embedded import EmbeddedTarget
 from metaharvest.targets.folder.names import Layout
@@ -171,7 +171,7 @@ def metacat(servers: Servers, folder: Path) -> Iterator[Subject]:
     with Metacat({user: secret}) as running, journal("sqlite", servers, folder) as engine:
         target = {"kind": "metacat", "url": running.url, "username": user, "password": "file:metacat-password"}
         settings = Settings.model_validate({"target": target, "folder": folder})
-        limits = ["64 bits", "utf-16", "white space", "no text", "query", "without point", "listing"]
+        limits = ["64 bits", "utf-16", "white space", "no text", "query", "without point", "listing", "deleted"]
         with subject_of(MetacatTarget(settings), engine, secrets=[secret], limits=limits) as subject:
             yield subject
 
@@ -193,7 +193,11 @@ def dataone(servers: Servers, folder: Path) -> Iterator[Subject]:
     token.chmod(0o600)
     section = {"kind": "dataone", "url": node.url, "token": f"file:{token}", "format_id": "application/octet-stream"}
     target = DataOneTarget(Settings.model_validate({"target": section, "http": {"retry_wait": 0.01}}))
-    with journal("sqlite", servers, folder) as engine, subject_of(target, engine, secrets=[node.token()]) as subject:
+    limits = ["listing without the deleted"]
+    with (
+        journal("sqlite", servers, folder) as engine,
+        subject_of(target, engine, secrets=[node.token()], limits=limits) as subject,
+    ):
         yield subject
 
 
@@ -408,6 +412,39 @@ def test_an_upload_is_undone_with_its_session(subject: Subject) -> None:
     assert revisions(subject, "a.1", "a.2") == {"a.2": 1}
     assert not subject.session.holds("a.1", 1, documents[0].sha256)
     assert subject.upload(*documents) == actions
+
+
+# -- deletions
+
+
+def delete(subject: Subject, docid: str) -> None:
+    """Have the document deleted."""
+    document = fetched(docid).document
+    if subject.keeper.writes_in_journal:
+        with writers(subject.engine).begin() as session:
+            subject.keeper.delete(Deletion(document, SITE, AT), session)
+    else:
+        assert subject.keeper.delete(document.document_id)
+
+
+def test_a_deleted_document_is_not_listed_and_not_copied(subject: Subject) -> None:
+    subject.hold(fetched("a.1.1"), fetched("a.1.2"), fetched("a.2.1"))
+    delete(subject, "a.1.2")
+    if subject.limits & {"listing", "listing without the deleted"}:
+        pytest.skip("it lists nothing, or does not tell what is deleted")
+    assert [each.docid for each in subject.target.held()] == ["a.2.1"]
+
+
+def test_the_revisions_of_a_deleted_document_are_used_up_and_told(subject: Subject) -> None:
+    subject.hold(fetched("a.1.1"), fetched("a.1.2"), fetched("a.2.1"))
+    delete(subject, "a.1.2")
+    held = revisions(subject, "a.1", "a.2", "a.3")
+    others = [each for each in ("a.1", "a.3") if each not in held]
+    assert held["a.2"] == 1
+    assert {**held, **subject.session.used_up(others)} == {"a.1": 2, "a.2": 1}
+    if not subject.forgets and "deleted" not in subject.limits:
+        assert subject.upload(fetched("a.1.3")) in ([Action.INSERT], [Action.UPDATE])
+        assert revisions(subject, "a.1") == {"a.1": 3}
 
 
 # -- what it says of itself

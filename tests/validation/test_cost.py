@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from metaharvest.model import Level
 from metaharvest.text import one_line, shown_url
 from metaharvest.validation import lenient, parser_errors, schema_errors
 from support.costly_documents import COSTLY
@@ -21,7 +20,7 @@ SECONDS = 20.0
 @pytest.mark.timeout(60)
 def test_a_document_made_to_take_long_does_not(made: Callable[[], bytes]) -> None:
     content, began = made(), time.process_time()
-    findings = VALIDATOR.check(content, listed("2.2.0"), Level.WARNING).findings
+    findings = VALIDATOR.check(content, listed("2.2.0")).findings
     assert time.process_time() - began < SECONDS
     assert {finding.rule for finding in findings} - {"findings.more", "schema.missing-element"} == COSTLY[made]
 
@@ -29,20 +28,20 @@ def test_a_document_made_to_take_long_does_not(made: Callable[[], bytes]) -> Non
 def test_a_similar_id_is_suggested_as_long_as_that_is_cheap() -> None:
     contacts = "".join(f'<contact id="station-{number}"><references>x</references></contact>' for number in range(3))
     references = "<contact><references>staton-1</references></contact>"
-    findings = VALIDATOR.check(eml("2.2.0", contacts, references), listed("2.2.0"), Level.WARNING).findings
+    findings = VALIDATOR.check(eml("2.2.0", contacts, references), listed("2.2.0")).findings
     assert "Did you mean the id 'station-1'?" in [finding.remedy for finding in findings]
 
 
 def test_the_encoding_of_a_stylesheet_is_not_that_of_the_document() -> None:
     content = b'<?xml-stylesheet encoding="ISO-8859-1"?>\n<x>\xe9</x>'
-    [finding] = VALIDATOR.check(content, listed("2.2.0"), Level.WARNING).findings
+    [finding] = VALIDATOR.check(content, listed("2.2.0")).findings
     assert "declares no encoding, so it is read as UTF-8" in finding.message
 
 
 @pytest.mark.parametrize("encoding", ["idna", "punycode", "unicode_escape", "rot13", "utf-7"])
 def test_only_encodings_that_xml_parsers_know_are_asked(encoding: str) -> None:
     content = f'<?xml version="1.0" encoding="{encoding}"?>\n<x>'.encode() + b"\xe9</x>"
-    [finding] = VALIDATOR.check(content, listed("2.2.0"), Level.WARNING).findings
+    [finding] = VALIDATOR.check(content, listed("2.2.0")).findings
     assert finding.message == f"The document cannot be read in its encoding, {encoding}."
 
 

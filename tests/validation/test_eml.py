@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metaharvest.model import Finding, Level
+from metaharvest.validation import Treatment
 from support.eml_documents import NUMBERS, VALIDATOR, additional, eml, listed
 
 every_version = pytest.mark.parametrize("number", NUMBERS)
@@ -14,12 +15,12 @@ STMML = '<stmml:unitList xmlns:stmml="http://www.xml-cml.org/schema/stmml-1.1"><
 
 
 def rules(number: str, content: bytes, level: Level = Level.WARNING) -> list[tuple[str, str]]:
-    verdict = VALIDATOR.check(content, listed(number), level)
+    verdict = VALIDATOR.check(content, listed(number), Treatment(level))
     return [(finding.level.value, finding.rule) for finding in verdict.findings]
 
 
 def only_finding(number: str, content: bytes) -> Finding:
-    [finding] = VALIDATOR.check(content, listed(number), Level.WARNING).findings
+    [finding] = VALIDATOR.check(content, listed(number)).findings
     return finding
 
 
@@ -195,7 +196,7 @@ def test_all_findings_of_the_level_are_given_in_the_order_of_the_document() -> N
 @pytest.mark.parametrize("level", list(Level))
 def test_a_package_id_that_is_not_the_docid_is_as_grave_as_asked(level: Level) -> None:
     document = eml("2.2.0", package_id="alder.1.2")
-    verdict = VALIDATOR.check(document, listed("2.2.0"), level)
+    verdict = VALIDATOR.check(document, listed("2.2.0"), Treatment(level))
 
     [finding] = verdict.findings
     assert (finding.rule, finding.level) == ("eml.package-id-mismatch", level)
@@ -227,7 +228,7 @@ def test_additional_metadata_of_eml_2_0_takes_describes_and_then_one_element(
     number: str, content: str, valid: bool
 ) -> None:
     document = eml(number, after=f"<additionalMetadata>{content}</additionalMetadata>")
-    verdict = VALIDATOR.check(document, listed(number), Level.WARNING)
+    verdict = VALIDATOR.check(document, listed(number))
 
     assert verdict.acceptable is valid
     assert all(finding.rule.startswith("schema.") for finding in verdict.findings)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from metaharvest.errors import ListError
-from metaharvest.model import Finding, Level
+from metaharvest.model import Finding
 from metaharvest.sources.harvest_list.source import read_list
 from support.eml_documents import VALIDATOR, eml, listed
 from support.harvester import harvest_list
@@ -25,7 +25,7 @@ LIST = harvest_list([("alder.1.1", "http://example.org/1.xml")]).split(b"\n", 1)
 
 
 def of_document(content: bytes) -> tuple[Finding, ...]:
-    return VALIDATOR.check(content, listed("2.2.0"), Level.WARNING).findings
+    return VALIDATOR.check(content, listed("2.2.0")).findings
 
 
 def of_list(content: bytes) -> tuple[Finding, ...]:
@@ -208,18 +208,18 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 def metadata(content):
     return eml("2.2.0", after=f"<additionalMetadata><metadata><x>{content}</x></metadata></additionalMetadata>")
-validator.check(eml("2.2.0", "<foo/>"), listed("2.2.0"), Level.WARNING)
+validator.check(eml("2.2.0", "<foo/>"), listed("2.2.0"))
 size = 30_000_000
 """
 FILLED = """
 for piece in ("<a/>", "<a/>x", "<a b='c'/>", "<!---->", "<?a?>", "\\r\\n<"):
     content = metadata(piece * (size // len(piece)))
     before = peak()
-    assert not validator.check(content, listed("2.2.0"), Level.WARNING).acceptable
+    assert not validator.check(content, listed("2.2.0")).acceptable
     print((peak() - before) // 1024)
 content = metadata("<a " + " ".join(f"a{number:x}=''" for number in range(size // 10)) + "/>")
 before = peak()
-assert not validator.check(content, listed("2.2.0"), Level.WARNING).acceptable
+assert not validator.check(content, listed("2.2.0")).acceptable
 print((peak() - before) // 1024)
 """
 NAMES = """
@@ -228,7 +228,7 @@ def now():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 1024
 for turn in range(240):
     content = metadata("".join(f"<n{turn}-{number}-{'x' * 60}/>" for number in range(8_000)))
-    validator.check(content, listed("2.2.0"), Level.WARNING)
+    validator.check(content, listed("2.2.0"))
     before = now() if turn == 40 else 0 if turn < 40 else before
 print((now() - before) // 1024)
 """

@@ -12,7 +12,7 @@ every_version = pytest.mark.parametrize("number", NUMBERS)
 
 
 def check(number: str, content: bytes) -> Verdict:
-    return VALIDATOR.check(content, listed(number), Level.WARNING)
+    return VALIDATOR.check(content, listed(number))
 
 
 COVERAGE = """<coverage><geographicCoverage><geographicDescription>d</geographicDescription><boundingCoordinates>
@@ -158,7 +158,10 @@ def test_a_large_document_is_explained_in_plain_words_at_the_right_place() -> No
     findings = check("2.2.0", document).findings
 
     assert [(f.rule, f.line) for f in findings] == [("schema.bad-date", 7), ("schema.unexpected-element", 8)]
-    assert findings[0].message == "pubDate is 'x', which is not a date or time as EML wants it, or not one that exists."
+    assert (
+        findings[0].message
+        == "pubDate is 'x', which is not a date or time as the schema wants, or not one that exists."
+    )
     assert findings[1].message == "foo is not expected at this place."
     assert "Expected here: language, series" in findings[1].remedy
 
@@ -331,7 +334,7 @@ def test_white_space_beside_other_markup_belongs_to_a_value(markup: str) -> None
             "<maintenance><description><para>p</para></description>"
             f"<maintenanceUpdateFrequency>{frequency}</maintenanceUpdateFrequency></maintenance>"
         )
-        verdict = VALIDATOR.check(eml("2.2.0", first), listed("2.2.0"), Level.ERROR)
+        verdict = VALIDATOR.check(eml("2.2.0", first), listed("2.2.0"))
         return [finding.rule for finding in verdict.findings]
 
     assert check("daily") == check(f"{markup}daily") == []

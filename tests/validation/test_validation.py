@@ -17,7 +17,7 @@ every_version = pytest.mark.parametrize("number", NUMBERS)
 
 
 def check(content: bytes, document_type: str | None = None, number: str = "2.2.0") -> Verdict:
-    return VALIDATOR.check(content, listed(number, document_type=document_type), Level.WARNING)
+    return VALIDATOR.check(content, listed(number, document_type=document_type))
 
 
 @every_version
@@ -95,7 +95,7 @@ def test_threads_come_to_the_same_findings_as_one_alone() -> None:
 
     def verdict(index: int) -> Verdict:
         number, content = documents[index]
-        return validator.check(content, listed(number), Level.WARNING)
+        return validator.check(content, listed(number))
 
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(verdict, order))

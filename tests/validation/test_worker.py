@@ -16,18 +16,19 @@ from typing import Any
 
 import pytest
 
-from metaharvest.model import Level, ListedDocument, Verdict
-from metaharvest.validation import worker
+from metaharvest.model import Level, ListedDocument, ValidationLevel, Verdict
+from metaharvest.transform import read_filters
+from metaharvest.validation import Treatment, worker
 from support.eml_documents import VALIDATOR, eml, listed
 
 FGDC = b"<metadata><idinfo/></metadata>"
 BATCH = [
-    (eml("2.2.0"), listed("2.2.0"), Level.WARNING),
-    (eml("2.1.1", "<foo/>"), listed("2.1.1"), Level.WARNING),
-    (eml("2.2.0", package_id="alder.1.2"), listed("2.2.0"), Level.ERROR),
-    (eml("2.0.1", f"<!--{'x' * 100_000}-->"), listed("2.0.1"), Level.WARNING),
-    (FGDC, listed("2.2.0", document_type="FGDC-STD-001-1998"), Level.WARNING),
-    (FGDC, listed("2.2.0", document_type="INCITS-453-2009"), Level.WARNING),
+    (eml("2.2.0"), listed("2.2.0"), Treatment()),
+    (eml("2.1.1", "<foo/>"), listed("2.1.1"), Treatment()),
+    (eml("2.2.0", package_id="alder.1.2"), listed("2.2.0"), Treatment(Level.ERROR)),
+    (eml("2.0.1", f"<!--{'x' * 100_000}-->"), listed("2.0.1"), Treatment()),
+    (FGDC, listed("2.2.0", document_type="FGDC-STD-001-1998"), Treatment()),
+    (FGDC, listed("2.2.0", document_type="INCITS-453-2009"), Treatment()),
 ]
 NOTHING: Any = None
 
@@ -44,10 +45,10 @@ def pool(longest: float = 0.0) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, context, initializer=worker.start, initargs=(("FGDC-STD-001-1998",), longest))
 
 
-def slow() -> tuple[bytes, ListedDocument, Level]:
+def slow() -> tuple[bytes, ListedDocument, Treatment]:
     """A document whose check takes long, in the parser's C code."""
     content = "<additionalMetadata><metadata><x>" + "<a/>" * 900_000 + "</x></metadata></additionalMetadata>"
-    return eml("2.2.0", after=content), listed("2.2.0"), Level.WARNING
+    return eml("2.2.0", after=content), listed("2.2.0"), Treatment()
 
 
 def test_the_verdicts_of_a_batch_come_in_its_order_and_are_those_of_the_validator(process: ProcessPoolExecutor) -> None:
@@ -110,15 +111,15 @@ def test_a_process_that_nobody_ends_ends_itself_when_a_call_takes_too_long() -> 
 
 PROGRAM = """
 import sys
-from metaharvest.validation import worker
+from metaharvest.validation import Treatment, worker
 heavy = {"xmlschema", "sqlalchemy", "pycurl", "pydantic", "asyncio", "multiprocessing"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 from support.eml_documents import eml, listed
-from metaharvest.model import Level
+from metaharvest.validation import Treatment
 worker.start(())
-[verdict] = worker.check_all([(eml("2.2.0"), listed("2.2.0"), Level.WARNING)])
+[verdict] = worker.check_all([(eml("2.2.0"), listed("2.2.0"), Treatment())])
 assert verdict.acceptable and not heavy & set(sys.modules)
-[verdict] = worker.check_all([(eml("2.2.0", "<foo/>"), listed("2.2.0"), Level.WARNING)])
+[verdict] = worker.check_all([(eml("2.2.0", "<foo/>"), listed("2.2.0"), Treatment())])
 assert not verdict.acceptable and "xmlschema" in sys.modules
 """
 
@@ -127,3 +128,30 @@ def test_a_worker_imports_little_and_xmlschema_only_when_a_document_has_failed()
     folder = Path(__file__).parents[1]
     done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_process_ends_itself_by_its_own_signal_when_the_files_of_a_site_take_too_long(tmp_path: Path) -> None:
+    nested = "//x[count(//x[count(//x[count(//x[contains(., string(position()))]) > 1]) > 1]) > 5]"
+    file = tmp_path / "filters.xml"
+    file.write_text(f"<filters match='any'><filter xpath='{nested.replace('>', '&gt;')}'/></filters>")
+    how = Treatment(level=ValidationLevel.STRICT, filters=read_filters(file))
+    hostile = f"<r>{'<x>a</x>' * 2000}</r>".encode()
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=check_in_process, args=(hostile, how))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -worker.TOO_COSTLY
+    # Time that other checks take does not count.
+    process = context.Process(target=check_in_process, args=(b"<r/>", how, 0.8))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+
+
+def check_in_process(content: bytes, how: Treatment, busy: float = 0.0) -> None:
+    worker.start((), transform_seconds=0.5)
+    worker.check_all([(content, listed("2.2.0"), how)])
+    until = time.process_time() + busy
+    while time.process_time() < until:
+        pass
+    worker.check_all([(content, listed("2.2.0"), how)])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from metaharvest.model import MAX_FINDINGS, Level, Verdict
+from metaharvest.model import MAX_FINDINGS, Verdict
 from metaharvest.validation import Validator
 from support.eml_documents import VALIDATOR, eml, listed
 
@@ -18,7 +18,7 @@ GOOD = eml("2.2.0")
 
 
 def check(content: bytes) -> Verdict:
-    return VALIDATOR.check(content, listed("2.2.0"), Level.WARNING)
+    return VALIDATOR.check(content, listed("2.2.0"))
 
 
 def with_title(title: bytes) -> bytes:
@@ -219,11 +219,11 @@ from lxml import etree
 from metaharvest.model import Level
 from support.eml_documents import VALIDATOR as validator, eml, listed
 content = eml("2.2.0", "<keywordSet>" + "<keyword a='' b='' c=''/>" * 400_000 + "</keywordSet>")
-validator.check(eml("2.2.0", "<foo/>"), listed("2.2.0"), Level.WARNING)
+validator.check(eml("2.2.0", "<foo/>"), listed("2.2.0"))
 tree = etree.fromstring(content)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 del tree
-assert not validator.check(content, listed("2.2.0"), Level.WARNING).acceptable
+assert not validator.check(content, listed("2.2.0")).acceptable
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], capture_output=True, check=True)
@@ -238,5 +238,5 @@ def test_declarations_that_only_their_encoding_hides_are_refused(title: str) -> 
     validator = Validator(at_once=1)
     # The schema is there from the second document on, and only then is there a quick look first.
     for each, expected in ((GOOD, []), (content, ["xml.dtd"])):
-        verdict = validator.check(each, listed("2.2.0"), Level.WARNING)
+        verdict = validator.check(each, listed("2.2.0"))
         assert [finding.rule for finding in verdict.findings] == expected

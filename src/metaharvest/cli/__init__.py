@@ -20,11 +20,22 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from metaharvest import __version__
+from metaharvest.cli import json_lines
 from metaharvest.cli.examples import with_examples
 from metaharvest.cli.failures import tell
 from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.json_lines import print_failure
 from metaharvest.config.secret_references import MaskingFormatter, masked
-from metaharvest.errors import DatabaseUnavailable, HarvestError, LockHeld, MetaharvestError, RunLost, TargetError
+from metaharvest.errors import (
+    DatabaseUnavailable,
+    FetchError,
+    HarvestError,
+    ListError,
+    LockHeld,
+    MetaharvestError,
+    RunLost,
+    TargetError,
+)
 from metaharvest.text import clean, shown_url
 
 if TYPE_CHECKING:
@@ -47,22 +58,24 @@ _COMMANDS = {
     "run": "Harvest the sites that are due: one run, for cron.",
     "check": "Rehearse: what would tomorrow's report say?",
     "list": "Make harvest lists, change, check and compare them.",
+    "oai": "Look at OAI-PMH repositories, rehearse their harvest, find others.",
     "daemon": "Run again and again, on machines without cron.",
     "log": "Read the log.",
     "documents": "Tell how documents stand, over all sites; a document's history.",
     "runs": "List the runs, or show one.",
     "diff": "Tell what changed between two runs.",
     "reports": "List, show, resend and deliver reports.",
+    "filter": "Try the filters of a site on documents.",
     "target": "Look into targets, check them, copy from one to another.",
     "database": "Copy everything into another database.",
     "doctor": "Tell what is missing or overdue.",
     "completion": "Complete commands in your shell.",
 }
 
-_MODULES = {"list": "lists"}
-"""Commands whose module cannot have their name: this package would lose Python's own function of that name."""
+_MODULES = {"list": "lists", "filter": "filters"}
+"""Commands whose module cannot have their name: this package would lose Python's own functions of those names."""
 
-_OBJECTS_BEFORE_COLLECTION = 100_000
+_OBJECTS_BEFORE_COLLECTION = 150_000
 """New objects after which the garbage collector looks for cycles. Few cycles are made, and with Python's own number of
 700 the collector takes a tenth of the time. The imports of a command make fewer objects than that."""
 
@@ -99,14 +112,13 @@ class _LazyGroup(click.Group):
     "--log-format",
     type=click.Choice(["text", "json"]),
     default="text",
-    help="How warnings and errors of the program itself are written on stderr; json: an object a line.",
+    expose_value=False,  # main() has seen it already.
+    help="How stderr is written, where warnings, errors and events go; json: an object a line.",
 )
 @click.version_option(__version__, prog_name="metaharvest")
 @click.pass_context
-def cli(ctx: click.Context, config: Path | None, log_format: str) -> None:
+def cli(ctx: click.Context, config: Path | None) -> None:
     """Harvests metadata documents from the sites that publish them, and tells everybody what happened."""
-    if log_format == "json":
-        _log_as_json()
     ctx.obj = (ctx.obj or Invocation)(config)
     ctx.call_on_close(ctx.obj.close)
     if ctx.invoked_subcommand is None:
@@ -130,23 +142,27 @@ def _what_to_do_first(invocation: Invocation) -> str:
         f"The settings are in {file}.\n"
         f"  {start} doctor                                            says what is missing\n"
         f"  {start} sites add NAME --list-url URL --contact EMAIL     registers a site\n"
+        f"  {start} sites add NAME --oai BASEURL                      registers an OAI-PMH repository\n"
         f"  {start} run                                               harvests the sites that are due\n"
         f"  {start} runs                                              says what happened"
     )
 
 
-def _log_as_json() -> None:
-    """Write log records as JSON, an object a line, without secrets."""
-    from pythonjsonlogger.json import JsonFormatter
+def _log_to_stderr(arguments: Sequence[str]) -> None:
+    """Write the log of the program to stderr; as JSON, with all else that goes there, where that is asked for."""
+    to_stderr = logging.StreamHandler(sys.stderr)
+    to_stderr.addFilter(_is_no_interruption)
+    to_stderr.setFormatter(MaskingFormatter("%(levelname)s %(name)s: %(message)s"))
+    if json_lines.are_asked_for(arguments):
+        formatter = json_lines.json_formatter()
+        to_stderr.setFormatter(formatter)
+        sys.stderr = json_lines.JsonLines(sys.stderr, formatter)
+    logging.basicConfig(handlers=[to_stderr], level=logging.WARNING)
 
-    class MaskedJson(JsonFormatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return masked(super().format(record))
 
-    fields = {"asctime": "time", "levelname": "level", "name": "logger"}
-    formatter = MaskedJson("%(asctime)s %(levelname)s %(name)s %(message)s", rename_fields=fields)
-    for handler in logging.getLogger().handlers:
-        handler.setFormatter(formatter)
+def _is_no_interruption(record: logging.LogRecord) -> bool:
+    """False for what a library logs of a Ctrl-C that came while it was closing something: it raises that, too."""
+    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
 def main(
@@ -162,11 +178,9 @@ def main(
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    to_stderr = logging.StreamHandler(sys.stderr)
-    to_stderr.setFormatter(MaskingFormatter("%(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(handlers=[to_stderr], level=logging.WARNING)
-    invocation = partial(Invocation, limits=limits, engine=engine)
-    sys.exit(_exit_code(sys.argv[1:] if arguments is None else list(arguments), invocation))
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    _log_to_stderr(given)
+    sys.exit(_exit_code(given, partial(Invocation, limits=limits, engine=engine)))
 
 
 def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocation]) -> int:
@@ -177,21 +191,24 @@ def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocat
     try:
         return _run(arguments, invocation)
     except click.ClickException as error:
-        error.show()
+        if json_lines.are_asked_for(arguments):
+            print_failure(error.format_message())
+        else:
+            error.show()
         return tell(arguments, error, error.exit_code, error.format_message())
     except (click.Abort, KeyboardInterrupt) as error:
-        click.echo(STOPPED, err=True)
+        print_failure(STOPPED)
         return tell(arguments, error, EXIT_INTERRUPTED, STOPPED)
     except MetaharvestError as error:
         said = clean(masked(_sentences(error)))
-        click.echo(said, err=True)
+        print_failure(said)
         return tell(arguments, error, exit_code_of(error), said)
     except BrokenPipeError:
         sys.stderr.close()
         return EXIT_FAILED
     except OSError as error:
         said = f"Something could not be read or written: {clean(masked(str(error)))}."
-        click.echo(said, err=True)
+        print_failure(said)
         return tell(arguments, error, EXIT_FAILED, said)
     except Exception as error:
         logging.getLogger(__name__).exception(f"{_UNEXPECTED}. Please report this to its developers")
@@ -223,4 +240,5 @@ def exit_code_of(error: MetaharvestError) -> int:
     """The exit code of a command that ends with `error`."""
     if isinstance(error, LockHeld):
         return EXIT_LOCKED
-    return EXIT_FAILED if isinstance(error, DatabaseUnavailable | RunLost | TargetError) else EXIT_USAGE
+    failed = DatabaseUnavailable | RunLost | TargetError | FetchError | ListError
+    return EXIT_FAILED if isinstance(error, failed) else EXIT_USAGE

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.check_outputs import Outputs
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.invocation import NETWORKS, Invocation
 from metaharvest.errors import CannotBeChecked
 from metaharvest.text import clean
 
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from metaharvest.model import Network
 
 _FILE = click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path)
-
-
-def _networks(_context: click.Context, _parameter: click.Parameter, texts: Sequence[str]) -> tuple[Network, ...]:
-    """An option's values, such as 10.1.0.0/16, as networks. Raises click.BadParameter."""
-    from metaharvest.config.field_types import check_network
-
-    try:
-        return tuple(check_network(text) for text in texts)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 @click.command("check")
@@ -43,14 +33,7 @@ def _networks(_context: click.Context, _parameter: click.Parameter, texts: Seque
     help="Say what would be inserted there, updated, or is there already: `target`, `embedded`, or NAME of a section "
     "[targets.NAME] in the settings.",
 )
-@click.option(
-    "--allow-network",
-    "networks",
-    metavar="CIDR",
-    multiple=True,
-    callback=_networks,
-    help="Addresses that are not public and may be asked, such as 127.0.0.0/8. May be repeated.",
-)
+@NETWORKS
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--csv", "as_csv", is_flag=True, help="The table of documents, as CSV on stdout.")
 @click.option("--sarif", type=_FILE, metavar="FILE", help="Write the findings as SARIF 2.1.0, for code scanning.")

@@ -1,7 +1,8 @@
 """`metaharvest daemon`: run again and again, on machines without cron.
 
-Each run is what `metaharvest run` does, with the settings as they are then. If a run fails, that is told, and the next
-one comes nevertheless. SIGHUP has the settings read at once, which matters for the time zone, and for knowing whether
+Each run is what `metaharvest run` does, with the settings as they are then in the file that was there at the start. It
+is told in one line; `metaharvest runs show RUN_ID` has its table. If a run fails, that is told, and the next one comes
+nevertheless. SIGHUP has the settings read at once, which matters for the time zone, and for knowing whether
 they can be used.
 """
 
@@ -20,6 +21,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.json_lines import print_failure
 from metaharvest.cli.run import harvest_now
 from metaharvest.cli.signals import handled
 from metaharvest.text import clean
@@ -88,7 +90,10 @@ def command(invocation: Invocation, every: float, at: tuple[time, ...], delay: f
         raise click.UsageError("With --at, --every must be whole days: 24, 48, ...")
     if len(at) > 1 and period != timedelta(days=1):
         raise click.UsageError("With several --at, --every is 24.")
-    plan = _Plan(invocation, period, at, invocation.harvester.settings.harvester.zone)
+    settings = invocation.harvester.settings
+    # A file that is away for a moment must not make room for another one, or for none.
+    same = Invocation(settings.file and settings.file.absolute(), invocation.limits, invocation.engine)
+    plan = _Plan(same, period, at, settings.harvester.zone)
     with handled(signal.default_int_handler, signal.SIGTERM), handled(plan.ask_to_read_again, signal.SIGHUP):
         plan.run_for_ever(datetime.now(UTC) + timedelta(hours=delay), max_runs)
 
@@ -158,7 +163,8 @@ class _Plan:
                 self._asked.clear()
                 self._read_again()
             moment = self._next(start, began)
-            # The schedule package counts in local time, without a zone.
+            # It counts a period from the end of a run, takes zones of pytz only, and makes up for each time missed in a
+            # run: so the moment is reckoned here. In it, moments are in local time, without a zone.
             job.next_run = moment.astimezone().replace(tzinfo=None)
             click.echo(f"The next run is at {moment.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.", err=True)
             while (seconds := scheduler.idle_seconds or 0) > 0:
@@ -179,7 +185,7 @@ class _Plan:
             with closing(Invocation(self._invocation.config)) as fresh:
                 self._zone = fresh.harvester.settings.harvester.zone
         except MetaharvestError as error:
-            click.echo(clean(f"The settings were read again, and cannot be used: {error}"), err=True)
+            print_failure(clean(f"The settings were read again, and cannot be used: {error}"))
         else:
             click.echo("The settings were read again.", err=True)
 
@@ -192,6 +198,6 @@ def _run(invocation: Invocation) -> None:
         with closing(Invocation(invocation.config, invocation.limits, invocation.engine)) as fresh:
             harvest_now(fresh.harvester)
     except MetaharvestError as error:
-        click.echo(clean(f"This run failed: {error}"), err=True)
+        print_failure(clean(f"This run failed: {error}"))
     except Exception:
         log.exception("This run failed, and the daemon goes on")

@@ -26,6 +26,7 @@ _TITLES = {
     "fixed": "Fixed",
     "inserted": "New",
     "updated": "Updated",
+    "deleted": "Deleted",
 }
 _SHOWN_TO_PEOPLE = 20
 
@@ -38,7 +39,7 @@ _SHOWN_TO_PEOPLE = 20
 @click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each document.")
 @click.pass_obj
 def command(invocation: Invocation, first: int, second: int, site: str | None, as_json: bool, as_csv: bool) -> None:
-    """Tell what changed from one run to a later one: what came in, what fails now, what was fixed.
+    """Tell what changed from one run to a later one: what came in or was deleted, what fails now, what was fixed.
 
     A site that was not harvested in one of the runs is told as it stood then.
 
@@ -85,16 +86,14 @@ def _print(found: Record) -> None:
 
 
 def _row(site: Record) -> list[object]:
-    then, now = site["before"] or {}, site["after"] or {}
-    changed = [_changed(then.get(name), now.get(name)) for name in ("status", "listed", "failing")]
+    changed = [_changed(site["before"], site["after"], name) for name in ("status", "listed", "failing")]
     return [site["site"], *changed, *(site["totals"][change] or "" for change in _TITLES)]
 
 
-def _changed(then: object, now: object) -> str:
-    """`with-errors -> succeeded`; what is the same is told once."""
-    if then == now or then is None:
-        return "" if now is None else str(now)
-    return f"{then} -> {now}"
+def _changed(before: Record | None, after: Record | None, name: str) -> str:
+    """`with-errors -> succeeded`; what is the same is told once, what is not known as `-`."""
+    ends = ["-" if end[name] is None else str(end[name]) for end in (before, after) if end]
+    return " -> ".join(dict.fromkeys(ends))
 
 
 def _print_documents(site: Record, change: str, documents: Sequence[Record]) -> None:

@@ -26,7 +26,11 @@ CSV_COLUMNS = (*_STANDING, *_FINDING)
 
 
 @click.group("documents", invoke_without_command=True)
-@click.option("--failing", is_flag=True, help="Only those that could not be taken in, or were put off.")
+@click.option(
+    "--failing",
+    is_flag=True,
+    help="Only those that could not be taken in, or were put off; without --site, of sites switched on.",
+)
 @click.option(
     "--for",
     "nights",

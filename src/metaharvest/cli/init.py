@@ -91,6 +91,7 @@ def _say_what_next(invocation: Invocation, path: Path) -> None:
         f"\nWhat next:\n"
         f"  1. Fill in {path}: the name of your network, the administrators, how mail is sent.\n"
         f"  2. {start} sites add NAME --list-url URL --contact EMAIL\n"
+        f"     or, for an OAI-PMH repository: {start} sites add NAME --oai BASEURL\n"
         f"  3. {start} doctor   tells what is still missing.\n"
         f"  4. {start} run      harvests; put it into cron for every night."
     )

@@ -6,6 +6,7 @@ import getpass
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from metaharvest.app import Harvester
     from metaharvest.harvest.limits import RunLimits
+    from metaharvest.model import Network
 
 ROWS = click.IntRange(1, 1_000_000_000)
 """How many rows may be asked for."""
@@ -84,3 +86,24 @@ def day(_context: click.Context, _parameter: click.Parameter, text: str | None) 
     if not _DAYS[0] <= found <= _DAYS[1]:
         raise click.BadParameter(f"{found} is too far away; it must be from {_DAYS[0]} to {_DAYS[1]}")
     return found
+
+
+def _networks(_context: click.Context, _parameter: click.Parameter, texts: Sequence[str]) -> tuple[Network, ...]:
+    """An option's values, such as 10.1.0.0/16, as networks. Raises click.BadParameter."""
+    from metaharvest.config.field_types import check_network
+
+    try:
+        return tuple(check_network(text) for text in texts)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+NETWORKS = click.option(
+    "--allow-network",
+    "networks",
+    metavar="CIDR",
+    multiple=True,
+    callback=_networks,
+    help="Addresses that are not public and may be asked, such as 127.0.0.0/8. May be repeated.",
+)
+"""What the settings do not allow, for one command."""

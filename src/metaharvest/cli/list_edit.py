@@ -9,22 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.invocation import NETWORKS, Invocation
 from metaharvest.cli.list_plan import AS_JSON, DRY_RUN, KEEP_ORDER, LIST_FILE, InvalidList, list_errors, perform, refuse
 
 if TYPE_CHECKING:
     from metaharvest.model import Network
     from metaharvest.sources.publishing.list_store import StoredList
     from metaharvest.sources.publishing.plan import ListPlan
-
-
-def _networks(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[Network, ...]:
-    from metaharvest.config.field_types import check_network
-
-    try:
-        return tuple(map(check_network, values))
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 @click.command("add")
@@ -34,14 +25,7 @@ def _networks(_context: click.Context, _parameter: click.Parameter, values: tupl
 @click.option("--url", metavar="URL", help="Where the one FILE is on the web.")
 @click.option("--docid", help="The docid of the one document, where its packageId is none, or another.")
 @click.option("--write", "writes", is_flag=True, help="Write a raised revision into the packageId of a FILE, too.")
-@click.option(
-    "--allow-network",
-    "networks",
-    metavar="CIDR",
-    multiple=True,
-    callback=_networks,
-    help="Addresses that are not public and may be asked for a URL, such as 10.1.0.0/16. May be repeated.",
-)
+@NETWORKS
 @KEEP_ORDER
 @DRY_RUN
 @AS_JSON

@@ -41,7 +41,7 @@ def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
         told = [finding_mapping(str(list_file), finding) for finding in findings]
         print_json({"list": str(list_file), "valid": is_valid, "listed": len(documents), "findings": told})
         return 0 if is_valid else 1
-    print_findings((str(list_file), finding) for finding in findings)
+    print_findings(((str(list_file), finding) for finding in findings), are_paths=True)
     if is_valid:
         noun = "document" if len(documents) == 1 else "documents"
         print_line(f"{list_file} is a valid harvest list of {len(documents):,} {noun}.")

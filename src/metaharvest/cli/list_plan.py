@@ -49,7 +49,7 @@ class InvalidList(Exception):
 
     def tell(self) -> None:
         """Print why, for people."""
-        print_findings(self.findings)
+        print_findings(self.findings, are_paths=True)
         print_line(f"{self.path} is no valid harvest list: mend it first.", err=True)
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from metaharvest.cli.printing import print_line, print_table
-from metaharvest.model import Finding, Level, ListedDocument
+from metaharvest.model import Finding, ListedDocument
 from metaharvest.sources.publishing.revisions import Change
 from metaharvest.text import one_line, shown_url
 
@@ -23,8 +21,6 @@ _MOST_FINDINGS = 50
 """Of one rule: what is wrong with one document is often wrong with many."""
 
 _MOST_CHANGES = 200
-_MOST_CHARACTERS = 2000
-_STYLES = {Level.ERROR: "red", Level.WARNING: "yellow"}
 _TOLD = {
     Change.ADDED: "new",
     Change.RAISED: "changed",
@@ -49,41 +45,17 @@ _COUNTED = {
 }
 
 
-def print_findings(findings: Iterable[tuple[str, Finding]]) -> None:
-    """Findings, each with the file that it is about: where, what is wrong, the excerpt, and what to do."""
-    rules: Counter[str] = Counter()
+def print_findings(findings: Iterable[tuple[str, Finding]], *, are_paths: bool = False) -> None:
+    """Findings, each with the file that it is about; `are_paths`: it is a path, so that its lines can be shown."""
+    from metaharvest.cli.finding_text import FindingPrinter, place_in
+
+    printer, rules = FindingPrinter(), Counter[str]()
     for file, finding in findings:
         rules[finding.rule] += 1
         if rules[finding.rule] <= _MOST_FINDINGS:
-            _print_finding(file, finding)
-    for rule, number in rules.items():
-        if number > _MOST_FINDINGS:
-            print_line(f"{number - _MOST_FINDINGS:,} more like these ({rule}); --json has all of them.")
-
-
-def _print_finding(file: str, finding: Finding) -> None:
-    place = [one_line(file), *(str(number) for number in (finding.line, finding.column) if number)]
-    level = click.style(finding.level.value, fg=_STYLES[finding.level], bold=True)
-    docid = f"  {one_line(finding.docid)}" if finding.docid else ""
-    click.echo(f"{click.style(':'.join(place), bold=True)}  {level}  {finding.rule}{docid}")
-    _print_indented(finding.message)
-    if finding.excerpt:
-        click.echo(f"      | {one_line(finding.excerpt, _width() - 8)}")
-    if finding.remedy:
-        _print_indented(f"What to do: {finding.remedy}")
-    click.echo()
-
-
-def _print_indented(text: str) -> None:
-    """A paragraph: folded on a terminal, one line elsewhere."""
-    lines = textwrap.wrap(one_line(text, _MOST_CHARACTERS), _width(), break_long_words=False, break_on_hyphens=False)
-    for line in lines:
-        print_line(line, indent=2)
-
-
-def _width() -> int:
-    """Characters that a line may have."""
-    return max(40, shutil.get_terminal_size().columns - 2) if sys.stdout.isatty() else _MOST_CHARACTERS
+            path = Path(file) if are_paths else None
+            printer.finding(place_in(one_line(file), finding), finding, finding.docid, path)
+    printer.more(rules, _MOST_FINDINGS, "--json")
 
 
 def print_changes(changes: Iterable[ListChange]) -> None:

@@ -148,12 +148,8 @@ def _write_documents(session: Session, wanted: LogFilter, unchanged: bool) -> No
 
 
 def _write_rows(session: Session, wanted: LogFilter) -> None:
-    from metaharvest.errors import MetaharvestError
     from metaharvest.queries.log import log_selection
-    from metaharvest.queries.runs import newest_run_id
     from metaharvest.reports import selected_log_csv
 
-    if newest_run_id(session) is None and not wanted.is_over_runs:
-        raise MetaharvestError("There has been no run yet, so there is no log.")
     selection = log_selection(session, wanted)
     print_csv(selected_log_csv(session, selection.rows, selection.findings, selection.transfers))

@@ -152,11 +152,12 @@ def preview(invocation: Invocation, site: str | None, as_html: bool, in_browser:
 
     Example: metaharvest reports preview --site "Alder Creek"
     """
-    from metaharvest.queries.outbox import newest_run, newest_site_run
+    from metaharvest.queries.outbox import newest_run
+    from metaharvest.queries.runs import newest_site_run_id
 
     harvester = invocation.harvester
     with harvester.reading() as session:
-        number = newest_run(session) if site is None else newest_site_run(session, site)
+        number = newest_run(session) if site is None else newest_site_run_id(session, site)
     report = harvester.admin_report(number) if site is None else harvester.site_report(number)
     if in_browser:
         _browse(report.html, "preview")

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from typing import TYPE_CHECKING
 
 import click
 
 from metaharvest.cli.invocation import Invocation, day
-from metaharvest.cli.printing import print_json
+from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
+from metaharvest.model import OutcomeKind, SiteRunStatus
 
 if TYPE_CHECKING:
     from metaharvest.app import Harvester
     from metaharvest.harvest.deadlines import StopSignal
-    from metaharvest.harvest.run import RunRequest
+    from metaharvest.harvest.run import RunRequest, RunResult
+    from metaharvest.queries.runs import RunRecord
+
+    _Told = Callable[[Harvester, RunResult, RunRecord, int], None]
 
 
 @click.command("run")
 @click.option("--site", "names", metavar="NAME", multiple=True, help="Only this site, due or not. May be repeated.")
 @click.option("--force", is_flag=True, help="All enabled sites, due or not.")
+@click.option("--full", is_flag=True, help="Repositories list all that they have, not only what has changed.")
 @click.option("--dry-run", is_flag=True, help="Rehearse: fetch and check everything, write nothing anywhere.")
 @click.option("--date", "today", metavar="YYYY-MM-DD", callback=day, help="Take this day for today.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
@@ -29,6 +35,7 @@ def command(
     invocation: Invocation,
     names: tuple[str, ...],
     force: bool,
+    full: bool,
     dry_run: bool,
     today: date | None,
     as_json: bool,
@@ -45,27 +52,27 @@ def command(
     if force and names:
         raise click.UsageError("--force harvests all enabled sites, --site the named ones: use one of the two.")
     harvester = invocation.harvester
-    request = RunRequest(today or harvester.today(), names, force)
+    request = RunRequest(today or harvester.today(), names, force, full)
     if dry_run:
         return _rehearse(harvester, request, as_json, strict)
     with stop_on_signal() as stop:
-        return _harvest_and_ping(harvester, request, as_json, strict, stop)
+        return _harvest_and_ping(harvester, request, _print_json if as_json else _print_table, strict, stop)
 
 
 def harvest_now(harvester: Harvester) -> None:
-    """One run of the sites that are due, as cron would start it.
+    """One run of the sites that are due, as cron would start it, told in one line on stderr.
 
     Raises KeyboardInterrupt if a signal stopped the run, after what was under way is finished.
     """
     from metaharvest.harvest.run import RunRequest
 
     with stop_on_signal() as stop:
-        _harvest_and_ping(harvester, RunRequest(harvester.today()), as_json=False, strict=False, stop=stop)
+        _harvest_and_ping(harvester, RunRequest(harvester.today()), _print_event, strict=False, stop=stop)
     if stop.is_set():
         raise KeyboardInterrupt
 
 
-def _harvest_and_ping(harvester: Harvester, request: RunRequest, as_json: bool, strict: bool, stop: StopSignal) -> int:
+def _harvest_and_ping(harvester: Harvester, request: RunRequest, told: _Told, strict: bool, stop: StopSignal) -> int:
     """A run, and then the ping of the monitor, if there is one; the exit code.
 
     If no run came to an end, a monitor that cannot be told how a run ended is not pinged: its alarm is the silence.
@@ -75,7 +82,7 @@ def _harvest_and_ping(harvester: Harvester, request: RunRequest, as_json: bool, 
     from metaharvest.errors import LockHeld, MetaharvestError, ScheduleError
 
     try:
-        status, code = _harvest(harvester, request, as_json, strict, stop)
+        status, code = _harvest(harvester, request, told, strict, stop)
     except (LockHeld, ScheduleError):
         raise
     except Exception as error:
@@ -106,15 +113,10 @@ def _ping(harvester: Harvester, status: str, code: int, *, ended: bool) -> None:
         click.echo(f"{failure} The run itself is not affected." if ended else failure, err=True)
 
 
-def _harvest(
-    harvester: Harvester, request: RunRequest, as_json: bool, strict: bool, stop: StopSignal
-) -> tuple[str, int]:
+def _harvest(harvester: Harvester, request: RunRequest, told: _Told, strict: bool, stop: StopSignal) -> tuple[str, int]:
     """A run, and what is printed about it; its status and the exit code."""
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.cli.runs import print_run
     from metaharvest.queries.runs import run_record
-    from metaharvest.reports.words import counted
-    from metaharvest.text import clean
 
     with shown_progress() as progress:
         result = harvester.run(request, progress, stop)
@@ -124,17 +126,50 @@ def _harvest(
         click.echo(result.cut_short, err=True)
     with harvester.reading() as session:
         record = run_record(session, result.run_id)
-    if as_json:
-        print_json({**record.as_mapping, "undelivered": result.undelivered, "cut_short": result.cut_short or None})
-    else:
-        print_run(record)
-        if nowhere := harvester.went_nowhere([site["site_name"] for site in record.sites if site["listed"]]):
-            click.echo(clean(nowhere))
-        if result.undelivered:
-            cases = counted(result.undelivered, "case")
-            click.echo(f"Reports could not be handed over in {cases}: `metaharvest reports --undelivered` tells why.")
     failed = record.failed_as_a_whole or result.undelivered or result.cut_short or stop.is_set()
-    return result.status.value, 1 if failed or (strict and record.has_document_errors) else 0
+    code = 1 if failed or (strict and record.has_document_errors) else 0
+    told(harvester, result, record, code)
+    return result.status.value, code
+
+
+def _print_json(_harvester: Harvester, result: RunResult, record: RunRecord, _code: int) -> None:
+    print_json({**record.as_mapping, "undelivered": result.undelivered, "cut_short": result.cut_short or None})
+
+
+def _print_table(harvester: Harvester, result: RunResult, record: RunRecord, _code: int) -> None:
+    from metaharvest.cli.runs import print_run
+    from metaharvest.text import clean
+
+    print_run(record)
+    for sentence in (_went_nowhere(harvester, record), _undelivered(result)):
+        if sentence:
+            click.echo(clean(sentence))
+
+
+def _print_event(harvester: Harvester, result: RunResult, record: RunRecord, code: int) -> None:
+    """One line for a run: how its sites ended, and the exit code that `metaharvest run` would have had."""
+    from metaharvest.reports.words import counted, run_story
+
+    run, errors = record.run, record.totals["errors"]
+    counts = {kind: sum(site[kind.column] for site in record.sites) for kind in OutcomeKind}
+    told = [run["status"], run_story([SiteRunStatus(site["status"]) for site in record.sites], counts)]
+    told += [counted(errors, "error")] if errors else []
+    sentences = (*record.targets_away, _went_nowhere(harvester, record), _undelivered(result))
+    more = " ".join(filter(None, sentences))
+    print_line(f"Run {run['run_id']} ({run['harvest_date']}): {'; '.join(told)}; exit code {code}. {more}", err=True)
+
+
+def _went_nowhere(harvester: Harvester, record: RunRecord) -> str:
+    return harvester.went_nowhere([site["site_name"] for site in record.sites if site["listed"]])
+
+
+def _undelivered(result: RunResult) -> str:
+    from metaharvest.reports.words import counted
+
+    if not result.undelivered:
+        return ""
+    cases = counted(result.undelivered, "case")
+    return f"Reports could not be handed over in {cases}: `metaharvest reports --undelivered` tells why."
 
 
 def _rehearse(harvester: Harvester, request: RunRequest, as_json: bool, strict: bool) -> int:

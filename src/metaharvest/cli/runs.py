@@ -18,6 +18,8 @@ _SHORT = {
     OutcomeKind.INSERTED: "new",
     OutcomeKind.UPDATED: "updated",
     OutcomeKind.UNCHANGED: "there",
+    OutcomeKind.DELETED: "deleted",
+    OutcomeKind.FILTERED: "left out",
     OutcomeKind.STALE: "stale",
     OutcomeKind.DUPLICATE: "duplicate",
     OutcomeKind.DEFERRED: "deferred",
@@ -60,7 +62,8 @@ def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
     print_run(record)
     if known["sites"]:
         click.echo()
-        print_table(["site", "failing", "trend", "took"], [_trend_row(site) for site in known["sites"]])
+        headings = ["site", "failing", "trend", "took", "where the time of its documents went"]
+        print_table(headings, [_trend_row(site) for site in known["sites"]])
     click.echo()
     print_fields(_fields(record))
     click.echo(f"\nWhat happened: metaharvest log --run {run_id}")
@@ -84,10 +87,10 @@ def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
 
 def _trend_row(site: Record) -> list[object]:
     from metaharvest.queries.trends import in_words
-    from metaharvest.reports.words import duration
+    from metaharvest.reports.words import duration, phases
 
     took = "" if site["took_seconds"] is None else duration(site["took_seconds"])
-    return [site["site"], site["failing"] or "", in_words(site["trend"]), took]
+    return [site["site"], site["failing"] or "", in_words(site["trend"]), took, phases(site, "its server")]
 
 
 def _row(record: RunRecord) -> dict[str, object]:

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from metaharvest.cli.json_lines import JsonLines
+
 if TYPE_CHECKING:
     from metaharvest.harvest.deadlines import StopSignal
 
@@ -56,6 +58,7 @@ def _end_at_once(said: str) -> NoReturn:
 
     # The bars of a terminal have hidden its cursor.
     cursor = "\033[?25h\n" if sys.stderr is not None and sys.stderr.isatty() else ""
+    line = sys.stderr.line(said or STOPPED) if isinstance(sys.stderr, JsonLines) else f"{cursor}{said or STOPPED}\n"
     with suppress(OSError):
-        os.write(2, f"{cursor}{said or STOPPED}\n".encode())
+        os.write(2, line.encode())
     os._exit(EXIT_INTERRUPTED)

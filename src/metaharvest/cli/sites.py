@@ -4,39 +4,30 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import Invocation, day
+from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
+from metaharvest.cli.site_options import AS_SETTINGS, columns_of, registration_options
 from metaharvest.cli.sites_import import import_metacat
-from metaharvest.model import Level, Notify, Site, Unit
+from metaharvest.model import Site
 from metaharvest.text import shown_url
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from datetime import date
 
-    from metaharvest.model import Network
+    from metaharvest.app import Harvester
     from metaharvest.queries.records import Record
     from metaharvest.sites.rows import BrokenSite
-
-Options = Mapping[str, Any]
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-_AS_SETTINGS = "as-settings"
-_OWN = ("package_id_mismatch", "networks", "ca_file")
-"""What is kept in the column `options`; the other options of `add` and `edit` have the names of columns."""
 
 _NOT_REGISTERED = (
     "site", "site_id", "last_status", "last_run_id", "last_site_run_id", "failing", "failing_since", "took_seconds",
     "trend", "problems",
 )  # fmt: skip
 """What of a site is not a value of its registration."""
-
-_NONE = "none"
 
 
 @click.group("sites")
@@ -47,129 +38,84 @@ def command() -> None:
 command.add_command(import_metacat)
 
 
-def _networks(
-    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[Network, ...] | None:
-    """The networks; None if the option was not given, an empty tuple for `none`."""
-    from metaharvest.config.field_types import check_network
-
-    parts = [part for value in values for part in value.replace(";", ",").split(",") if part.strip()]
-    if [part.strip().lower() for part in parts] == [_NONE]:
-        return ()
-    try:
-        return tuple(check_network(part) for part in parts) or None
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _choice(values: Iterable[str], *more: str) -> click.Choice[str]:
-    return click.Choice([*map(str, values), *more])
-
-
-def _options(required: bool) -> Decorator:
-    """The options that `add` and `edit` share; the URL and the contacts are required of a new site."""
-
-    def default(value: object) -> str:
-        return f" [default: {value}]" if required else ""
-
-    options = [*_schedule_options(required, default), *_own_options(default)]
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-def _schedule_options(required: bool, default: Callable[[object], str]) -> list[Decorator]:
-    """Where the list is, when it is harvested, and who is told."""
-    return [
-        click.option(
-            "--list-url", "documentlisturl", metavar="URL", required=required, help="Where the site's harvest list is."
-        ),
-        click.option(
-            "--contact",
-            "contact_email",
-            metavar="EMAILS",
-            multiple=True,
-            callback=lambda _context, _parameter, emails: ", ".join(emails) if emails else None,
-            required=required,
-            help="Who gets the reports; several with commas between them, or by repeating the option.",
-        ),
-        click.option(
-            "--every",
-            "updatefrequency",
-            type=click.IntRange(1, 99),
-            metavar="N",
-            help=f"Harvest every N units.{default(1)}",
-        ),
-        click.option("--unit", type=_choice(Unit), help=f"The unit of --every.{default('days')}"),
-        click.option(
-            "--next", "datenextharvest", metavar="YYYY-MM-DD", callback=day, help=f"The next harvest.{default('today')}"
-        ),
-        click.option("--notify", type=_choice(Notify), help=f"When the contacts get a report.{default('always')}"),
-    ]
-
-
-def _own_options(default: Callable[[object], str]) -> list[Decorator]:
-    """What a site may have of its own instead of what the settings say."""
-    return [
-        click.option(
-            "--package-id-mismatch",
-            type=_choice(Level, _AS_SETTINGS),
-            help=f"What a packageId is that is not the docid.{default(_AS_SETTINGS)}",
-        ),
-        click.option(
-            "--allow-network",
-            "networks",
-            metavar="CIDR",
-            multiple=True,
-            callback=_networks,
-            help="Addresses that are not public and may be harvested for this site, such as 10.1.0.0/16. "
-            "May be repeated; `none` takes all away.",
-        ),
-        click.option(
-            "--ca-file",
-            metavar="FILE",
-            help="Certificates (PEM) to trust for this site alone; a relative path starts at the settings file. "
-            "`none` takes it back.",
-        ),
-        click.option(
-            "--ldapdn", metavar="DN", help="The site's login at the target, if it has one of its own; or `none`."
-        ),
-        click.option(
-            "--ldappwd",
-            metavar="REFERENCE",
-            help="Where its password is: env:NAME, file:PATH or keyring:SERVICE/USERNAME; or `none`.",
-        ),
-    ]
-
-
 @command.command("add")
 @click.argument("name")
-@_options(required=True)
+@registration_options(new=True)
+@click.option("--unasked", is_flag=True, help="OAI-PMH: register it without asking the repository what it is.")
 @click.pass_obj
-def add(invocation: Invocation, /, name: str, **options: Any) -> None:
-    """Register a site. NAME is yours to choose; reports and commands call the site by it."""
+def add(invocation: Invocation, /, name: str, unasked: bool, **options: Any) -> None:
+    """Register a site. NAME is yours to choose; reports and commands call the site by it.
+
+    A site has a harvest list (--list-url), or is an OAI-PMH repository (--oai), which is asked what it is, and whether
+    it has the format and the sets; the addresses that it gives are the contacts if none are named.
+    """
     from metaharvest.sites.allowed import require_allowed
-    from metaharvest.sites.registry import add_site
+    from metaharvest.sites.registry import add_site, new_site, read_sites
 
     harvester = invocation.harvester
     _require_not_past(options["datenextharvest"], harvester.today())
-    values = {"name": name, "datenextharvest": harvester.today(), **_columns(options, None)}
+    if options["documentlisturl"] is None and options["base_url"] is None:
+        raise click.UsageError("Give --list-url, where the site's harvest list is, or --oai for a repository.")
+    values = {"name": name, "datenextharvest": harvester.today(), **columns_of(options, None)}
+    is_asked = options["base_url"] is not None and not unasked
+    if options["contact_email"] is None and not is_asked:
+        raise click.UsageError("Give --contact: the email addresses of those who get the reports.")
+    if is_asked:
+        values = {**values, **_asked(harvester, new_site({"contact_email": "nobody@example.org", **values}), values)}
     with harvester.writing() as session:
         site = add_site(session, values)
         require_allowed(harvester.settings, site, values)
+        others = _of_the_same_records(site, read_sites(session))
     click.echo(f"Registered {site.name}: {_when(site)}.")
-    url = shlex.quote(shown_url(site.list_url))
-    click.echo(f"To see what its first report would say: {invocation.start} check {url}")
+    if others:
+        print_line(
+            f"Of the same repository, in the same format: {', '.join(others)}. A record that several of them list "
+            "belongs to the first that brings it, and is refused to the others: where they overlap, name all the sets "
+            "in one site, or give this one an --origin of its own."
+        )
+    command = f"check {shlex.quote(shown_url(site.list_url))}"
+    if site.options.oai is not None:
+        command = f"run --site {shlex.quote(site.name)} --dry-run"
+    click.echo(f"To see what its first report would say: {invocation.start} {command}")
+
+
+def _of_the_same_records(site: Site, sites: Iterable[Site | BrokenSite]) -> list[str]:
+    """The names of other sites whose records have the same document ids."""
+    if site.options.oai is None:
+        return []
+    ids = site.options.oai.origin, site.options.oai.prefix
+    asked = ((each, each.options.oai) for each in sites if isinstance(each, Site) and each.site_id != site.site_id)
+    return [each.name for each, oai in asked if oai is not None and (oai.origin, oai.prefix) == ids]
+
+
+def _asked(harvester: Harvester, site: Site, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the repository says of itself that is registered where nothing else is given. Raises ScheduleError."""
+    from metaharvest.errors import FetchError, ListError, ScheduleError
+    from metaharvest.sites.rows import usable_contacts
+
+    try:
+        inspection = harvester.inspect(site)
+        problems = inspection.problems
+    except (FetchError, ListError) as error:
+        problems = error.findings
+    if problems:
+        told = "\n".join(f"{finding.message} {finding.remedy}" for finding in problems)
+        raise ScheduleError(f"{told}\nNothing was registered; --unasked registers it nevertheless.")
+    identity = inspection.identity
+    print_line(f"{identity.name or 'The repository'} answers, in OAI-PMH {identity.version}.")
+    if "contact_email" in given:
+        return {}
+    contacts = usable_contacts(", ".join(identity.emails))
+    if not contacts:
+        raise ScheduleError("The repository names no email address. Give --contact: who gets the reports.")
+    print_line(f"Contacts, as the repository names them: {', '.join(contacts)}.")
+    return {"contact_email": ", ".join(contacts)}
 
 
 @command.command("edit")
 @click.argument("name")
 @click.option("--name", "new_name", metavar="NAME", help="Give the site another name.")
-@_options(required=False)
+@registration_options(new=False)
 @click.pass_obj
 def edit(invocation: Invocation, /, name: str, new_name: str | None, **options: Any) -> None:
     """Change a site; what is not named stays as it is."""
@@ -179,7 +125,7 @@ def edit(invocation: Invocation, /, name: str, new_name: str | None, **options: 
     harvester = invocation.harvester
     _require_not_past(options["datenextharvest"], harvester.today())
     with harvester.writing() as session:
-        changes = _columns(options, find_site(session, name))
+        changes = columns_of(options, find_site(session, name))
         if new_name is not None:
             changes["name"] = new_name
         if not changes:
@@ -237,6 +183,23 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
     )
 
 
+@command.command("confirm")
+@click.argument("name")
+@click.pass_obj
+def confirm(invocation: Invocation, name: str) -> None:
+    """Let the next harvest delete the documents that their repository says are deleted, however many they are."""
+    from metaharvest.sites.records import confirm_deletions
+    from metaharvest.sites.registry import find_site
+
+    with invocation.harvester.writing() as session:
+        number = confirm_deletions(session, find_site(session, name).site_id)
+    if not number:
+        click.echo(f"Nothing of {name} waits to be confirmed.")
+        return
+    documents = "1 document" if number == 1 else f"{number:,} documents"
+    click.echo(f"Confirmed: the next harvest of {name} deletes {documents}.")
+
+
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
@@ -253,7 +216,8 @@ def list_sites(invocation: Invocation, as_json: bool) -> None:
         print_json(sites)
         return
     if not sites:
-        click.echo("No site is registered yet. `metaharvest sites add NAME --list-url URL --contact EMAIL` adds one.")
+        click.echo("No site is registered yet. `metaharvest sites add NAME --list-url URL --contact EMAIL` adds one,")
+        click.echo("`metaharvest sites add NAME --oai BASEURL` an OAI-PMH repository.")
         return
     shown = ("name", "state", "last_status", "failing", "trend", "took", "next_harvest", "frequency")
     headings = ["site", "state", "last harvest", "failing", "trend", "took", "next", "frequency", "contacts", "list"]
@@ -277,6 +241,8 @@ def show(invocation: Invocation, name: str, as_json: bool) -> None:
         print_json(site)
         return
     registered = {label: value for label, value in site.items() if label not in _NOT_REGISTERED}
+    asked = registered.pop("oai") or {}
+    registered |= {f"oai_{name}": tuple(value) if name == "sets" else value for name, value in asked.items()}
     print_fields({label.replace("_", " "): value for label, value in registered.items()})
     _print_harvests(invocation, site)
     _print_problems(site)
@@ -289,7 +255,8 @@ def _print_harvests(invocation: Invocation, site: Record) -> None:
     click.echo("\nThe last harvests:")
     headings = ["run", "date", "status", "listed", "new", "updated", "there", "failing", "warnings", "took"]
     shown = ("run_id", "harvest_date", "status", "listed", "inserted", "updated", "unchanged", "failing", "warnings")
-    print_table(headings, [[*(each[name] for name in shown), _took(each["took_seconds"])] for each in site["trend"]])
+    listed = [{**each, "listed": "-" if each["listed"] is None else each["listed"]} for each in site["trend"]]
+    print_table(headings, [[*(each[name] for name in shown), _took(each["took_seconds"])] for each in listed])
     if site["failing"]:
         command = f"{invocation.start} documents --failing --site {shlex.quote(site['name'])}"
         failing = "1 document is" if site["failing"] == 1 else f"{site['failing']:,} documents are"
@@ -324,32 +291,6 @@ def _require_not_past(next_harvest: date | None, today: date) -> None:
         raise click.UsageError(f"--next: {next_harvest} is past; give today, {today}, or a later day.")
 
 
-def _columns(options: Options, before: Site | BrokenSite | None) -> dict[str, Any]:
-    """The options that were given, by the columns that they stand for."""
-    columns = {name: value for name, value in options.items() if value is not None and name not in _OWN}
-    for column in ("ldapdn", "ldappwd"):
-        if columns.get(column) == _NONE:
-            columns[column] = None
-    if any(options[name] is not None for name in _OWN):
-        columns["options"] = _site_options(options, before)
-    return columns
-
-
-def _site_options(options: Options, before: Site | BrokenSite | None) -> str | None:
-    from metaharvest.model import SiteOptions
-    from metaharvest.sites.rows import options_text
-
-    own = before.options if isinstance(before, Site) else SiteOptions()
-    if options["package_id_mismatch"] is not None:
-        chosen = options["package_id_mismatch"]
-        own = replace(own, package_id_mismatch=None if chosen == _AS_SETTINGS else Level(chosen))
-    if options["networks"] is not None:
-        own = replace(own, allow_networks=options["networks"])
-    if options["ca_file"] is not None:
-        own = replace(own, ca_file=None if options["ca_file"] in ("", _NONE) else Path(options["ca_file"]))
-    return options_text(own)
-
-
 def _when(site: Site) -> str:
     from metaharvest.reports.words import frequency
 
@@ -363,4 +304,4 @@ def _as_mapping(site: Record) -> Record:
     from metaharvest.reports.words import frequency
 
     words = site["frequency"] if "options" in site else frequency(site["every"], site["unit"])
-    return {**site, "frequency": words, "package_id_mismatch": site["package_id_mismatch"] or _AS_SETTINGS}
+    return {**site, "frequency": words, "package_id_mismatch": site["package_id_mismatch"] or AS_SETTINGS}

@@ -26,7 +26,7 @@ _SHOWN = 20
 @click.option(
     "--from-file",
     "file",
-    type=click.File("r", encoding="utf-8"),
+    type=click.File("r", encoding="utf-8-sig"),
     metavar="FILE",
     help="Documents named in a file, one a line; `-` is stdin. What follows a # is left out.",
 )

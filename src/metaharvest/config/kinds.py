@@ -47,7 +47,7 @@ class Kinds:
 
 
 TARGETS = Kinds("metaharvest.targets", ("embedded", "none", "dataone", "metacat", "folder"))
-SOURCES = Kinds("metaharvest.sources", ("harvest-list",))
+SOURCES = Kinds("metaharvest.sources", ("harvest-list", "oai-pmh"))
 
 
 @lru_cache(maxsize=8)

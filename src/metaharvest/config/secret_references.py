@@ -128,7 +128,7 @@ class MaskingFormatter(logging.Formatter):
 
 def _in_file(reference: str, path: Path) -> str:
     try:
-        return read_file(path, _MOST_BYTES).decode().strip()
+        return read_file(path, _MOST_BYTES).decode("utf-8-sig").strip()
     except (UnicodeDecodeError, OSError) as error:
         problem = (error.strerror or error) if isinstance(error, OSError) else "the file is not UTF-8 text"
         where = one_line(str(path), 1000)

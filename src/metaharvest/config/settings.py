@@ -22,7 +22,7 @@ from metaharvest.config import field_types
 from metaharvest.config.files import read_file
 from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import NOT_SHOWN, proxy_with_password
-from metaharvest.config.target_settings import TargetSettings, with_target_defaults
+from metaharvest.config.target_settings import NamedTargets, TargetSettings, with_target_defaults
 from metaharvest.errors import SettingsError
 from metaharvest.model import Level, Site
 from metaharvest.text import one_line
@@ -43,7 +43,8 @@ class _Section(BaseModel):
 class HarvesterSettings(_Section):
     """Who runs this harvester, when days begin, for how long log rows are kept; `workers`: documents in flight.
 
-    `run_deadline`, `site_deadline`: seconds, 0: no limit.
+    `run_deadline`, `site_deadline`: seconds, 0: no limit. `look_again`: so many documents a site and night that the
+    repository has already are compared with what it has; 0: none.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=100)] = "metaharvest"
@@ -53,6 +54,7 @@ class HarvesterSettings(_Section):
     workers: Annotated[int, Field(ge=1, le=1024)] = 128
     run_deadline: field_types.SecondsOrNone = 72_000
     site_deadline: field_types.SecondsOrNone = 21_600
+    look_again: Annotated[int, Field(ge=0, le=100)] = 5
 
     @property
     def zone(self) -> ZoneInfo:
@@ -94,6 +96,7 @@ class HttpSettings(_Section):
     max_document_bytes: field_types.Positive = 52_428_800
     max_list_bytes: field_types.Positive = 1_073_741_824
     max_redirects: Annotated[int, Field(ge=0, le=20)] = 5
+    obey_robots: bool = False
     retries: Annotated[int, Field(ge=0, le=10)] = 2
     retry_wait: field_types.SecondsOrNone = 1
     retry_wait_limit: field_types.SecondsOrNone = 60
@@ -115,6 +118,7 @@ class ReportsSettings(_Section):
     """How long reports get, where the administrator's go, and when; above `gzip_csv_over` bytes a table is gzipped.
 
     `remind_days`: after so many days a site with `notify = on-change` is told again what is still broken; 0: never.
+    `docs_url`: where the documentation is as a site, so that reports link each rule to its page.
     """
 
     lines_per_group: field_types.Positive = 50
@@ -124,6 +128,7 @@ class ReportsSettings(_Section):
     digest: Literal["never", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"] = "never"
     log_folder: field_types.LocalPath = Path("reports")
     templates: field_types.LocalPath | None = None
+    docs_url: field_types.WebAddress = ""
     gzip_csv_over: field_types.Positive = 262_144
     drop_csv_over: field_types.Positive = 10_485_760
 
@@ -160,7 +165,7 @@ class Settings(_Section):
     reports: ReportsSettings = ReportsSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
     sites: dict[str, SiteSettings] = {}
-    targets: dict[str, TargetSettings] = {}
+    targets: NamedTargets = {}
     folder: Path = Path()
     file: Path | None = None
     variables: dict[tuple[str, str], str] = {}
@@ -170,7 +175,7 @@ class Settings(_Section):
         variable = self.variables.get((section, key))
         if variable is None:
             return f"[{section}] {key}"
-        return variable if variable.startswith("--") else f"{variable} in the environment"
+        return variable if variable.startswith(("--", "[")) else f"{variable} in the environment"
 
     def with_database(self, url: str, password: str) -> Settings:
         """These settings with another database, as the options --to and --password name it. Raises SettingsError."""
@@ -184,6 +189,19 @@ class Settings(_Section):
             raise SettingsError(*(f"{option}: {message}." for option, message in said)) from None
         variables = {**self.variables, **{("database", key): option for key, option in options.items()}}
         return self.model_copy(update={"database": database, "variables": variables})
+
+    def with_target(self, target: TargetSettings, header: str) -> Settings:
+        """These settings with the target of the section `header` in the place of [target], also where that is named.
+
+        What a site's section has from [target] goes on being told as that.
+        """
+        inherits = header.startswith("sites") and target.kind == self.target.kind
+        own = {
+            ("target", key): f"[{header}] {key}"
+            for key in type(target).model_fields
+            if not (inherits and getattr(target, key) == getattr(self.target, key))
+        }
+        return self.model_copy(update={"target": target, "variables": {**self.variables, **own}})
 
     def path(self, path: Path) -> Path:
         """`path` as an absolute path; a relative one starts at `folder`. Raises SettingsError."""
@@ -220,9 +238,12 @@ class Settings(_Section):
 
     def applied_to(self, site: Site) -> Site:
         """`site` with what these settings add: its folder for file: URLs, absolute paths, defaults of its options."""
-        ca_file = self.path(site.options.ca_file) if site.options.ca_file else None
-        mismatch = site.options.package_id_mismatch or self.validation.package_id_mismatch
-        options = replace(site.options, ca_file=ca_file, package_id_mismatch=mismatch)
+        own = site.options
+        ca_file, filters, normalize = (
+            self.path(path) if path else None for path in (own.ca_file, own.filters, own.normalize)
+        )
+        mismatch = own.package_id_mismatch or self.validation.package_id_mismatch
+        options = replace(own, ca_file=ca_file, filters=filters, normalize=normalize, package_id_mismatch=mismatch)
         return replace(site, options=options, file_folder=self.file_folder(site.name))
 
 

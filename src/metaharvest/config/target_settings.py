@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from metaharvest.config import field_types
 
@@ -82,6 +82,19 @@ class TargetSettings(BaseModel):
         if self.key is not None and self.certificate is None:
             raise ValueError("key is set, but certificate is not")
         return self
+
+
+def _not_reserved(targets: dict[str, TargetSettings]) -> dict[str, TargetSettings]:
+    """Raises ValueError for a name that means another target in commands."""
+    for name in ("target", "embedded"):
+        if name in targets:
+            means = "the one in [target]" if name == "target" else "the embedded one"
+            raise ValueError(f"give [targets.{name}] another name: commands call {means} so")
+    return targets
+
+
+NamedTargets = Annotated[dict[str, TargetSettings], AfterValidator(_not_reserved)]
+"""The sections [targets.NAME], by name."""
 
 
 def with_target_defaults(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ How SQLite, PostgreSQL and MariaDB/MySQL differ is in `dialects.py`, how each of
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from metaharvest.database.operations import OPERATIONS
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, SchemaMismatch, SettingsError
 from metaharvest.text import shown_url
 
-SCHEMA_VERSION = "0007"
+SCHEMA_VERSION = "0010"
 """The newest migration in sql/migrations; the database must be at it."""
 
 _NO_ROOM_BYTES = 1_000_000
@@ -154,17 +155,28 @@ def shown_database(engine: Engine) -> str:
 
 @contextmanager
 def database_errors(engine: Engine) -> Iterator[None]:
-    """Turns the errors of a database that is away, full or read-only into DatabaseUnavailable, with a sentence."""
+    """Turns the errors of a database that is away, full or read-only into DatabaseUnavailable, with a sentence.
+
+    What cannot be written elsewhere meanwhile, such as what is printed, is no error of the database.
+    """
     try:
         yield
-    except BrokenPipeError:
-        raise
     except (DBAPIError, TimeoutError, OSError) as error:
+        if isinstance(error, OSError) and not _is_about_its_file(error, engine):
+            raise
         reason = dialects.reason_of(error) + _full_folder(engine)
         raise DatabaseUnavailable(
             f"The database {shown_database(engine)} cannot be used: {reason}{'' if reason.endswith('?') else '.'} "
             f"Check that it is there and that this user may write to it{TELLS_MORE}"
         ) from error
+
+
+def _is_about_its_file(error: OSError, engine: Engine) -> bool:
+    """Whether an error names the SQLite file, or a folder that it is in."""
+    if engine.dialect.name != "sqlite" or not isinstance(error.filename, str | os.PathLike):
+        return False
+    file = Path(engine.url.database or "")
+    return Path(error.filename) in (file, *file.parents)
 
 
 def _full_folder(engine: Engine) -> str:

@@ -7,78 +7,14 @@ harvest_site_schedule may hold anything, as other people change it with SQL of t
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
-from typing import Any, ClassVar
+from datetime import date, datetime
 
-from sqlalchemy import Dialect, ForeignKey, Index, MetaData, UniqueConstraint, false, true
-from sqlalchemy.dialects import mysql
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from sqlalchemy.types import BigInteger, DateTime, Float, Integer, LargeBinary, String, Text, TypeDecorator
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, false, true
+from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.types import BigInteger, String
 
-
-class UtcDateTime(TypeDecorator[datetime]):
-    """An aware UTC timestamp, stored without its zone in every database."""
-
-    # DATETIME on MariaDB and MySQL drops microseconds if it is not told otherwise.
-    impl = DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """To UTC, zone dropped."""
-        return None if value is None else value.astimezone(UTC).replace(tzinfo=None)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Zone put back."""
-        return None if value is None else value.replace(tzinfo=UTC)
-
-
-class Identifier(TypeDecorator[str]):
-    """Text that names a document exactly: printable ASCII, compared and sorted byte by byte.
-
-    A query for a name with other characters finds nothing; without the conversion here, MariaDB would raise an error.
-    """
-
-    impl = (
-        String(800)
-        .with_variant(mysql.VARCHAR(800, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
-        .with_variant(String(800, collation="C"), "postgresql")
-    )
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Other characters are replaced by DEL, which no name contains."""
-        if value is None or value.isascii():
-            return value
-        return "".join(character if character.isascii() else "\x7f" for character in value)
-
-
-_TEXT = Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
-_BYTES = LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
-"""Text and bytes of any length; MariaDB alone would limit them to 64 KB."""
-
-_DOUBLE = Float(53).with_variant(mysql.DOUBLE(asdecimal=False), "mysql", "mariadb")
-_KEY = BigInteger().with_variant(Integer(), "sqlite")
-"""A number that the database assigns, SQLite too."""
-
-_MYSQL = {"engine": "InnoDB", "charset": "utf8mb4", "collate": "utf8mb4_bin"}
-_TEXTS = {f"{dialect}_{option}": value for dialect in ("mysql", "mariadb") for option, value in _MYSQL.items()}
-_TABLE = {**_TEXTS, "sqlite_autoincrement": True}
-"""A number is never assigned twice (SQLite); text holds every character and compares exactly (MariaDB, MySQL)."""
-
-
-class Base(DeclarativeBase):
-    """The base of all tables. Every constraint has a name, so that migrations can refer to it."""
-
-    __table_args__: Any = _TABLE
-    type_annotation_map: ClassVar = {datetime: UtcDateTime}
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(column_0_N_label)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
+from metaharvest.database.base import BYTES, DOUBLE, KEY, TABLE, TEXT, TEXTS, Identifier
+from metaharvest.database.base import Base as Base
 
 
 class HarvestSiteSchedule(Base):
@@ -86,10 +22,10 @@ class HarvestSiteSchedule(Base):
 
     __tablename__ = "harvest_site_schedule"
 
-    site_schedule_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    site_schedule_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     name: Mapped[str] = mapped_column(String(100), unique=True)
     source_kind: Mapped[str] = mapped_column(String(32), default="harvest-list", server_default="harvest-list")
-    documentlisturl: Mapped[str] = mapped_column(_TEXT)
+    documentlisturl: Mapped[str] = mapped_column(TEXT)
     ldapdn: Mapped[str | None] = mapped_column(String(255))
     ldappwd: Mapped[str | None] = mapped_column(String(255))
     datenextharvest: Mapped[date | None]
@@ -97,11 +33,11 @@ class HarvestSiteSchedule(Base):
     updatefrequency: Mapped[int | None] = mapped_column(default=1, server_default="1")
     unit: Mapped[str | None] = mapped_column(String(50), default="days", server_default="days")
     day_of_month: Mapped[int | None]
-    contact_email: Mapped[str | None] = mapped_column(_TEXT)
+    contact_email: Mapped[str | None] = mapped_column(TEXT)
     notify: Mapped[str] = mapped_column(String(16), default="always", server_default="always")
     enabled: Mapped[bool] = mapped_column(default=True, server_default=true())
-    options: Mapped[str | None] = mapped_column(_TEXT)
-    list_etag: Mapped[str | None] = mapped_column(_TEXT)
+    options: Mapped[str | None] = mapped_column(TEXT)
+    list_etag: Mapped[str | None] = mapped_column(TEXT)
     list_last_modified: Mapped[str | None] = mapped_column(String(100))
     list_sha256: Mapped[str | None] = mapped_column(String(64))
 
@@ -111,7 +47,7 @@ class HarvestRun(Base):
 
     __tablename__ = "harvest_run"
 
-    run_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    run_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     harvest_date: Mapped[date]
     started_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
@@ -126,24 +62,30 @@ IS_HARVEST = HarvestRun.status != "imported"
 
 
 class HarvestSiteRun(Base):
-    """A row for each site in a run. The outcomes add up to `listed`; if they do not, the status is `incomplete`."""
+    """A row for each site in a run. The outcomes add up to `listed`; if they do not, the status is `incomplete`.
+
+    The seconds are sums over its documents, which are brought in side by side: together they may be more than the
+    harvest took.
+    """
 
     __tablename__ = "harvest_site_run"
 
-    site_run_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    site_run_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"), index=True)
-    site_schedule_id: Mapped[int] = mapped_column(_KEY, index=True)
+    site_schedule_id: Mapped[int] = mapped_column(KEY, index=True)
     site_name: Mapped[str] = mapped_column(String(100), index=True)
     kind: Mapped[str] = mapped_column(String(16))
     status: Mapped[str] = mapped_column(String(16), index=True)
     started_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
-    failure_reason: Mapped[str | None] = mapped_column(_TEXT)
-    list_url: Mapped[str | None] = mapped_column(_TEXT)
+    failure_reason: Mapped[str | None] = mapped_column(TEXT)
+    list_url: Mapped[str | None] = mapped_column(TEXT)
     listed: Mapped[int] = mapped_column(BigInteger, default=0)
     inserted: Mapped[int] = mapped_column(BigInteger, default=0)
     updated: Mapped[int] = mapped_column(BigInteger, default=0)
     unchanged: Mapped[int] = mapped_column(BigInteger, default=0)
+    deleted: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    filtered: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     stale: Mapped[int] = mapped_column(BigInteger, default=0)
     duplicate: Mapped[int] = mapped_column(BigInteger, default=0)
     deferred: Mapped[int] = mapped_column(BigInteger, default=0)
@@ -152,13 +94,17 @@ class HarvestSiteRun(Base):
     upload_error: Mapped[int] = mapped_column(BigInteger, default=0)
     warnings: Mapped[int] = mapped_column(BigInteger, default=0)
     next_harvest: Mapped[date | None]
+    server_seconds: Mapped[float | None] = mapped_column(DOUBLE)
+    waiting_seconds: Mapped[float | None] = mapped_column(DOUBLE)
+    checking_seconds: Mapped[float | None] = mapped_column(DOUBLE)
+    storing_seconds: Mapped[float | None] = mapped_column(DOUBLE)
 
 
 class HarvestOperation(Base):
     """The operation codes: what each means, and its level."""
 
     __tablename__ = "harvest_operation"
-    __table_args__ = ({**_TABLE, "sqlite_autoincrement": False},)
+    __table_args__ = ({**TABLE, "sqlite_autoincrement": False},)
 
     harvest_operation_code: Mapped[str] = mapped_column(String(64), primary_key=True)
     explanation: Mapped[str] = mapped_column(String(255))
@@ -172,24 +118,24 @@ class HarvestLog(Base):
     __table_args__ = (
         Index("ix_harvest_log_site_run_document", "site_run_id", "document_id"),
         Index("ix_harvest_log_run", "run_id", "site_run_id"),
-        _TABLE,
+        TABLE,
     )
 
-    harvest_log_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    harvest_log_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     harvest_date: Mapped[date] = mapped_column(index=True)
     logged_at: Mapped[datetime]
     status: Mapped[int]
-    message: Mapped[str] = mapped_column(_TEXT)
+    message: Mapped[str] = mapped_column(TEXT)
     harvest_operation_code: Mapped[str] = mapped_column(ForeignKey("harvest_operation.harvest_operation_code"))
-    site_schedule_id: Mapped[int | None] = mapped_column(_KEY)
+    site_schedule_id: Mapped[int | None] = mapped_column(KEY)
     site_run_id: Mapped[int | None] = mapped_column(ForeignKey("harvest_site_run.site_run_id"))
     run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"))
     document_id: Mapped[str | None] = mapped_column(Identifier)
     revision: Mapped[int | None] = mapped_column(BigInteger)
-    document_url: Mapped[str | None] = mapped_column(_TEXT)
+    document_url: Mapped[str | None] = mapped_column(TEXT)
     outcome: Mapped[str | None] = mapped_column(String(16))
     target_revision: Mapped[int | None] = mapped_column(BigInteger)
-    seconds: Mapped[float | None] = mapped_column(_DOUBLE)
+    seconds: Mapped[float | None] = mapped_column(DOUBLE)
     size: Mapped[int | None] = mapped_column(BigInteger)
 
 
@@ -198,22 +144,22 @@ class HarvestDetailLog(Base):
 
     __tablename__ = "harvest_detail_log"
 
-    detail_log_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    detail_log_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     harvest_log_id: Mapped[int] = mapped_column(ForeignKey("harvest_log.harvest_log_id"), index=True)
     level: Mapped[str] = mapped_column(String(16))
-    scope: Mapped[str | None] = mapped_column(_TEXT)
+    scope: Mapped[str | None] = mapped_column(TEXT)
     identifier: Mapped[int | None] = mapped_column(BigInteger)
     revision: Mapped[int | None] = mapped_column(BigInteger)
-    document_id: Mapped[str | None] = mapped_column(_TEXT)
-    document_url: Mapped[str | None] = mapped_column(_TEXT)
-    document_type: Mapped[str | None] = mapped_column(_TEXT)
-    error_message: Mapped[str] = mapped_column(_TEXT)
+    document_id: Mapped[str | None] = mapped_column(TEXT)
+    document_url: Mapped[str | None] = mapped_column(TEXT)
+    document_type: Mapped[str | None] = mapped_column(TEXT)
+    error_message: Mapped[str] = mapped_column(TEXT)
     rule: Mapped[str] = mapped_column(String(64))
     line_number: Mapped[int | None] = mapped_column(BigInteger)
     column_number: Mapped[int | None] = mapped_column(BigInteger)
-    xpath: Mapped[str | None] = mapped_column(_TEXT)
-    excerpt: Mapped[str | None] = mapped_column(_TEXT)
-    remedy: Mapped[str | None] = mapped_column(_TEXT)
+    xpath: Mapped[str | None] = mapped_column(TEXT)
+    excerpt: Mapped[str | None] = mapped_column(TEXT)
+    remedy: Mapped[str | None] = mapped_column(TEXT)
     fingerprint: Mapped[str | None] = mapped_column(String(32))
 
 
@@ -229,50 +175,86 @@ class SiteProblem(Base):
     __table_args__ = (
         UniqueConstraint("site_schedule_id", "fingerprint", name="uq_site_problem"),
         Index("ix_site_problem_state", "site_schedule_id", "state"),
-        _TABLE,
+        TABLE,
     )
 
-    site_problem_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
-    site_schedule_id: Mapped[int] = mapped_column(_KEY)
+    site_problem_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    site_schedule_id: Mapped[int] = mapped_column(KEY)
     fingerprint: Mapped[str] = mapped_column(String(32))
     document_id: Mapped[str | None] = mapped_column(Identifier)
     rule: Mapped[str] = mapped_column(String(64))
     needs_attention: Mapped[bool]
-    detail_log_id: Mapped[int] = mapped_column(_KEY)
+    detail_log_id: Mapped[int] = mapped_column(KEY)
     state: Mapped[str] = mapped_column(String(16))
     first_seen: Mapped[date]
-    first_site_run: Mapped[int] = mapped_column(_KEY)
+    first_site_run: Mapped[int] = mapped_column(KEY)
     last_seen: Mapped[date]
-    last_site_run: Mapped[int] = mapped_column(_KEY)
+    last_site_run: Mapped[int] = mapped_column(KEY)
     nights: Mapped[int]
     ended_on: Mapped[date | None]
-    ended_site_run: Mapped[int | None] = mapped_column(_KEY, index=True)
+    ended_site_run: Mapped[int | None] = mapped_column(KEY, index=True)
 
 
 class HarvestDocument(Base):
-    """The ledger: what is known of each document that a site lists. A row is written only if something differs."""
+    """The ledger: what is known of each document that a site lists. A row is written only if something differs.
+
+    `looked_at` is the day on which its bytes were seen last, or on which it came into the ledger. `etag` and
+    `last_modified` are the server's words for the bytes of which `sha256` is the digest.
+
+    Others are about records of repositories: `digest` and `datestamp` of what was received last, `listing` the number
+    of the site's listing that named it last, `to_delete` a deletion that the target has not been told of,
+    `missing_since` the day of the first complete listing without it.
+    """
 
     __tablename__ = "harvest_document"
     __table_args__ = (
         UniqueConstraint("site_schedule_id", "document_id", "revision", name="uq_harvest_document"),
         Index("ix_harvest_document_retry", "next_attempt", "site_schedule_id"),
-        _TABLE,
+        Index("ix_harvest_document_look", "site_schedule_id", "looked_at"),
+        TABLE,
     )
 
-    harvest_document_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
-    site_schedule_id: Mapped[int] = mapped_column(_KEY)
+    harvest_document_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    site_schedule_id: Mapped[int] = mapped_column(KEY)
     document_id: Mapped[str] = mapped_column(Identifier)
     revision: Mapped[int] = mapped_column(BigInteger)
-    document_url: Mapped[str] = mapped_column(_TEXT)
-    document_type: Mapped[str] = mapped_column(_TEXT)
+    document_url: Mapped[str] = mapped_column(TEXT)
+    document_type: Mapped[str] = mapped_column(TEXT)
     target_revision: Mapped[int | None] = mapped_column(BigInteger)
     outcome: Mapped[str | None] = mapped_column(String(16))
     sha256: Mapped[str | None] = mapped_column(String(64))
+    etag: Mapped[str | None] = mapped_column(String(100))
+    last_modified: Mapped[str | None] = mapped_column(String(100))
+    looked_at: Mapped[date | None]
     failing_since: Mapped[date | None]
     attempts: Mapped[int] = mapped_column(default=0, server_default="0")
     next_attempt: Mapped[date | None]
     pending_run: Mapped[int | None] = mapped_column(BigInteger)
     pending_sha256: Mapped[str | None] = mapped_column(String(64))
+    digest: Mapped[str | None] = mapped_column(String(64))
+    datestamp: Mapped[str | None] = mapped_column(String(40))
+    listing: Mapped[int | None] = mapped_column(BigInteger)
+    to_delete: Mapped[bool] = mapped_column(server_default=false())
+    missing_since: Mapped[date | None]
+
+
+class SiteCheckpoint(Base):
+    """How far the listing of a repository has come: `checkpoint` is JSON, in the words of the site's source.
+
+    `listing` numbers its listings; `unchanged` and `duplicate` are how many records of the one under way are
+    accounted for in `site_run_id`. `confirmed`: so many deletions that wait may be told, as somebody confirmed.
+    """
+
+    __tablename__ = "site_checkpoint"
+    __table_args__ = TEXTS
+
+    site_schedule_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
+    checkpoint: Mapped[str | None] = mapped_column(TEXT)
+    listing: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    site_run_id: Mapped[int | None] = mapped_column(KEY)
+    unchanged: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    duplicate: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    confirmed: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
 
 
 class ReportOutbox(Base):
@@ -280,14 +262,14 @@ class ReportOutbox(Base):
 
     __tablename__ = "report_outbox"
 
-    report_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    report_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     idempotency_key: Mapped[str] = mapped_column(String(100), unique=True)
     kind: Mapped[str] = mapped_column(String(16))
     run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"), index=True)
     site_run_id: Mapped[int | None] = mapped_column(ForeignKey("harvest_site_run.site_run_id"), index=True)
     message_id: Mapped[str] = mapped_column(String(255))
-    subject: Mapped[str] = mapped_column(_TEXT)
-    content: Mapped[bytes] = mapped_column(_BYTES)
+    subject: Mapped[str] = mapped_column(TEXT)
+    content: Mapped[bytes] = mapped_column(BYTES)
     created_at: Mapped[datetime]
 
 
@@ -299,14 +281,14 @@ class ReportDelivery(Base):
     """
 
     __tablename__ = "report_delivery"
-    __table_args__ = (UniqueConstraint("report_id", "recipient", name="uq_report_delivery"), _TABLE)
+    __table_args__ = (UniqueConstraint("report_id", "recipient", name="uq_report_delivery"), TABLE)
 
-    delivery_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    delivery_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     report_id: Mapped[int] = mapped_column(ForeignKey("report_outbox.report_id"))
     recipient: Mapped[str] = mapped_column(String(320))
     status: Mapped[str] = mapped_column(String(16), default="queued", server_default="queued", index=True)
     attempts: Mapped[int] = mapped_column(default=0, server_default="0")
-    last_error: Mapped[str | None] = mapped_column(_TEXT)
+    last_error: Mapped[str | None] = mapped_column(TEXT)
     last_attempt_at: Mapped[datetime | None]
     first_sent_at: Mapped[datetime | None]
     by_hand: Mapped[bool] = mapped_column(default=False, server_default=false())
@@ -319,28 +301,70 @@ class DocumentRevision(Base):
     """
 
     __tablename__ = "document_revision"
-    __table_args__ = (UniqueConstraint("document_id", "revision", name="uq_document_revision"), _TABLE)
+    __table_args__ = (UniqueConstraint("document_id", "revision", name="uq_document_revision"), TABLE)
 
-    document_revision_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    document_revision_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     document_id: Mapped[str] = mapped_column(Identifier)
     revision: Mapped[int] = mapped_column(BigInteger)
-    document_type: Mapped[str] = mapped_column(_TEXT)
+    document_type: Mapped[str] = mapped_column(TEXT)
     size: Mapped[int] = mapped_column(BigInteger)
     sha256: Mapped[str] = mapped_column(String(64))
-    source_url: Mapped[str] = mapped_column(_TEXT)
-    site_schedule_id: Mapped[int | None] = mapped_column(_KEY)
+    source_url: Mapped[str] = mapped_column(TEXT)
+    site_schedule_id: Mapped[int | None] = mapped_column(KEY)
     inserted_at: Mapped[datetime]
-    content: Mapped[bytes] = mapped_column(_BYTES)
+    content: Mapped[bytes] = mapped_column(BYTES)
+
+
+class DocumentOrigin(Base):
+    """Where a revision in the embedded target comes from, if it is a record of a repository (OAI-PMH provenance).
+
+    `sets` and `about` are JSON: set specs, and the record's about containers as text. `received` is the metadata as it
+    was received, if what is kept was normalised.
+    """
+
+    __tablename__ = "document_origin"
+    __table_args__ = (UniqueConstraint("document_id", "revision", name="uq_document_origin"), TABLE)
+
+    document_origin_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    document_id: Mapped[str] = mapped_column(Identifier)
+    revision: Mapped[int] = mapped_column(BigInteger)
+    base_url: Mapped[str] = mapped_column(TEXT)
+    identifier: Mapped[str] = mapped_column(TEXT)
+    prefix: Mapped[str] = mapped_column(TEXT)
+    datestamp: Mapped[str] = mapped_column(String(40))
+    response_date: Mapped[str] = mapped_column(String(40))
+    namespace: Mapped[str] = mapped_column(TEXT)
+    digest: Mapped[str] = mapped_column(String(64))
+    altered: Mapped[bool]
+    sets: Mapped[str] = mapped_column(TEXT)
+    about: Mapped[str] = mapped_column(TEXT)
+    received: Mapped[bytes | None] = mapped_column(BYTES)
+
+
+class DocumentTombstone(Base):
+    """A document that the embedded target had and that was deleted, by the word of its repository.
+
+    `revision` is the highest that it had: these numbers are used up. Its revisions stay, and can be read.
+    """
+
+    __tablename__ = "document_tombstone"
+    __table_args__ = TEXTS
+
+    document_id: Mapped[str] = mapped_column(Identifier, primary_key=True)
+    revision: Mapped[int] = mapped_column(BigInteger)
+    site_schedule_id: Mapped[int | None] = mapped_column(KEY)
+    datestamp: Mapped[str] = mapped_column(String(40))
+    deleted_at: Mapped[datetime]
 
 
 class DocumentOwner(Base):
     """To which site a document belongs that is in a target outside of this database: the one that first inserted it."""
 
     __tablename__ = "document_owner"
-    __table_args__ = _TEXTS
+    __table_args__ = TEXTS
 
     document_id: Mapped[str] = mapped_column(Identifier, primary_key=True)
-    site_schedule_id: Mapped[int] = mapped_column(_KEY, index=True)
+    site_schedule_id: Mapped[int] = mapped_column(KEY, index=True)
 
 
 class DocumentTransfer(Base):
@@ -351,25 +375,25 @@ class DocumentTransfer(Base):
 
     __tablename__ = "document_transfer"
 
-    transfer_id: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    transfer_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     document_id: Mapped[str] = mapped_column(Identifier, index=True)
-    from_site_id: Mapped[int | None] = mapped_column(_KEY)
+    from_site_id: Mapped[int | None] = mapped_column(KEY)
     from_site: Mapped[str | None] = mapped_column(String(100))
-    to_site_id: Mapped[int | None] = mapped_column(_KEY)
+    to_site_id: Mapped[int | None] = mapped_column(KEY)
     to_site: Mapped[str] = mapped_column(String(100))
     transferred_on: Mapped[date]
     transferred_at: Mapped[datetime]
     transferred_by: Mapped[str] = mapped_column(String(255))
-    run_id: Mapped[int | None] = mapped_column(_KEY)
-    message: Mapped[str] = mapped_column(_TEXT)
+    run_id: Mapped[int | None] = mapped_column(KEY)
+    message: Mapped[str] = mapped_column(TEXT)
 
 
 class FolderMarker(Base):
     """Which marker was found in a folder that is a target: a folder without it is not the one that documents are in."""
 
     __tablename__ = "folder_marker"
-    __table_args__ = _TEXTS
+    __table_args__ = TEXTS
 
     path_sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
-    path: Mapped[str] = mapped_column(_TEXT)
+    path: Mapped[str] = mapped_column(TEXT)
     folder_id: Mapped[str] = mapped_column(String(64))

@@ -8,10 +8,10 @@ from sqlalchemy import Engine, Integer, Table, func, select, text
 def last_number(engine: Engine, table: Table) -> int | None:
     """The highest number that a row of this table was ever given, also if that row was deleted.
 
-    None if its keys are no numbers.
+    None if its keys are no numbers, or not given by the database.
     """
     [key] = table.primary_key.columns
-    if not isinstance(key.type, Integer):
+    if not isinstance(key.type, Integer) or key.autoincrement is False:
         return None
     with engine.connect() as connection:
         highest = connection.scalar(select(func.max(key))) or 0

@@ -8,11 +8,15 @@ from email import message_from_bytes, policy
 from pathlib import Path
 
 from metaharvest.app import Harvester
+from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import FILE_NAME, load
 from metaharvest.database.engine import open_database, upgrade
-from metaharvest.demo.samples import SAMPLE_SITES, SampleNetwork
+from metaharvest.demo.samples import REPOSITORY, SAMPLE_SITES, SampleNetwork
+from metaharvest.model import OaiOptions, SiteOptions
 from metaharvest.queries.outbox import rendered_reports
+from metaharvest.sites.options import options_text
 from metaharvest.sites.registry import add_site
+from metaharvest.sites.rows import OAI
 
 _SETTINGS = """\
 # The settings of `metaharvest demo`. The sample sites are served only while it runs.
@@ -58,6 +62,23 @@ def register_samples(harvester: Harvester, network: SampleNetwork, first_night: 
                     "datenextharvest": None if offset is None else first_night + timedelta(days=offset),
                 },
             )
+        add_site(session, _repository(network, first_night))
+
+
+def _repository(network: SampleNetwork, first_night: date) -> dict[str, object]:
+    """The columns of the site that is an OAI-PMH repository."""
+    url, files = network.oai_url(REPOSITORY.name), data_folder("sample_sites") / REPOSITORY.name
+    options = SiteOptions(
+        filters=files / "filters.xml", normalize=files / "normalize.xml", oai=OaiOptions(origin=REPOSITORY.name)
+    )
+    return {
+        "name": REPOSITORY.name,
+        "source_kind": OAI,
+        "documentlisturl": url,
+        "contact_email": REPOSITORY.contact,
+        "datenextharvest": first_night,
+        "options": options_text(options),
+    }
 
 
 def write_pages(harvester: Harvester, folder: Path) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path, PurePosixPath
 from socketserver import TCPServer, ThreadingMixIn
 from threading import Thread
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from metaharvest.config.paths import data_folder
 from metaharvest.model import Unit
@@ -49,6 +49,10 @@ SAMPLE_SITES = (
 """The sites of the sample network, in the order in which sample_sites/README.md explains them."""
 
 
+REPOSITORY = SampleSite("gravel-bar", "archive@gravel-bar.example.org", 1, Unit.DAYS, 0)
+"""The site of the sample network that is an OAI-PMH repository, with filters and normalising."""
+
+
 class SampleNetwork:
     """The sample network on a loopback port of its own, for as long as the context lasts.
 
@@ -70,6 +74,17 @@ class SampleNetwork:
     def list_url(self, site_name: str) -> str:
         """The address of a site's harvest list, whether it is there or not."""
         return f"{self.base_url}/{site_name}/{LIST_NAME}"
+
+    def oai_url(self, site_name: str) -> str:
+        """The base URL of a site that is an OAI-PMH repository."""
+        return f"{self.base_url}/{site_name}/oai"
+
+    def records(self, site_name: str, query: str) -> bytes:
+        """What a repository answers tonight to the query of an OAI-PMH request. Raises FileNotFoundError."""
+        from metaharvest.demo.repository import answer
+
+        static = self._find(f"{site_name}/repository.xml").read_bytes()
+        return answer(static, dict(parse_qsl(query)), self.oai_url(site_name), self.night)
 
     def file(self, path: str) -> bytes:
         """What is served tonight under `path`, such as `alder-creek/rain.xml`. Raises FileNotFoundError."""
@@ -121,9 +136,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send the file that the path names."""
-        path = unquote(urlsplit(self.path).path)
+        asked = urlsplit(self.path)
+        path, network = unquote(asked.path), self.server.network
         try:
-            content, status = self.server.network.file(path), HTTPStatus.OK
+            site_name, _, last = path.strip("/").rpartition("/")
+            content = network.records(site_name, asked.query) if last == "oai" else network.file(path)
+            status = HTTPStatus.OK
+            path = f"{path}.xml" if last == "oai" else path
             content_type = CONTENT_TYPES.get(PurePosixPath(path).suffix, "application/octet-stream")
         except (OSError, ValueError):
             content, status = b"There is no such file here.\n", HTTPStatus.NOT_FOUND

@@ -31,16 +31,18 @@ from metaharvest import __version__
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch import local_files, sentences
-from metaharvest.fetch.exchange import Exchange, Limits, Policy, StopReason
+from metaharvest.fetch.addresses import busy, overloaded, redirected, started
+from metaharvest.fetch.exchange import Exchange, Limits, Policy, Query, StopReason
 from metaharvest.fetch.health import HostHealth
 from metaharvest.fetch.limits import FairLimiter, HostLimiter, WaitedTooLong, Waiting
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.fetch.multi import CurlMulti
+from metaharvest.fetch.robots import Robots
 from metaharvest.fetch.sentences import Circumstances
 from metaharvest.fetch.transfer import CurlHandle
 from metaharvest.fetch.trust import Trust
-from metaharvest.fetch.url import BadUrl, UnsupportedScheme, WebAddress, is_allowed, literal_address, parse_url, shown
-from metaharvest.model import Finding, ListVersion, Network
+from metaharvest.fetch.url import WebAddress, is_allowed, literal_address
+from metaharvest.model import ListVersion, Network
 from metaharvest.text import shown_url
 
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
@@ -67,7 +69,7 @@ class Response:
 class _Question:
     """What is asked for, whichever address it is redirected to; `patience`: seconds to wait for a connection.
 
-    `site_id`: the site for which a document is asked.
+    `site_id`: the site for which a document is asked. `query`: what the address is asked, also after a redirect.
     """
 
     file: BinaryIO
@@ -79,6 +81,7 @@ class _Question:
     is_list: bool = False
     site_id: int = 0
     gives_way: bool = True
+    query: Query | None = None
 
 
 class Fetcher:
@@ -87,7 +90,8 @@ class Fetcher:
     `name` is the harvester's name and `administrator` an email address, for the servers' logs. At most `at_once`
     documents are under way at a time, lists not counted; no site takes more of these places than it leaves free. The
     authorities in `http.ca_file` (relative to the working directory) are trusted in addition to the system's. Raises
-    SettingsError if that file cannot be used.
+    SettingsError if that file cannot be used. `lists` are the turns of those who read the list of a repository, each by
+    its base URL: one request at a time. `robots` knows what servers would rather not be asked for.
     """
 
     def __init__(
@@ -99,15 +103,17 @@ class Fetcher:
         at_once: int = 128,
         memory: MemoryBudget | None = None,
     ) -> None:
-        self._http = http
+        self.http = self._http = http
         self._health = HostHealth(http)
         self._trust = Trust(http.ca_file)
         self._waiting = Waiting()
         self._hosts = HostLimiter(http.connections_per_host, self._waiting)
+        self.lists = HostLimiter(1, self._waiting)
         self._again = asyncio.Lock()
         self._under_way = FairLimiter(at_once, self._waiting)
         self.memory = memory or MemoryBudget()
         self.user_agent = user_agent(name, http.contact_url)
+        self.robots = Robots(self.fetch, http, "metaharvest")
         headers = [f"User-Agent: {self.user_agent}", f"Accept: {_ACCEPT}", "Accept-Encoding: gzip"]
         self._administrator = ""
         if administrator and administrator.isascii() and administrator.isprintable():
@@ -126,12 +132,16 @@ class Fetcher:
         file_folder: Path | None = None,
         patience: float = inf,
         site_id: int = 0,
+        query: Query | None = None,
+        known: ListVersion | None = None,
     ) -> tuple[Response, bytes]:
         """The document at `url`. While it arrives it counts in `memory`; from then on the caller has to count it.
 
         `allow_networks`: also these, in addition to http.allow_networks. `ca_file`: these authorities are trusted too.
         `file_folder`: file: URLs may name what is below it. `patience`: seconds to wait for a free connection, and for
         free memory, never longer than http.list_deadline. `site_id`: for which site; they have their turns by it.
+        `query`: what to ask there, also where it redirects to.
+        `known`: if the server says that this is still the version, the response has the status 304, and no bytes come.
         Raises FetchError; NotAsked if its server could not be reached lately, or nothing came free in time.
         """
         limits = Limits(self._http.document_deadline, self._http.max_document_bytes)
@@ -140,7 +150,9 @@ class Fetcher:
         if local_files.is_file_url(url):
             return await asyncio.to_thread(_copied, url, file_folder, buffer, limits.size), buffer.getvalue()
         patience = min(patience, self._http.list_deadline)
-        question = _Question(buffer, limits, networks, ca_file, patience, site_id=site_id)
+        question = _Question(
+            buffer, limits, networks, ca_file, patience, _conditions(known), site_id=site_id, query=query
+        )
         try:
             return await self._follow(url, question), buffer.getvalue()
         except _GaveWay:
@@ -160,10 +172,11 @@ class Fetcher:
         file_folder: Path | None = None,
         known: ListVersion | None = None,
         seconds: float = inf,
+        query: Query | None = None,
     ) -> Response:
         """A list at `url`, written to `file` as it comes; what was written is of no use after an error.
 
-        It may take `seconds`, and never longer than http.list_deadline.
+        It may take `seconds`, and never longer than http.list_deadline. `query`: see fetch().
 
         If the server says that the list is still the version `known`, the response has the status 304 and `file`
         stays empty (RFC 9110, section 13). Raises FetchError, and OSError if `file` cannot be written.
@@ -172,7 +185,9 @@ class Fetcher:
             return await asyncio.to_thread(_copied, url, file_folder, file, self._http.max_list_bytes)
         limits = Limits(min(seconds, self._http.list_deadline), self._http.max_list_bytes)
         networks = (*self._http.allow_networks, *allow_networks)
-        question = _Question(file, limits, networks, ca_file, limits.deadline, _conditions(known), is_list=True)
+        question = _Question(
+            file, limits, networks, ca_file, limits.deadline, _conditions(known), is_list=True, query=query
+        )
         return await self._follow(url, question)
 
     def end_waiting(self) -> None:
@@ -194,7 +209,7 @@ class Fetcher:
 
     async def _follow(self, url: str, question: _Question) -> Response:
         """Fetch `url` and follow its redirects. Waiting for a free connection is not the server's time."""
-        here, spent = _start(url), 0.0
+        here, spent = started(url, question.query), 0.0
         first_url, limits = here.url, question.limits
         for _ in range(self._http.max_redirects + 1):
             given = Circumstances(
@@ -217,13 +232,14 @@ class Fetcher:
                 question.conditions,
                 in_memory=not question.is_list,
                 gives_way=question.gives_way,
+                form=question.query.form if question.query else "",
             )
             await self._exchange(exchange, question, given)
             location = exchange.location
             if location is None:
                 return self._response(exchange, given)
             spent += exchange.seconds
-            here = _redirected(here, location, spent)
+            here = redirected(here, location, spent, question.query)
         raise FetchError(sentences.too_many_redirects(here.url, given), seconds=spent)
 
     async def _exchange(self, exchange: Exchange, question: _Question, given: Circumstances) -> None:
@@ -257,7 +273,7 @@ class Fetcher:
         try:
             await self._hosts.acquire(host, patience, to_the_end=question.is_list)
         except WaitedTooLong as error:
-            raise NotAsked(self._busy(address, patience), host, seconds=spent) from error
+            raise NotAsked(busy(address, self._http, patience), host, seconds=spent) from error
         if question.is_list:
             return
         try:
@@ -272,7 +288,7 @@ class Fetcher:
         except BaseException as error:
             self._hosts.release(host)
             if isinstance(error, WaitedTooLong):
-                raise NotAsked(_overloaded(address, patience), "", seconds=spent) from error
+                raise NotAsked(overloaded(address, patience), "", seconds=spent) from error
             raise
 
     def _release(self, host: str, question: _Question) -> None:
@@ -319,24 +335,6 @@ class Fetcher:
             last_modified=exchange.headers.get("last-modified") or None,
         )
 
-    def _busy(self, address: WebAddress, waited: float) -> Finding:
-        number = self._http.connections_per_host
-        return Finding(
-            "http.busy",
-            f"{shown_url(address.url)} was not fetched: all {number} connections that the harvester allows "
-            f"itself to {address.host} were in use for {waited:g} seconds.",
-            "The server answers very slowly. The harvester tries again by itself.",
-        )
-
-
-def _overloaded(address: WebAddress, waited: float) -> Finding:
-    return Finding(
-        "http.busy",
-        f"{shown_url(address.url)} was not fetched: the harvester had too many other documents under way for "
-        f"{waited:g} seconds.",
-        "The harvester tries again by itself.",
-    )
-
 
 class _GaveWay(Exception):
     """An exchange was broken off because other documents take all the memory; it begins again when there is room."""
@@ -350,7 +348,7 @@ def _copied(url: str, folder: Path | None, to: BinaryIO, limit: int) -> Response
 
 
 def _conditions(known: ListVersion | None) -> tuple[str, ...]:
-    """The request headers that ask for a list only if it is no longer the known version."""
+    """The request headers that ask for a list or document only if it is no longer the known version."""
     named = (("If-None-Match", known.etag), ("If-Modified-Since", known.last_modified)) if known else ()
     return tuple(f"{name}: {value}" for name, value in named if value and value.isascii() and value.isprintable())
 
@@ -362,28 +360,3 @@ def user_agent(name: str, contact_url: str) -> str:
     contact = quote("".join(contact_url.split()), safe="!#$%&'*+,/:;=?@[]~")
     about = "; ".join(part for part in (plain, f"+{contact}" if contact else "") if part)
     return f"metaharvest/{__version__} ({about})" if about else f"metaharvest/{__version__}"
-
-
-def _start(url: str) -> WebAddress:
-    try:
-        return parse_url(url)
-    except BadUrl as error:
-        raise _refusal(error, shown(url), 0.0) from error
-
-
-def _redirected(here: WebAddress, location: str, spent: float) -> WebAddress:
-    try:
-        return here.following(location)
-    except BadUrl as error:
-        raise _refusal(error, f"{shown_url(here.url)} redirects to {shown(location)}, which", spent) from error
-
-
-def _refusal(error: BadUrl, subject: str, spent: float) -> FetchError:
-    """What to say of a URL that cannot be asked for; `subject` begins the sentence."""
-    if isinstance(error, UnsupportedScheme):
-        message = f"{subject} cannot be harvested: only http and https are, not '{error}'."
-        remedy = "Put the document on a web server and give its http:// or https:// URL."
-        return FetchError(Finding("http.scheme", message, remedy), seconds=spent)
-    message = f"{subject} is not a URL that can be fetched: {error}."
-    remedy = "Write it like https://example.org/metadata/eml.xml."
-    return FetchError(Finding("http.bad-url", message, remedy), seconds=spent)

@@ -42,6 +42,19 @@ class Limits:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a URL is asked: URL-encoded arguments, which are part of the URL, or `post`: sent as a form."""
+
+    arguments: str
+    post: bool = False
+
+    @property
+    def form(self) -> str:
+        """The body of the request; empty where it has none."""
+        return self.arguments if self.post else ""
+
+
 @dataclass(slots=True)
 class Exchange:
     """What is asked of one address, and all that was seen of the answer.
@@ -49,7 +62,7 @@ class Exchange:
     `conditions` are request headers that let the server answer 304, "not modified". `code` and `words` are libcurl's
     result (0: none, also if the headers break off: `headed` is False then). `wire` counts the body as sent, `size` as
     decompressed, `sha256` is of that. `began` is of time.monotonic. `in_memory`: what arrives counts in the memory
-    budget; `gives_way`: it may be broken off if others take too much of that.
+    budget; `gives_way`: it may be broken off if others take too much of that. `form`: the body of a POST; empty: GET.
     """
 
     address: WebAddress
@@ -59,6 +72,7 @@ class Exchange:
     conditions: tuple[str, ...] = ()
     in_memory: bool = True
     gives_way: bool = True
+    form: str = ""
     began: float = 0.0
     status: int = 0
     reason: str = ""

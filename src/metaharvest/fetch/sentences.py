@@ -113,7 +113,9 @@ def failure(exchange: Exchange, given: Circumstances) -> FetchError | None:
         now = http_date(exchange.headers.get("date", "")) or datetime.now(UTC)
         retry_after = seconds_to_wait(exchange.headers.get("retry-after", ""), now)
     seconds = given.spent + exchange.seconds
-    return FetchError(finding, transient=transient, seconds=seconds, retry_after=retry_after)
+    error = FetchError(finding, transient=transient, seconds=seconds, retry_after=retry_after)
+    error.status, error.page = exchange.status, _page(exchange)
+    return error
 
 
 def out_of_time(url: str, given: Circumstances) -> Finding:
@@ -144,8 +146,8 @@ def address_not_public(url: str, address: str, given: Circumstances) -> Finding:
         "http.address-not-public",
         f"{given.where(url)} leads to {address}, which is not a public address; it is not harvested.",
         "Give a URL that everybody can reach. If this is meant to be harvested, the harvester's administrator can "
-        "allow the network (http.allow_networks in the settings, or for this site alone); a rehearsal asks it with "
-        f"`metaharvest check --allow-network {_network_of(address)}`.",
+        "allow the network (http.allow_networks in the settings, or for this site alone); `metaharvest check` and "
+        f"`metaharvest oai` ask it with `--allow-network {_network_of(address)}`.",
     )
 
 
@@ -298,9 +300,7 @@ def _challenge(exchange: Exchange, given: Circumstances, where: str) -> Finding 
 
 
 def _status(exchange: Exchange, given: Circumstances, where: str) -> Finding:
-    page = bytes(exchange.page)
-    if exchange.headers.get("content-encoding", "").lower() in ("gzip", "x-gzip"):
-        page = _inflated(page)
+    page = _page(exchange)
     if blocked := _blocked(exchange, given, where, page):
         return blocked
     message = f"{where}: the server answered {_answer(exchange, html_title(page))}."
@@ -313,6 +313,13 @@ def _status(exchange: Exchange, given: Circumstances, where: str) -> Finding:
         by_hand = "Check the URL and the web server; open the URL in a browser."
         remedy = _TRY_LATER if exchange.status >= 500 else by_hand
     return Finding("http.status", message, remedy(given) if callable(remedy) else remedy)
+
+
+def _page(exchange: Exchange) -> bytes:
+    """The beginning of what came in the place of a document."""
+    page = bytes(exchange.page)
+    compressed = exchange.headers.get("content-encoding", "").lower() in ("gzip", "x-gzip")
+    return _inflated(page) if compressed else page
 
 
 def _answer(exchange: Exchange, title: str | None) -> str:

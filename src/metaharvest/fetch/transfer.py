@@ -48,6 +48,7 @@ class CurlHandle:
         self._conditions: tuple[str, ...] | None = None
         self._milliseconds = 0
         self._has_credentials = False
+        self._has_form = False
         self._set_policy(policy)
         if isinstance(trust, bytes):
             self.curl.setopt(pycurl.CAINFO_BLOB, trust)
@@ -93,6 +94,11 @@ class CurlHandle:
         if exchange.conditions != self._conditions:
             curl.setopt(pycurl.HTTPHEADER, [*self._headers, *exchange.conditions])
             self._conditions = exchange.conditions
+        if exchange.form:
+            curl.setopt(pycurl.POSTFIELDS, exchange.form)
+        elif self._has_form:
+            curl.setopt(pycurl.HTTPGET, 1)
+        self._has_form = bool(exchange.form)
         milliseconds = _milliseconds(exchange.limits.deadline)
         if milliseconds != self._milliseconds:
             curl.setopt(pycurl.TIMEOUT_MS, milliseconds)

@@ -11,17 +11,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from metaharvest.config.settings import ValidationSettings
 from metaharvest.errors import HarvestError
 from metaharvest.harvest.limits import CheckLimits
-from metaharvest.harvest.worker_pool import NoWorkers, Task, TookTooLong, WorkerLost, WorkerPool
-from metaharvest.model import Finding, Level, ListedDocument, Verdict
-from metaharvest.validation import Validator
+from metaharvest.harvest.worker_pool import (
+    NoWorkers,
+    Task,
+    TookTooLong,
+    TransformTookTooLong,
+    WorkerLost,
+    WorkerPool,
+)
+from metaharvest.model import Finding, ListedDocument, Verdict
+from metaharvest.validation import Treatment, Validator
+from metaharvest.validation.treatment import too_costly
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +48,17 @@ _ATTEMPTS = 2
 """How often a worker may end under a document before the document is blamed."""
 
 
+MOST_TOO_COSTLY = 3
+"""Documents of a site for which its filters or its normalising may take too long, before all others are put off."""
+
+_TOLD_ONCE = "validation.no-schema"
+"""The rule of a warning that is about a format, not about a document."""
+
+
+class FiltersGivenUp(HarvestError):
+    """The site's filters or its normalising take too long, or could not be ended if they did: no more is tried."""
+
+
 class CheckerLost(HarvestError):
     """The process that checked a document ended, more than once, before it was done."""
 
@@ -48,6 +67,7 @@ class CheckerLost(HarvestError):
 class _Job:
     """A document that waits for a quick worker; the verdict is None if it has to be checked thoroughly."""
 
+    site_id: int
     task: Task
     verdict: asyncio.Future[Verdict | None]
 
@@ -61,10 +81,13 @@ class Checker:
         self._seconds = settings.time_limit
         types = settings.other_document_types
         number = limits.quick_workers or min(MOST_QUICK_WORKERS, max(1, _cores() - 1))
-        self._quick = WorkerPool(number, types, limits.quick_seconds, limits.patience)
-        self._thorough = WorkerPool(THOROUGH_WORKERS, types, self._seconds, limits.patience)
+        self._quick = WorkerPool(number, types, limits.quick_seconds, limits)
+        self._thorough = WorkerPool(THOROUGH_WORKERS, types, self._seconds, limits)
         self._thorough_free = asyncio.Semaphore(THOROUGH_WORKERS)
         self._sites: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._too_costly: Counter[int] = Counter()
+        self._given_up: dict[int, Finding] = {}
+        self._told: set[tuple[int, Finding]] = set()
         self._expected = 0
         self._jobs: deque[_Job] = deque()
         self._single_jobs: deque[_Job] = deque()
@@ -76,21 +99,42 @@ class Checker:
         if self._expected > self._limits.few:
             self._quick.start_soon()
 
-    async def check(
-        self, site_id: int, content: bytes, document: ListedDocument, package_id_mismatch: Level
-    ) -> Verdict:
-        """The verdict on a document. Raises CheckerLost."""
-        task = content, document, package_id_mismatch
-        if len(content) <= self._limits.small and not self._quick.is_up:
+    def require_filters(self, site_id: int) -> None:
+        """Raises FiltersGivenUp if this site's documents are not filtered or normalised any more."""
+        if why := self._given_up.get(site_id):
+            raise FiltersGivenUp(why)
+
+    async def check(self, site_id: int, content: bytes, document: ListedDocument, how: Treatment) -> Verdict:
+        """The verdict on a document. Raises CheckerLost and FiltersGivenUp.
+
+        What a site's own files do with a document is done by a worker, which can be ended. What is told of a format is
+        told with the first document of a site that has it.
+        """
+        verdict = await self._verdict(site_id, (content, document, how))
+        if too_costly() in verdict.findings:
+            self._too_costly[site_id] += 1
+            if self._too_costly[site_id] >= MOST_TOO_COSTLY:
+                self._given_up[site_id] = _GIVEN_UP
+        if not any(finding.rule == _TOLD_ONCE for finding in verdict.findings):
+            return verdict
+        new = [each for each in verdict.findings if each.rule != _TOLD_ONCE or (site_id, each) not in self._told]
+        self._told.update((site_id, each) for each in new)
+        return replace(verdict, findings=tuple(new))
+
+    async def _verdict(self, site_id: int, task: Task) -> Verdict:
+        content, _, how = task
+        if len(content) <= self._limits.small and not self._quick.is_up and not how.transforms:
             return await self._check_here(task)
+        self.require_filters(site_id)
         if len(content) < self._limits.large:
-            job = _Job(task, asyncio.get_running_loop().create_future())
+            job = _Job(site_id, task, asyncio.get_running_loop().create_future())
             self._jobs.append(job)
             self._call_workers()
             if (verdict := await job.verdict) is not None:
                 return verdict
         async with self._sites[site_id], self._thorough_free:
-            return await self._check_thoroughly(task)
+            self.require_filters(site_id)
+            return await self._check_thoroughly(site_id, task)
 
     async def __aenter__(self) -> Self:
         return self
@@ -107,16 +151,22 @@ class Checker:
     async def _check_here(self, task: Task) -> Verdict:
         return await asyncio.to_thread(self._validator.check, *task)
 
-    async def _check_thoroughly(self, task: Task) -> Verdict:
-        """The verdict of a worker that has the document alone. Raises CheckerLost."""
+    async def _check_thoroughly(self, site_id: int, task: Task) -> Verdict:
+        """The verdict of a worker that has the document alone. Raises CheckerLost and FiltersGivenUp."""
         for _ in range(_ATTEMPTS):
             try:
                 [verdict] = await self._thorough.check_all([task])
             except TookTooLong:
                 return Verdict((_too_expensive(self._seconds),))
+            except TransformTookTooLong:
+                return Verdict((too_costly(),))
             except WorkerLost:
                 log.warning("A process that checks documents ended, and is started again")
             except NoWorkers:
+                if task[2].transforms:
+                    # Nothing in the run's own process could end an XPath of theirs.
+                    self._given_up[site_id] = _NO_PROCESS
+                    raise FiltersGivenUp(_NO_PROCESS) from None
                 return await self._check_here(task)
             else:
                 return verdict
@@ -125,7 +175,8 @@ class Checker:
     def _call_workers(self) -> None:
         """Give the quick workers what waits: at once if one is idle, otherwise so much that it is worth a call."""
         while self._has_jobs_for(len(self._calls)):
-            jobs = list(self._next_jobs())
+            if not (jobs := list(self._next_jobs())):
+                continue
             call = asyncio.create_task(self._call(jobs))
             self._calls.add(call)
             call.add_done_callback(self._called)
@@ -137,7 +188,11 @@ class Checker:
 
     def _next_jobs(self) -> Iterator[_Job]:
         if self._single_jobs:
-            yield self._single_jobs.popleft()
+            job = self._single_jobs.popleft()
+            if job.site_id not in self._given_up:
+                yield job
+            elif not job.verdict.done():
+                job.verdict.set_result(None)
             return
         size = 0
         for _ in range(min(TOGETHER, len(self._jobs))):
@@ -160,7 +215,7 @@ class Checker:
             if len(jobs) > 1:
                 self._single_jobs.extend(jobs)
                 return
-            verdicts = [None]
+            verdicts = [Verdict((too_costly(),)) if isinstance(error, TransformTookTooLong) else None]
         for job, verdict in zip(jobs, verdicts, strict=True):
             if not job.verdict.done():
                 job.verdict.set_result(verdict)
@@ -181,6 +236,20 @@ def _too_expensive(seconds: float) -> Finding:
     )
 
 
+_GIVEN_UP = Finding(
+    "filter.too-expensive",
+    f"The filters of this site, or its normalising, took too long on {MOST_TOO_COSTLY} documents, so that no other one "
+    "was tried.",
+    "The harvester's administrator should simplify the XPath or the regular expression in the files of this site; the "
+    "documents that were put off are tried again by the next run.",
+)
+_NO_PROCESS = Finding(
+    "harvest.no-helper",
+    "The system let the harvester start no process that could be ended if the filters of this site, or its "
+    "normalising, took too long, so that its documents were put off.",
+    "The administrator should see whether there is enough memory, and how many processes the harvester's user may "
+    "have; the documents are tried again by the next run.",
+)
 _LOST = Finding(
     "harvest.helper-lost",
     "The harvester's own process that checked this document ended, or hung, before it was done.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
@@ -15,6 +15,7 @@ from metaharvest.database.engine import database_errors, readers
 from metaharvest.harvest.deadlines import Deadlines
 from metaharvest.harvest.site_target import RunTargets
 from metaharvest.journal.journal import Clock, Journal
+from metaharvest.validation import Treatment
 
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
@@ -41,8 +42,10 @@ class Progress:
 class RunContext:
     """What harvesting a site needs; `deadlines` also has the site's own.
 
-    `site_names` are the registered sites by number, `to_retry` the numbers of those with documents to try again.
-    `batch`: see RunLimits.
+    `site_names` are the registered sites by number, `to_retry` the numbers of those with documents to try again,
+    `to_look_at` of those with documents to be looked at again. `batch`: see RunLimits. `full`: repositories are asked
+    for all that they have, not only for what has changed. `treatment` is the site's: how its documents are filtered,
+    normalised and checked.
     """
 
     settings: Settings
@@ -57,6 +60,9 @@ class RunContext:
     to_retry: Collection[int]
     deadlines: Deadlines
     batch: int
+    to_look_at: Collection[int] = ()
+    full: bool = False
+    treatment: Treatment = field(default_factory=Treatment)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:

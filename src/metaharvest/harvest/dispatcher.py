@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Engine
 
 from metaharvest.config.settings import HttpSettings, Settings
-from metaharvest.database.engine import readers
+from metaharvest.database.engine import database_errors, readers
 from metaharvest.errors import DatabaseError, RunLost, ScheduleError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.memory import MemoryBudget
@@ -22,9 +22,10 @@ from metaharvest.harvest.deadlines import Deadlines
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.harvest.site import harvest_site
 from metaharvest.harvest.site_target import RunTargets
-from metaharvest.harvest.tasks import held_for, side_by_side
+from metaharvest.harvest.tasks import held_for, in_thread, side_by_side
 from metaharvest.journal.journal import Clock, Journal
 from metaharvest.model import Finding, Site, SiteRunKind
+from metaharvest.sites.looks import sites_to_look_at
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.lookup import SourceFor
 from metaharvest.targets.lookup import Targets
@@ -52,6 +53,7 @@ class Dispatcher:
     clock: Clock
     deadlines: Deadlines
     limits: RunLimits
+    full: bool = False
 
     def harvest(self, chosen: Sequence[Chosen], site_names: Mapping[int, str], to_retry: Collection[int]) -> list[str]:
         """Harvest these sites; the names of those that were not begun, as there was no time left.
@@ -98,12 +100,21 @@ class Dispatcher:
                     to_retry,
                     self.deadlines,
                     self.limits.batch,
+                    await in_thread(self._to_look_at),
+                    self.full,
                 )
                 with self.deadlines.stop.calling(fetcher.end_waiting):
                     not_begun = await self._harvest_all(chosen, ctx)
                 for target, findings in targets.given_up:
                     await self.journal.target_away(target, findings)
                 return not_begun
+
+    def _to_look_at(self) -> Collection[int]:
+        """The sites of which some documents are to be looked at again: asked for all sites at once, as few have any."""
+        if not self.settings.harvester.look_again:
+            return ()
+        with database_errors(self.engine), readers(self.engine)() as session:
+            return sites_to_look_at(session, self.journal.today)
 
     async def _harvest_all(self, chosen: Sequence[Chosen], ctx: RunContext) -> list[str]:
         """Harvest the sites side by side. The first that meets the loss of the run ends it for all."""

@@ -8,24 +8,46 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from metaharvest.errors import DatabaseError, FetchError, NotAsked, RunLost, TargetError
+from metaharvest.errors import DatabaseError, FetchError, NotAsked, NotUsable, RunLost, TargetError
 from metaharvest.fetch.backoff import Attempts, may_be_waited_for
 from metaharvest.fetch.health import ServerHealth
 from metaharvest.fetch.memory import MemoryBudget
-from metaharvest.harvest.checker import CheckerLost
+from metaharvest.harvest.checker import CheckerLost, FiltersGivenUp
 from metaharvest.harvest.context import RunContext
 from metaharvest.harvest.decide import other_site_owns
+from metaharvest.harvest.endings import (
+    ARRIVED,
+    OTHER_CONTENT,
+    WAITS,
+    held_already,
+    normalized,
+    same_content,
+    wanted,
+)
 from metaharvest.harvest.plan import Batch, Todo, ledger_batches, plans, settled
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.tasks import in_thread, side_by_side
-from metaharvest.journal.outcomes import Storing
+from metaharvest.harvest.treating import is_checked_by_reading, outcome_told, treatment_for
+from metaharvest.journal.outcomes import OutcomeNote, Storing
+from metaharvest.journal.phases import Phases
 from metaharvest.journal.unexpected import unexpected_error
-from metaharvest.model import Action, FetchedDocument, Finding, Intent, Level, Outcome, OutcomeKind, SiteRun
-from metaharvest.sources.base import Source
+from metaharvest.model import (
+    Action,
+    FetchedDocument,
+    Finding,
+    Intent,
+    ListedDocument,
+    Outcome,
+    OutcomeKind,
+    SiteRun,
+    Verdict,
+)
+from metaharvest.sources.base import DocumentSource
 from metaharvest.targets.base import Upload
 
 log = logging.getLogger(__name__)
@@ -39,14 +61,19 @@ MOST_WAITING = 100
 
 @dataclass(slots=True)
 class Tally:
-    """How many documents were listed, how many of them the target had already, and how many are listed no longer."""
+    """How many documents were listed, how many of them the target had already, and how many are listed no longer.
+
+    So many `duplicates` have no log rows of their own. `phases`: where the time of those that were brought in went.
+    """
 
     listed: int = 0
     unchanged: int = 0
     vanished: int = 0
+    duplicates: int = 0
+    phases: Phases = field(default_factory=Phases)
 
 
-async def harvest_unchanged(site_run: SiteRun, source: Source, target: SiteTarget, ctx: RunContext) -> Tally:
+async def harvest_unchanged(site_run: SiteRun, source: DocumentSource, target: SiteTarget, ctx: RunContext) -> Tally:
     """The documents of a list that is the one of the last harvest: most nights the target has kept them all."""
     known, in_journal = site_run.known_documents, target.in_journal
     if in_journal and not site_run.resumed and known == await asyncio.to_thread(in_journal.kept, site_run.site.site_id):
@@ -56,11 +83,11 @@ async def harvest_unchanged(site_run: SiteRun, source: Source, target: SiteTarge
 
 
 async def harvest_documents(
-    site_run: SiteRun, batches: Iterator[Batch], source: Source, target: SiteTarget, ctx: RunContext
+    site_run: SiteRun, batches: Iterator[Batch], source: DocumentSource, target: SiteTarget, ctx: RunContext
 ) -> Tally:
     """Bring every document to its outcome; the numbers that go into the totals."""
     tally = Tally()
-    site = SiteDocuments(site_run, source, target, ctx)
+    site = SiteDocuments(site_run, source, target, tally.phases, ctx)
     planned = plans(batches, site_run, target, ctx)
     async with side_by_side() as tasks:
         while (plan := await in_thread(partial(next, planned, None))) is not None:
@@ -75,26 +102,44 @@ async def harvest_documents(
             for revisions in plan.chains:
                 await site.turn()
                 tasks.create_task(site.bring_in(revisions))
-    for reason in site.servers.reasons_to_defer():
-        await ctx.journal.deferred(site_run, [reason])
+    await site.tell_deferred()
     return tally
 
 
 class SiteDocuments:
-    """Brings the documents of one site run in. `turn()` is awaited before each bring_in()."""
+    """Brings the documents of one site run in. `turn()` is awaited before each bring_in().
 
-    def __init__(self, site_run: SiteRun, source: Source, target: SiteTarget, ctx: RunContext) -> None:
+    What is `in_hand` came with the list, and is not fetched: `at_once` of these may be under way.
+    """
+
+    def __init__(
+        self,
+        site_run: SiteRun,
+        source: DocumentSource,
+        target: SiteTarget,
+        phases: Phases,
+        ctx: RunContext,
+        in_hand: Callable[[ListedDocument], FetchedDocument | None] = lambda document: None,
+        at_once: int = 0,
+    ) -> None:
         connections = ctx.settings.http.connections_per_host
         self.servers = ServerHealth(ctx.settings.http)
         self._site_run = site_run
         self._source = source
         self._target = target
+        self._phases = phases
         self._ctx = ctx
         self._asking = asyncio.Semaphore(connections)
+        self._in_hand = in_hand
         # So that documents of one site which take long to be checked do not take the memory of all.
         self._unchecked = MemoryBudget(ctx.fetcher.memory.limit // 4)
-        self._under_way = asyncio.Semaphore(connections * UNDER_WAY_PER_CONNECTION)
+        self._under_way = asyncio.Semaphore(max(connections * UNDER_WAY_PER_CONNECTION, at_once))
         self._waiting = asyncio.Semaphore(MOST_WAITING)
+
+    async def tell_deferred(self) -> None:
+        """Note why documents were deferred."""
+        for reason in self.servers.reasons_to_defer():
+            await self._ctx.journal.deferred(self._site_run, [reason])
 
     async def turn(self) -> None:
         """Wait until another document may be begun."""
@@ -126,8 +171,10 @@ class SiteDocuments:
             finding = unexpected_error(error, "The harvester itself failed on this document")
             outcome = Outcome(todo.intent.document, OutcomeKind.UPLOAD_ERROR, todo.intent.target_revision, (finding,))
             outcome = replace(outcome, unconfirmed=self._target.in_journal is None)
-        storing = Storing(fetched, self._target.in_journal) if fetched and self._target.in_journal else None
-        await self._ctx.journal.record(self._site_run, outcome, storing, todo.known)
+        outcome = outcome_told(outcome, self._ctx.treatment)
+        in_journal = self._target.in_journal
+        storing = Storing(fetched, in_journal, self._phases) if fetched and in_journal else None
+        await self._ctx.journal.record(OutcomeNote(self._site_run, outcome, storing, todo.known))
         self._ctx.progress.documents_ended(self._site_run.site.name, 1)
         return outcome
 
@@ -136,8 +183,9 @@ class SiteDocuments:
         if not todo.intent.wants_fetch and not todo.is_pending:
             return settled(todo.intent), None
         if waits:
-            return self._deferred(todo, _WAITS), None
-        fetched = await self._fetched(todo)
+            return self._deferred(todo, WAITS), None
+        in_hand = None if todo.is_pending else self._in_hand(todo.intent.document)
+        fetched = in_hand or await self._fetched(todo)
         if isinstance(fetched, Outcome):
             return fetched, None
         return await self._checked(todo, fetched)
@@ -154,7 +202,7 @@ class SiteDocuments:
                     await self._unchecked.room()
                     if no_fetch := await self._outcome_without_fetch(todo, failed):
                         return no_fetch
-                    fetched = await self._source.fetch(document, self._ctx.deadlines.left())
+                    fetched = await self._fetched_at_once(document)
             except NotAsked as error:
                 if error.retry_after is None or not may_be_waited_for(error, http):
                     why = self._ctx.deadlines.why()
@@ -174,6 +222,20 @@ class SiteDocuments:
                 return fetched
             await self._back_off(wait)
 
+    async def _fetched_at_once(self, document: ListedDocument) -> FetchedDocument:
+        """The document, in one attempt, whose time is noted. Raises FetchError."""
+        began, seconds = time.monotonic(), 0.0
+        try:
+            fetched = await self._source.fetch(document, self._ctx.deadlines.left())
+            seconds = fetched.seconds or 0.0
+            return fetched
+        except FetchError as error:
+            seconds = error.seconds or 0.0
+            raise
+        finally:
+            self._phases.server += seconds
+            self._phases.waiting += max(time.monotonic() - began - seconds, 0.0)
+
     async def _outcome_without_fetch(self, todo: Todo, failed: Outcome | None) -> Outcome | None:
         """The outcome of a document that is not to be fetched; `failed`: how its last attempt ended.
 
@@ -182,6 +244,10 @@ class SiteDocuments:
         if why := self._ctx.deadlines.why() or next(iter(self._target.health.given_up), None):
             return failed or self._deferred(todo, why)
         self.servers.require_well(todo.intent.document.url)
+        try:
+            self._ctx.checker.require_filters(self._site_run.site.site_id)
+        except FiltersGivenUp as error:
+            return failed or self._deferred(todo, error.findings[0])
         return await self._looked_up(todo) if todo.is_pending else None
 
     async def _looked_up(self, todo: Todo) -> Outcome | None:
@@ -194,12 +260,12 @@ class SiteDocuments:
             return self._deferred(todo, error.findings[0])
         if is_there:
             kind = OutcomeKind.INSERTED if entry.target_revision is None else OutcomeKind.UPDATED
-            return Outcome(intent.document, kind, entry.target_revision, (_ARRIVED,), sha256=entry.pending_sha256)
+            return Outcome(intent.document, kind, entry.target_revision, (ARRIVED,), sha256=entry.pending_sha256)
         if intent.wants_fetch:
             return None
         if intent.action is not Action.UNCHANGED:
             return settled(intent)
-        return Outcome(intent.document, OutcomeKind.UPLOAD_ERROR, intent.target_revision, (_OTHER_CONTENT,))
+        return Outcome(intent.document, OutcomeKind.UPLOAD_ERROR, intent.target_revision, (OTHER_CONTENT,))
 
     async def _back_off(self, seconds: float) -> None:
         """Wait before the next attempt; meanwhile others have their turn, unless very many wait already."""
@@ -220,7 +286,7 @@ class SiteDocuments:
                 self.servers.answered(intent.document.url)
         return Outcome(
             intent.document,
-            OutcomeKind.ACCESS_ERROR,
+            OutcomeKind.INVALID if isinstance(error, NotUsable) else OutcomeKind.ACCESS_ERROR,
             intent.target_revision,
             attempts.findings(error, self._ctx.settings.http),
             attempts.seconds if error.seconds is not None else None,
@@ -237,50 +303,76 @@ class SiteDocuments:
 
     async def _checked(self, todo: Todo, fetched: FetchedDocument) -> tuple[Outcome, FetchedDocument | None]:
         """The outcome of a document that was fetched. Its bytes count as taken until it is dropped or stored."""
-        intent, memory, size = todo.intent, self._ctx.fetcher.memory, len(fetched.content)
+        intent, memory = todo.intent, self._ctx.fetcher.memory
+        size = unchecked = len(fetched.content)
         memory.take(size)
         self._unchecked.take(size)
         is_kept = False
+        began = time.monotonic()
         try:
             try:
-                outcome = await self._outcome_of_check(intent, fetched)
+                outcome, fetched = await self._outcome_of_check(intent, fetched)
+                memory.take(len(fetched.content) - size)
+                size = len(fetched.content)
+            except FiltersGivenUp as error:
+                return self._deferred(todo, error.findings[0]), None
             finally:
-                self._unchecked.give_back(size)
-            if outcome.kind is not _wanted(intent):
+                self._phases.checking += time.monotonic() - began
+                self._unchecked.give_back(unchecked)
+            if outcome.kind is not wanted(intent):
                 return outcome, None
             if self._target.in_journal:
                 is_kept = True
                 return outcome, fetched
+            began = time.monotonic()
             async with self._target.sending:
                 if self._target.health.given_up:
                     return self._deferred(todo, self._target.health.given_up[0]), None
-                return await self._sent(todo, outcome, fetched), None
+                outcome = await self._sent(todo, outcome, fetched)
+            self._phases.sending += time.monotonic() - began
+            return outcome, None
         finally:
             if not is_kept:
                 memory.give_back(size)
 
-    async def _outcome_of_check(self, intent: Intent, fetched: FetchedDocument) -> Outcome:
-        site = self._site_run.site
-        mismatch = site.options.package_id_mismatch or self._ctx.settings.validation.package_id_mismatch
+    async def _outcome_of_check(self, intent: Intent, fetched: FetchedDocument) -> tuple[Outcome, FetchedDocument]:
+        """The outcome, and the document as it goes into the target. Raises FiltersGivenUp."""
+        how, site_id = treatment_for(fetched.document, self._ctx.treatment), self._site_run.site.site_id
         try:
-            verdict = await self._ctx.checker.check(site.site_id, fetched.content, fetched.document, mismatch)
+            verdict = Verdict()
+            if not is_checked_by_reading(fetched.document, how):
+                verdict = await self._ctx.checker.check(site_id, fetched.content, fetched.document, how)
         except CheckerLost as error:
-            return Outcome(
+            outcome = Outcome(
                 intent.document, OutcomeKind.ACCESS_ERROR, intent.target_revision, error.findings, transient=True
             )
-        return Outcome(
-            intent.document,
-            _wanted(intent) if verdict.acceptable else OutcomeKind.INVALID,
+            return outcome, fetched
+        size = len(fetched.content)
+        if verdict.content is not None:
+            fetched = normalized(fetched, verdict.content)
+        kind = wanted(intent) if verdict.acceptable else OutcomeKind.INVALID
+        findings = (*intent.findings, *verdict.findings, *same_content(intent, fetched))
+        if verdict.filtered is not None:
+            kind, findings = OutcomeKind.FILTERED, (verdict.filtered, *intent.findings)
+        elif fetched.document.origin is not None and verdict.acceptable and intent.held_sha256 == fetched.sha256:
+            return held_already(intent, fetched), fetched
+        outcome = Outcome(
+            fetched.document,
+            kind,
             intent.target_revision,
-            (*verdict.findings, *_same_content(intent, fetched)),
+            findings,
             fetched.seconds,
-            len(fetched.content),
+            size,
             fetched.sha256,
+            etag=fetched.etag,
+            last_modified=fetched.last_modified,
         )
+        return outcome, fetched
 
     async def _sent(self, todo: Todo, outcome: Outcome, fetched: FetchedDocument) -> Outcome:
         """Send it; if the target does not say how that ended, the ledger goes on saying that it is pending."""
-        if other_site := await self._ctx.journal.mark_pending(self._site_run, fetched, outcome.target_revision):
+        pending = self._ctx.journal.mark_pending(self._site_run, fetched, outcome.target_revision, todo.known)
+        if other_site := await pending:
             return outcome.as_error(OutcomeKind.UPLOAD_ERROR, other_site_owns(fetched.document, other_site))
         try:
             action = await self._target.upload(Upload(fetched, self._site_run.site.site_id, self._ctx.clock()))
@@ -289,36 +381,3 @@ class SiteDocuments:
                 return replace(self._deferred(todo, error.findings[0]), unconfirmed=True)
             return outcome.as_error(OutcomeKind.UPLOAD_ERROR, *error.findings)
         return replace(outcome, kind=OutcomeKind.INSERTED if action is Action.INSERT else OutcomeKind.UPDATED)
-
-
-def _same_content(intent: Intent, fetched: FetchedDocument) -> tuple[Finding, ...]:
-    """What is said of a document whose new revision is the old one, byte for byte."""
-    if intent.held_sha256 is None or intent.held_sha256 != fetched.sha256:
-        return ()
-    message = f"Revision {fetched.document.revision} has exactly the bytes of revision {intent.target_revision}."
-    remedy = "Raise the revision only where the document changes; if it was to, look whether the right file is there."
-    return (Finding("list.same-content", message, remedy, Level.WARNING),)
-
-
-def _wanted(intent: Intent) -> OutcomeKind:
-    return OutcomeKind.INSERTED if intent.action is Action.INSERT else OutcomeKind.UPDATED
-
-
-_ARRIVED = Finding(
-    "target.unconfirmed",
-    "An earlier run was interrupted while it sent this document; the repository was asked, and has it.",
-    "Nothing is to be done.",
-    Level.WARNING,
-)
-_WAITS = Finding(
-    "target.lower-revision",
-    "It is not known whether a lower revision arrived in the repository, so that no higher one was sent.",
-    "Nothing is to be done: the next run looks whether it arrived, and goes on.",
-    Level.WARNING,
-)
-_OTHER_CONTENT = Finding(
-    "target.other-content",
-    "An earlier run was interrupted while it sent this document; the repository now has this revision, or a higher "
-    "one, with other content.",
-    "The administrator should compare the two; to replace what the repository has, raise the revision.",
-)

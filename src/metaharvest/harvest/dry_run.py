@@ -21,7 +21,7 @@ from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.config.settings import Settings
 from metaharvest.database.dialects import reason_of
 from metaharvest.database.engine import Sessions, create_tables, open_url, readers
-from metaharvest.database.models import HarvestDocument
+from metaharvest.database.models import HarvestDocument, SiteCheckpoint
 from metaharvest.errors import DatabaseUnavailable
 from metaharvest.model import Holding, Site
 from metaharvest.sites.registry import raw_rows
@@ -91,6 +91,7 @@ class _Unowned:
     def __init__(self, real: Holder) -> None:
         self._real = real
         self.holds = real.holds
+        self.used_up = real.used_up
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         held = self._real.holdings(document_ids)
@@ -113,9 +114,16 @@ class Rehearsal:
 
 @contextmanager
 def rehearsal(
-    settings: Settings, given: Target | None, real: Engine | None, against: str | None = None
+    settings: Settings,
+    given: Target | None,
+    real: Engine | None,
+    against: str | None = None,
+    *,
+    with_records: bool = False,
 ) -> Iterator[Rehearsal]:
     """All that a rehearsal needs; with `real`, the schedule of that database and what waits to be tried again.
+
+    `with_records`: also what is known of the records of repositories, and how far their listings have come.
 
     `given` stands in for the targets of the settings. Without `real` there are none, but the one that is named by
     `against`: see `Targets.named`.
@@ -130,7 +138,7 @@ def rehearsal(
             stack.callback(engine.dispose)
             create_tables(engine)
             if real is not None:
-                _copy(real, engine)
+                _copy(real, engine, with_records)
         except (DBAPIError, OSError) as error:
             raise _no_room(reason_of(error)) from error
         mail = settings.mail.model_copy(update={"backend": "maildir", "folder": Path(folder) / "mail"})
@@ -162,11 +170,12 @@ def _no_room(reason: str) -> DatabaseUnavailable:
     )
 
 
-def _copy(real: Engine, scratch: Engine) -> None:
-    """Copy the schedule as it stands, broken rows too, and the ledger's rows of what failed."""
-    failed = select(HarvestDocument.__table__).where(
-        or_(HarvestDocument.next_attempt.is_not(None), HarvestDocument.failing_since.is_not(None))
-    )
+def _copy(real: Engine, scratch: Engine, with_records: bool) -> None:
+    """Copy the schedule as it stands, broken rows too, and the ledger's rows of what failed; see `rehearsal`."""
+    which = [HarvestDocument.next_attempt.is_not(None), HarvestDocument.failing_since.is_not(None)]
+    if with_records:
+        which.append(HarvestDocument.datestamp.is_not(None))
+    failed = select(HarvestDocument.__table__).where(or_(*which))
     with readers(real)() as session, scratch.begin() as connection:
         for row in raw_rows(session):
             columns = ", ".join(row)
@@ -178,3 +187,7 @@ def _copy(real: Engine, scratch: Engine) -> None:
         rows = session.execute(failed.execution_options(yield_per=_COPIED_AT_ONCE)).mappings()
         for chunk in rows.partitions(_COPIED_AT_ONCE):
             connection.execute(insert(HarvestDocument), [dict(row) for row in chunk])
+        if with_records and (
+            standing := [dict(row) for row in session.execute(select(SiteCheckpoint.__table__)).mappings()]
+        ):
+            connection.execute(insert(SiteCheckpoint), standing)

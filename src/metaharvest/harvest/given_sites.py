@@ -19,7 +19,7 @@ from metaharvest.harvest.dry_run import Compared, Rehearsal
 from metaharvest.model import Notify, Site
 from metaharvest.sites.registry import add_site, edit_site, find_site, read_sites
 from metaharvest.sites.rows import BrokenSite, check_list_url
-from metaharvest.sources.base import Source
+from metaharvest.sources.base import PagedSource, Source
 from metaharvest.sources.given.arguments import Given, GivenDocuments, GivenList, GivenUrl
 from metaharvest.sources.given.source import Copies, GivenSource
 from metaharvest.sources.lookup import SourceFor
@@ -121,7 +121,7 @@ def source_of(sites: Iterable[GivenSite], copies: Copies, own: SourceFor) -> Sou
     """The source of each of these sites; of a registered site of another kind than with a harvest list, its `own`."""
     by_name: Mapping[str, GivenSite] = {site.name: site for site in sites}
 
-    def source(site: Site, fetcher: Fetcher) -> Source:
+    def source(site: Site, fetcher: Fetcher) -> Source | PagedSource:
         given = by_name[site.name]
         if site.source_kind != _KIND and isinstance(given.given, GivenUrl):
             return own(site, fetcher)

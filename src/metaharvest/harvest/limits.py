@@ -23,6 +23,9 @@ class CheckLimits:
     quick_seconds: float = 5.0
     """What a quick worker may take for one call; the documents of a call that takes longer are checked one by one."""
 
+    transform_seconds: float = 3.0
+    """Processor time that a site's filters and normalising may take for one document."""
+
     patience: float = 30.0
     """Seconds beyond its time limit that a call is waited for, before its worker is taken for one that hangs."""
 

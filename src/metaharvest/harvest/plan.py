@@ -6,7 +6,7 @@ this module may run in a thread beside the event loop: it writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
@@ -29,20 +29,35 @@ class Batch:
     """Documents to decide on, all revisions of each, in order; what the ledger knows of them.
 
     `logged` are the outcomes that an interrupted run has logged already, in the batch's range of document ids.
-    `unlisted` is what the ledger has in that range, and the list has no longer.
+    `unlisted` is what the ledger has in that range, and the list has no longer; `named`: the documents that the list
+    names there, in whichever revision.
     """
 
     documents: Sequence[ListedDocument] = ()
     known: Known = field(default_factory=dict)
     logged: dict[Key, list[LoggedOutcome]] = field(default_factory=dict)
     unlisted: Sequence[LedgerEntry] = ()
+    named: Collection[str] = ()
 
     @property
-    def vanished(self) -> list[LedgerEntry]:
-        """What the target has, and the list names in no revision any more."""
-        listed = {document.document_id for document in self.documents}
-        gone = {e.document_id: e for e in self.unlisted if e.document_id not in listed and e.outcome in ledger.GOOD}
-        return list(gone.values())
+    def left(self) -> dict[str, LedgerEntry]:
+        """What the list names in no revision any more: of each document a revision that is well, if there is one."""
+        left: dict[str, LedgerEntry] = {}
+        for entry in self.unlisted:
+            name = entry.document_id
+            if name not in self.named and (name not in left or entry.outcome in ledger.GOOD):
+                left[name] = entry
+        return left
+
+    @property
+    def in_doubt(self) -> list[str]:
+        """Which of these were not well, although the target has a revision of them, or may have one."""
+        return [
+            name
+            for name, entry in self.left.items()
+            if entry.outcome not in ledger.GOOD
+            and (entry.target_revision is not None or entry.outcome == OutcomeKind.DEFERRED)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +112,7 @@ def plans(batches: Iterable[Batch], site_run: SiteRun, target: SiteTarget, ctx: 
     """A plan for each batch."""
     for batch in batches:
         holdings = target.holdings(list(dict.fromkeys(document.document_id for document in batch.documents)))
-        yield plan(batch, holdings, site_run, ctx.site_names)
+        yield plan(batch, {**holdings, **target.holdings(batch.in_doubt)}, site_run, ctx.site_names)
 
 
 def plan(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun, site_names: Mapping[int, str]) -> Plan:
@@ -118,8 +133,18 @@ def plan(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun, site_
         settled=[(settled(todo.intent), todo.known) for todo in there],
         chains=[list(revisions) for _, revisions in rest],
         unlisted=batch.unlisted,
-        vanished=batch.vanished if batch.unlisted else (),
+        vanished=list(_vanished(batch, holdings, site_run)) if batch.unlisted else (),
     )
+
+
+def _vanished(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun) -> Iterator[LedgerEntry]:
+    """What the target has of this site, and the list names in no revision any more."""
+    for name, entry in batch.left.items():
+        holding = holdings.get(name)
+        if entry.outcome in ledger.GOOD:
+            yield entry
+        elif holding is not None and holding.site_id in (None, site_run.site.site_id):
+            yield replace(entry, target_revision=holding.revision)
 
 
 def settled(intent: Intent) -> Outcome:
@@ -141,14 +166,15 @@ def staged_batches(site_run: SiteRun, staged: Staging, ctx: RunContext) -> Itera
     for documents in chain(staged.batches(ctx.batch), [[]]):
         upto = documents[-1].document_id if documents else None
         listed = {(document.document_id, document.revision) for document in documents}
+        named = {document.document_id for document in documents}
         known: dict[Key, LedgerEntry] = {}
         unlisted: list[LedgerEntry] = []
         for page in _ledger_pages(site_run, last, upto, ctx):
             if unlisted:
-                yield Batch(unlisted=unlisted)
+                yield Batch(unlisted=unlisted, named=named)
             known |= {_entry_key(entry): entry for entry in page if _entry_key(entry) in listed}
             unlisted = [entry for entry in page if _entry_key(entry) not in listed]
-        yield Batch(documents, known, _logged(site_run, last, upto, ctx), unlisted)
+        yield Batch(documents, known, _logged(site_run, last, upto, ctx), unlisted, named)
         last = upto
 
 

@@ -44,11 +44,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What is asked of a run: the day to take for today; sites by name, due or not; or all enabled ones."""
+    """What is asked of a run: the day to take for today; sites by name, due or not; or all enabled ones.
+
+    `full`: repositories are asked for all that they have, not only for what has changed.
+    """
 
     today: date
     names: tuple[str, ...] = ()
     force: bool = False
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ def run_once(
 
                 names = {site.site_id: site.name for site in sites}
                 dispatcher = Dispatcher(
-                    settings, http, engine, journal, targets, source, progress, clock, deadlines, limits
+                    settings, http, engine, journal, targets, source, progress, clock, deadlines, limits, request.full
                 )
                 not_begun = dispatcher.harvest(chosen, names, to_retry)
                 if why := deadlines.cut_short():

@@ -1,56 +1,76 @@
-"""One site's part of a run: list its documents, bring each to its outcome, close with totals and a report."""
+"""One site's part of a run: list its documents, bring each to its outcome, close with totals and a report.
+
+A harvest list is read to its end and staged before anything is harvested; a repository's list goes page by page.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 
-from metaharvest.errors import DatabaseError, FetchError, ListError, NotAsked, RunLost, TargetError
-from metaharvest.fetch.backoff import Attempts, may_be_waited_for
+from metaharvest.errors import DatabaseError, FetchError, ListError, RunLost, TargetError, TransformError
 from metaharvest.harvest.context import RunContext
 from metaharvest.harvest.documents import Tally, harvest_documents, harvest_unchanged
+from metaharvest.harvest.looks import look_again
 from metaharvest.harvest.plan import retry_batches, staged_batches
+from metaharvest.harvest.repository import ListBrokenOff, harvest_repository, in_repository
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import in_thread
+from metaharvest.harvest.treating import treatment_of
 from metaharvest.journal.unexpected import is_no_room
 from metaharvest.model import ListedDocument, Site, SiteRun, SiteRunKind
 from metaharvest.sites import ledger
-from metaharvest.sources.base import Listing, Source
+from metaharvest.sources.attempts import in_attempts
+from metaharvest.sources.base import Listing, PagedListing, PagedSource, Source
 
 log = logging.getLogger(__name__)
 
 
-async def harvest_site(site: Site, kind: SiteRunKind, source: Source, ctx: RunContext) -> bool:
+async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSource, ctx: RunContext) -> bool:
     """One site's part of the run; False if its list could not be read.
 
     If there is no time left, the list is not read, or the rest of the documents is deferred.
     """
     site_run = await ctx.journal.open_site_run(site, kind, source.original_columns)
     try:
+        ctx = replace(ctx, treatment=await in_thread(partial(treatment_of, site, ctx.settings)))
         with Staging() as staged:
             try:
                 listing = await _listing(site_run, source, ctx)
-                if listing.documents is not None:
+                if isinstance(listing, Listing) and listing.documents is not None:
                     await in_thread(partial(staged.fill, _in_time(listing.documents, ctx)))
             except FetchError as error:
-                await ctx.journal.list_failed(site_run, "GetHarvestListError", error.findings)
+                await ctx.journal.list_failed(site_run, _code(source, "GetHarvestListError"), error.findings)
                 return False
             except ListError as error:
-                await ctx.journal.list_failed(site_run, "ValidateHarvestListError", error.findings)
+                await ctx.journal.list_failed(site_run, _code(source, "ValidateHarvestListError"), error.findings)
                 return False
-            _note_list(site_run, listing, staged.count, ctx)
+            if isinstance(listing, Listing):
+                _note_list(site_run, listing, staged.count, ctx)
             async with ctx.targets.of(site) as target:
                 tally = await _harvest_listed(site_run, listing, staged, source, target, ctx)
+                await look_again(site_run, source, target, ctx)
             ctx.progress.documents_ended(site.name, staged.left_out)
+        duplicates = staged.left_out + tally.duplicates
+        version = listing.version if isinstance(listing, Listing) else None
+        listed = tally.listed + staged.left_out
+        is_complete = isinstance(listing, Listing) or listing.is_complete
         await ctx.journal.close_site_run(
-            site_run, tally.listed + staged.left_out, tally.unchanged, staged.left_out, listing.version
+            site_run, listed, tally.unchanged, duplicates, version, tally.phases, is_complete=is_complete
         )
+    except ListBrokenOff as error:
+        tally = error.tally
+        await ctx.journal.broken_off(site_run, tally.listed, tally.unchanged, tally.duplicates, error.row)
     except (DatabaseError, RunLost):
         raise
     except TargetError as error:
         await ctx.journal.target_refused(site_run, error.findings)
+    except TransformError as error:
+        # A line of another file than the list: what is said of it names both.
+        await ctx.journal.target_refused(site_run, [replace(finding, line=None) for finding in error.findings])
     except Exception as error:
         if not is_no_room(error):
             log.exception("The harvest of %s failed", site.name)
@@ -59,55 +79,37 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source, ctx: RunCo
 
 
 async def _harvest_listed(
-    site_run: SiteRun, listing: Listing, staged: Staging, source: Source, target: SiteTarget, ctx: RunContext
+    site_run: SiteRun,
+    listing: Listing | PagedListing,
+    staged: Staging,
+    source: Source | PagedSource,
+    target: SiteTarget,
+    ctx: RunContext,
 ) -> Tally:
+    if isinstance(listing, PagedListing):
+        assert isinstance(source, PagedSource)
+        return await harvest_repository(site_run, listing, source, target, ctx)
     if listing.documents is None:
         return await harvest_unchanged(site_run, source, target, ctx)
     batches = retry_batches if site_run.kind is SiteRunKind.RETRY else staged_batches
     return await harvest_documents(site_run, batches(site_run, staged, ctx), source, target, ctx)
 
 
-async def _listing(site_run: SiteRun, source: Source, ctx: RunContext) -> Listing:
-    """What the site lists; for a retry, what the ledger says to try again. Raises FetchError."""
+async def _listing(site_run: SiteRun, source: Source | PagedSource, ctx: RunContext) -> Listing | PagedListing:
+    """What the site lists; for a retry, what the ledger says to try again. Raises FetchError, and ListError."""
     if site_run.kind is SiteRunKind.RETRY:
         return Listing(_to_retry(site_run, ctx))
+    if isinstance(source, PagedSource):
+        return await in_repository(site_run, source, ctx)
     try:
-        return await _list_in_attempts(site_run, source, ctx)
+        return await in_attempts(
+            lambda: source.list_documents(site_run.known_list, ctx.deadlines.left()), ctx.settings.http, ctx.deadlines
+        )
     except FetchError as error:
         if error.transient and (late := ctx.deadlines.late()):
             # It may have failed for no other reason than that.
             raise FetchError(late, transient=True, seconds=error.seconds) from error
         raise
-
-
-async def _list_in_attempts(site_run: SiteRun, source: Source, ctx: RunContext) -> Listing:
-    """The listing, after as many attempts as it takes and the settings allow; a signal or a deadline ends them.
-
-    Raises FetchError of the last attempt that failed.
-    """
-    http, deadlines = ctx.settings.http, ctx.deadlines
-    attempts = Attempts()
-    failure: FetchError | None = None
-    while True:
-        try:
-            return await source.list_documents(site_run.known_list, deadlines.left())
-        except NotAsked as error:
-            failure = failure or error
-            wait = error.retry_after if may_be_waited_for(error, http) else None
-        except FetchError as error:
-            attempts = attempts.and_one(error)
-            wait = attempts.wait(error, http, http.list_deadline)
-            failure = FetchError(
-                *attempts.findings(error, http),
-                transient=error.transient,
-                seconds=attempts.seconds,
-                retry_after=error.retry_after,
-            )
-        if wait is None:
-            raise failure
-        await deadlines.sleep(wait)
-        if deadlines.why():
-            raise failure
 
 
 def _to_retry(site_run: SiteRun, ctx: RunContext) -> Iterator[ListedDocument]:
@@ -135,5 +137,9 @@ def _note_list(site_run: SiteRun, listing: Listing, staged: int, ctx: RunContext
     unchanged = listing.documents is None
     listed = site_run.known_documents if unchanged else staged
     if site_run.kind is not SiteRunKind.RETRY:
-        ctx.journal.list_read(site_run, listed, unchanged)
+        ctx.journal.list_read(site_run, listed, unchanged, listing.findings)
     ctx.progress.documents_listed(site_run.site.name, listed)
+
+
+def _code(source: Source | PagedSource, of_list: str) -> str:
+    return "IdentifyError" if isinstance(source, PagedSource) else of_list

@@ -60,10 +60,19 @@ class SiteTarget:
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """What it holds of these documents; nothing if it does not answer. To be called in a thread."""
+        return self._known(self._session.holdings, document_ids)
+
+    def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
+        """The highest revision that it had of each of these that was deleted; like `holdings`."""
+        return self._known(self._session.used_up, document_ids)
+
+    def _known(
+        self, question: Callable[[Sequence[str]], Mapping[str, Answer]], document_ids: Sequence[str]
+    ) -> Mapping[str, Answer]:
         if self.health.given_up or not document_ids:
             return {}
         try:
-            return self._session.holdings(document_ids)
+            return question(document_ids)
         except TargetError as error:
             self.health.give_up(error.findings)
             return {}
@@ -76,6 +85,12 @@ class SiteTarget:
         """Whether it holds anything under this docid. Raises TargetError."""
         content = await self._asked(partial(self.target.content, document_id, revision))
         return content is not None
+
+    async def delete(self, document_id: str) -> bool:
+        """Tell a target that is not written in the journal's transactions of a deletion. Raises TargetError."""
+        session = self._session
+        assert not session.writes_in_journal
+        return await self._asked(partial(session.delete, document_id))
 
     async def upload(self, upload: Upload) -> Action:
         """Send a document to a target that is not written in the journal's transactions. Raises TargetError."""
@@ -185,6 +200,9 @@ class _AwaySession:
     writes_in_journal: Literal[False] = False
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
+        return self._away()
+
+    def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
         return self._away()
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:

@@ -15,7 +15,9 @@ from concurrent.futures.process import BrokenProcessPool
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
-from metaharvest.model import Level, ListedDocument, Verdict
+from metaharvest.harvest.limits import CheckLimits
+from metaharvest.model import ListedDocument, Verdict
+from metaharvest.validation import Treatment
 
 if TYPE_CHECKING:
     from pebble import ProcessPool
@@ -24,8 +26,8 @@ log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
-Task = tuple[bytes, ListedDocument, Level]
-"""A document's bytes, what the list says of it, and how grave a packageId is that is not its docid."""
+Task = tuple[bytes, ListedDocument, Treatment]
+"""A document's bytes, what the list says of it, and how it is to be treated."""
 
 _LOOK_SECONDS = 0.5
 """How often a pool is looked at while an answer is waited for: one that broke may leave it unanswered."""
@@ -45,6 +47,10 @@ class WorkerLost(Exception):
     """The worker ended, or did not answer, before the call was done."""
 
 
+class TransformTookTooLong(WorkerLost):
+    """The worker ended itself, as a site's filters or normalising took too long."""
+
+
 class NoWorkers(Exception):
     """No worker could be started."""
 
@@ -52,15 +58,14 @@ class NoWorkers(Exception):
 class WorkerPool:
     """So many workers, each with so many seconds for a call; 0: no limit. For one event loop.
 
-    `other_document_types`: see ValidationSettings. `patience`: seconds beyond that before a worker is taken for one
-    that hangs.
+    `other_document_types`: see ValidationSettings.
     """
 
-    def __init__(self, number: int, other_document_types: tuple[str, ...], seconds: float, patience: float) -> None:
+    def __init__(self, number: int, other_document_types: tuple[str, ...], seconds: float, limits: CheckLimits) -> None:
         self.number = number
         self._types = other_document_types
         self._seconds = seconds
-        self._patience = patience
+        self._limits = limits
         self._pool: ProcessPool | None = None
         self._starting: asyncio.Task[None] | None = None
         self._broken = 0
@@ -99,8 +104,9 @@ class WorkerPool:
     async def _start(self) -> None:
         """Have the workers up: where that fails, the next call finds out."""
         try:
-            longest = 2 * self._seconds + self._patience if self._seconds else 0.0
-            self._pool = await asyncio.to_thread(_started, self.number, (self._types, longest))
+            longest = 2 * self._seconds + self._limits.patience if self._seconds else 0.0
+            given = self._types, longest, self._limits.transform_seconds
+            self._pool = await asyncio.to_thread(_started, self.number, given)
             await self._call([])
             self.is_up = True
         except (WorkerLost, TookTooLong) as error:
@@ -119,7 +125,8 @@ class WorkerPool:
             future = pool.schedule(worker.check_all, (list(tasks),), timeout=self._seconds or None)
             verdicts: list[Verdict | str] = await self._answer(pool, asyncio.wrap_future(future))
         except ProcessExpired as error:
-            raise WorkerLost(str(error)) from error
+            took_too_long = error.exitcode == -worker.TOO_COSTLY
+            raise (TransformTookTooLong if took_too_long else WorkerLost)(str(error)) from error
         except TimeoutError as error:
             # The pool goes by the clock of the machine, which somebody may have set.
             raise (TookTooLong if time.monotonic() - began >= self._seconds else WorkerLost) from error
@@ -132,7 +139,7 @@ class WorkerPool:
     async def _answer(self, pool: ProcessPool, answer: asyncio.Future[Answer]) -> Answer:
         """Wait for an answer. Raises BrokenProcessPool if none can come any more, or none comes for too long."""
         # A call may have to wait for the one before it.
-        longest = 2 * self._seconds + self._patience if self._seconds else inf
+        longest = 2 * self._seconds + self._limits.patience if self._seconds else inf
         began = time.monotonic()
         try:
             while not (await asyncio.wait([answer], timeout=_LOOK_SECONDS))[0]:
@@ -158,7 +165,7 @@ class WorkerPool:
             await asyncio.to_thread(pool.join)
 
 
-def _started(number: int, given: tuple[tuple[str, ...], float]) -> ProcessPool | None:
+def _started(number: int, given: tuple[tuple[str, ...], float, float]) -> ProcessPool | None:
     """A pool whose processes were started and given this; None if the system allows none."""
     from pebble import ProcessPool
 

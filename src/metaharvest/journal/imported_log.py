@@ -231,7 +231,7 @@ def _write(
     session.add(run)
     session.flush()
     counts.run_id = run.run_id
-    items = sorted(taken.items(), key=lambda item: int(item[0]) if item[0].isdecimal() else 0)
+    items = sorted(taken.items(), key=lambda item: _number(item[0]) or 0)
     for start in range(0, len(items), _ROWS_AT_ONCE):
         written = [
             (log_id, HarvestLog(run_id=run.run_id, **values)) for log_id, values in items[start:][:_ROWS_AT_ONCE]

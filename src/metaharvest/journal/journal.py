@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Self, TypeVar
 
@@ -21,10 +20,12 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.locks import HeldLock
 from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import DatabaseError, RunLost
-from metaharvest.journal import forensics, outcomes, problems, purge, runs, site_runs, totals
+from metaharvest.journal import forensics, lists, looks, outcomes, problems, purge, runs, site_runs
 from metaharvest.journal.ledger_rows import Columns, delete_entries, ledger_key, write_ledger
+from metaharvest.journal.lists import ListNote
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
-from metaharvest.journal.outcomes import OutcomeNote, Storing
+from metaharvest.journal.outcomes import OutcomeNote
+from metaharvest.journal.phases import Phases
 from metaharvest.journal.repositories import named_repositories
 from metaharvest.journal.site_runs import Closing, Opening
 from metaharvest.journal.unexpected import unexpected_error
@@ -43,7 +44,6 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.sites import ledger
-from metaharvest.sites.registry import forget_lists
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets import owners
 from metaharvest.targets.base import Target
@@ -58,17 +58,6 @@ _LONGEST_BACKLOG = 2000
 """Outcomes that may wait to be written before the caller that brings another one has to wait."""
 
 _Value = TypeVar("_Value")
-
-
-@dataclass(frozen=True, slots=True)
-class _ListNote:
-    """What is to be noted of a list that was read."""
-
-    site_run: SiteRun
-    rows: tuple[LogRow, ...]
-    unchanged: bool
-    listed: int
-    size: int = 0
 
 
 class Journal:
@@ -207,30 +196,25 @@ class Journal:
         """Open the site's part of the run, or take up the one that a dead run left."""
         return await asyncio.wrap_future(self._writer.request(self._open, Opening(site, kind, original_columns)))
 
-    def list_read(self, site_run: SiteRun, listed: int, unchanged: bool) -> None:
+    def list_read(self, site_run: SiteRun, listed: int, unchanged: bool, findings: tuple[Finding, ...] = ()) -> None:
         """Note that the list was fetched and is valid as a whole; `unchanged`: it is the one of the last harvest.
 
         It is committed with, and before, whatever is written next.
         """
-        rows = [
-            LogRow("GetHarvestListSuccess", f"The harvest list {shown_url(site_run.site.list_url)} was fetched."),
-            LogRow("ValidateHarvestListSuccess", f"The harvest list is valid and names {listed:,} documents."),
-        ]
-        if unchanged:
-            rows.append(LogRow("HarvestListUnchanged", "The harvest list is the one of the last harvest."))
-        self._writer.hand_over(_ListNote(site_run, tuple(rows), unchanged, listed))
+        self._writer.hand_over(ListNote(site_run, unchanged, listed, findings))
 
     async def list_failed(self, site_run: SiteRun, code: str, findings: Sequence[Finding]) -> None:
         """Close a site run whose list could not be read: nothing is harvested, the site's dates stay."""
         reason = findings[0].message
         if len(findings) > 1:
             reason += f" There are {len(findings) - 1:,} more problems."
-        message = f"The harvest list {shown_url(site_run.site.list_url)} could not be read: {one_line(reason)}"
+        what = "repository" if site_run.site.options.oai else "harvest list"
+        message = f"The {what} {shown_url(site_run.site.list_url)} could not be read: {one_line(reason)}"
         row = LogRow(code, message, tuple(findings))
         await self._end(Closing(site_run, (row,), status=SiteRunStatus.LIST_FAILED, reason=reason))
 
     async def target_refused(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
-        """Close a site run whose documents may not be uploaded at all: none was fetched, the site's dates stay."""
+        """Close a site run of which no document was fetched, and none may be: the site's dates stay."""
         row = LogRow("SiteError", findings[0].message, tuple(findings))
         await self._end(Closing(site_run, (row,), status=SiteRunStatus.FAILED, reason=findings[0].message))
 
@@ -240,21 +224,36 @@ class Journal:
         row = LogRow("SiteError", finding.message, (finding,))
         await self._end(Closing(site_run, (row,), status=SiteRunStatus.FAILED, reason=finding.message))
 
+    async def broken_off(self, site_run: SiteRun, listed: int, unchanged: int, duplicates: int, row: LogRow) -> None:
+        """Close a site run whose list did not come to its end: what was listed stands, the site's dates stay."""
+        rows = (*site_runs.rows_without_documents(unchanged, duplicates), row)
+        status, reason = SiteRunStatus.INCOMPLETE, row.message
+        await self._end(Closing(site_run, rows, listed, unchanged, duplicates, status=status, reason=reason))
+
     async def close_site_run(
-        self, site_run: SiteRun, listed: int, unchanged: int, duplicates: int = 0, version: ListVersion | None = None
+        self,
+        site_run: SiteRun,
+        listed: int,
+        unchanged: int,
+        duplicates: int = 0,
+        version: ListVersion | None = None,
+        phases: Phases | None = None,
+        *,
+        is_complete: bool = True,
     ) -> None:
         """Close a site run: totals that balance, the next date, and the report that is owed to the contacts.
 
         `unchanged` documents and so many `duplicates` have no rows of their own, but one together. `version` of the
-        list is kept, now that its documents are safe, for the next harvest to ask about.
+        list is kept, now that its documents are safe, for the next harvest to ask about. `phases`: where the time went.
+        `is_complete`: the list named everything, not only what has changed.
         """
         rows = site_runs.rows_without_documents(unchanged, duplicates)
-        await self._end(Closing(site_run, rows, listed, unchanged, duplicates, version))
+        await self._end(Closing(site_run, rows, listed, unchanged, duplicates, version, is_complete, phases=phases))
 
     async def deferred(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
         """Note why documents were deferred: one row for all of them, whose own rows carry no finding."""
         row = LogRow("DocDeferred", " ".join(finding.message for finding in findings), tuple(findings))
-        await self._soon(lambda session: self._log(session, row, site_run))
+        await self.write(site_run, lambda session: [row])
 
     # -- documents
 
@@ -283,37 +282,44 @@ class Journal:
         await self._soon(forget)
 
     async def mark_pending(
-        self, site_run: SiteRun, fetched: FetchedDocument, target_revision: int | None
+        self,
+        site_run: SiteRun,
+        fetched: FetchedDocument,
+        target_revision: int | None,
+        known: ledger.LedgerEntry | None = None,
     ) -> str | None:
         """Commit that this upload is about to be sent, so that a crash does not leave its fate unknown for ever.
 
-        Nothing is noted if another site has the document, or is sending it: then the answer is that site's name.
+        `known`: what the ledger has of the document. Nothing is noted if another site has the document, or is sending
+        it: then the answer is that site's name.
         """
         document = fetched.document
-        key = (
+        key = [
             HarvestDocument.site_schedule_id == site_run.site.site_id,
             HarvestDocument.document_id == document.document_id,
             HarvestDocument.revision == document.revision,
-        )
+        ]
         pending = {"pending_run": self.run_id, "pending_sha256": fetched.sha256, "target_revision": target_revision}
+        if document.origin is not None:
+            pending |= {"revision": document.revision, "digest": document.origin.digest or None}
+            if known is not None:
+                key = [HarvestDocument.harvest_document_id == known.entry_id]
 
         def mark(session: Session) -> str | None:
             if other := owners.other_sender(session, document.document_id, site_run.site.site_id):
                 return other
             if session.execute(update(HarvestDocument).where(*key).values(**pending)).rowcount == 0:  # type: ignore[attr-defined]
-                session.execute(insert(HarvestDocument).values(**ledger_key(site_run, document), **pending))
+                session.execute(insert(HarvestDocument).values({**ledger_key(site_run, document), **pending}))
             return None
 
         return await self._soon(mark)
 
-    async def record(
-        self, site_run: SiteRun, outcome: Outcome, storing: Storing | None, known: ledger.LedgerEntry | None
-    ) -> None:
+    async def record(self, note: OutcomeNote) -> None:
         """Hand over how a document ended. What is to be stored goes into the target in the same transaction.
 
         It is not waited for its commit, but for others to be committed if very many wait.
         """
-        self._writer.hand_over(OutcomeNote(site_run, outcome, storing, known))
+        self._writer.hand_over(note)
         if self._writer.backlog > _LONGEST_BACKLOG:
             await self._soon(lambda session: None)
 
@@ -334,7 +340,19 @@ class Journal:
         if new or changed:
             await self._soon(lambda session: write_ledger(session, new, changed))
 
+    async def looked_again(self, site_run: SiteRun, seen: Sequence[looks.Look]) -> None:
+        """Note which documents were looked at again although they are listed unchanged, and which have changed."""
+        await self._soon(lambda session: looks.write(session, site_run, seen, self._stamp()))
+
     # -- how it is written
+
+    async def write(self, site_run: SiteRun, write: Callable[[Session], Iterable[LogRow]]) -> None:
+        """Call `write` in a transaction after everything that was handed over before, and log what it answers."""
+
+        def call(session: Session) -> None:
+            write_log(session, [(row, whose(site_run)) for row in write(session)], self._stamp())
+
+        await self._soon(call)
 
     def _now(self, write: Callable[[Session], _Value]) -> _Value:
         """What `write` answers, in a transaction after everything that was handed over before it."""
@@ -350,24 +368,11 @@ class Journal:
     def _log(self, session: Session, row: LogRow, site_run: SiteRun | None = None) -> None:
         write_log(session, [(row, whose(site_run) if site_run else NO_SITE)], self._stamp())
 
-    def _write_notes(self, session: Session, notes: Sequence[OutcomeNote | _ListNote]) -> None:
+    def _write_notes(self, session: Session, notes: Sequence[OutcomeNote | ListNote]) -> None:
         stamp = self._stamp()
-        lists = [note for note in notes if isinstance(note, _ListNote)]
-        write_log(session, [(row, whose(note.site_run)) for note in lists for row in note.rows], stamp)
-        self._compare_lists(session, [note for note in lists if not note.unchanged], stamp)
-        # From here on the ledger follows the new list: until all of it is done, it mirrors neither.
-        if changed := [note.site_run.site.site_id for note in lists if not note.unchanged]:
-            forget_lists(session, changed)
+        lists.write(session, [note for note in notes if isinstance(note, ListNote)], stamp)
         if ended := [note for note in notes if isinstance(note, OutcomeNote)]:
             outcomes.write(session, ended, stamp)
-
-    def _compare_lists(self, session: Session, lists: Sequence[_ListNote], stamp: Stamp) -> None:
-        """Log which of these lists, that are not those of the last harvest, have lost much since."""
-        before = totals.last_listings(session, [note.site_run.site.site_id for note in lists]) if lists else {}
-        for note in lists:
-            listed, _ = before.get(note.site_run.site.site_id, (0, None))
-            if not note.site_run.resumed and (row := forensics.shrank(note.listed, listed)):
-                write_log(session, [(row, whose(note.site_run))], stamp)
 
     def _open(self, session: Session, openings: Sequence[Opening]) -> Sequence[SiteRun]:
         return site_runs.open_all(session, openings, self._stamp())

@@ -18,6 +18,9 @@ from metaharvest.text import clean, shown_url
 
 _LOG = Base.metadata.tables[HarvestLog.__tablename__]
 _DETAILS = Base.metadata.tables[HarvestDetailLog.__tablename__]
+_SAID_BY_THE_OUTCOME = "filter.left-out"
+"""The rule of a finding that is no problem of anybody: it is in the message of the log row, and has no detail row."""
+
 _PASSED_CHECKS = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UPLOAD_ERROR)
 
 
@@ -77,7 +80,16 @@ class LogRow:
     def details(self, log_id: int, whose: Whose) -> list[Mapping[str, object]]:
         """The detail rows, one a finding."""
         columns = whose.original_columns(self.document.document_id) if self.document else (None, None)
-        return [_detail(log_id, finding, self.document, columns) for finding in self.findings]
+        about = self.document.document_id if self.document else ""
+        # Why documents were put off happened once, too: these are failing, each for itself.
+        happened = self.code == "DocDeferred" and self.document is None
+        return [
+            {
+                **_detail(log_id, finding, self.document, columns),
+                "fingerprint": None if happened else fingerprint(finding, about),
+            }
+            for finding in self.findings
+        ]
 
 
 def write_log(session: Session, rows: Sequence[tuple[LogRow, Whose]], stamp: Stamp) -> None:
@@ -109,7 +121,8 @@ def outcome_rows(outcome: Outcome, is_kept: bool = True) -> list[LogRow]:
     """
     document, docid = outcome.document, outcome.document.docid
     rows: list[LogRow] = []
-    if outcome.size is not None and outcome.kind is not OutcomeKind.ACCESS_ERROR:
+    came_with_list = document.origin is not None and outcome.seconds is None
+    if outcome.size is not None and outcome.kind is not OutcomeKind.ACCESS_ERROR and not came_with_list:
         rows.append(LogRow("GetDocSuccess", f"{docid} was fetched: {outcome.size:,} bytes.", (), document))
     warnings: tuple[Finding, ...] = ()
     if outcome.size is not None and outcome.kind in _PASSED_CHECKS:
@@ -119,7 +132,8 @@ def outcome_rows(outcome: Outcome, is_kept: bool = True) -> list[LogRow]:
         rows.append(LogRow(code, message, warnings, document))
     if outcome.unconfirmed:
         rows.append(LogRow("UploadUnconfirmed", f"It is not known whether {docid} arrived.", (), document))
-    rest = tuple(finding for finding in outcome.findings if finding not in warnings)
+    told = (*warnings, *(finding for finding in outcome.findings if finding.rule == _SAID_BY_THE_OUTCOME))
+    rest = tuple(finding for finding in outcome.findings if finding not in told)
     rows.append(LogRow(_code(outcome), _message(outcome, is_kept), rest, document, outcome))
     return rows
 
@@ -128,6 +142,8 @@ _CODES = {
     OutcomeKind.INSERTED: "InsertDocSuccess",
     OutcomeKind.UPDATED: "UpdateDocSuccess",
     OutcomeKind.UNCHANGED: "MetacatHasDoc",
+    OutcomeKind.DELETED: "DocDeleted",
+    OutcomeKind.FILTERED: "DocFiltered",
     OutcomeKind.STALE: "DocStale",
     OutcomeKind.DUPLICATE: "DocDuplicate",
     OutcomeKind.DEFERRED: "DocDeferred",
@@ -139,6 +155,8 @@ _SAID = {
     OutcomeKind.INSERTED: "was inserted",
     OutcomeKind.UPDATED: "was updated",
     OutcomeKind.UNCHANGED: "was there already",
+    OutcomeKind.DELETED: "was deleted",
+    OutcomeKind.FILTERED: "was left out by a filter",
     OutcomeKind.STALE: "is behind the repository",
     OutcomeKind.DUPLICATE: "is listed more than once",
     OutcomeKind.DEFERRED: "was put off to a later run",
@@ -150,12 +168,15 @@ _SAID = {
 _WOULD_BE = {
     OutcomeKind.INSERTED: "would be inserted; nothing was uploaded",
     OutcomeKind.UPDATED: "would be updated; nothing was uploaded",
+    OutcomeKind.DELETED: "would be deleted; the repository was not told",
 }
 
 
 def _code(outcome: Outcome) -> str:
     if outcome.kind is OutcomeKind.UPLOAD_ERROR and outcome.target_revision is None:
         return "InsertDocError"
+    if outcome.kind.is_error and outcome.findings and not any(finding.is_error for finding in outcome.findings):
+        return "ValidateDocWarning"
     return _CODES[outcome.kind]
 
 
@@ -188,21 +209,21 @@ def _detail(
         "xpath": clean(finding.xpath) or None,
         "excerpt": clean(finding.excerpt) or None,
         "remedy": clean(finding.remedy) or None,
-        "fingerprint": _fingerprint(finding, document),
     }
 
 
-_EVENTS = ("list.shrank", "list.vanished", "list.same-content", "target.unconfirmed")
-"""The rules of what happened once: it is not there the next night, and nobody has mended it."""
+_EVENTS = ("http.robots", "list.shrank", "list.vanished", "list.same-content", "target.unconfirmed")
+"""The rules of what happened once, where they keep nothing out: it is not there the next night, and nobody has mended
+it."""
 
 
-def _fingerprint(finding: Finding, document: ListedDocument | None) -> str | None:
+def fingerprint(finding: Finding, document_id: str) -> str | None:
     """What makes a finding the same one night after night: its document, its rule, its place in the document.
 
-    The line is no part of it: lines move when something else is mended. None for an event, which no night repeats.
+    `document_id` is that of its log row; empty if that has none. The line is no part of it: lines move when something
+    else is mended. None for an event, which no night repeats.
     """
-    if finding.rule in _EVENTS:
+    if finding.rule in _EVENTS and not finding.is_error:
         return None
-    about = document.document_id if document else finding.docid
-    text = "\0".join((about, finding.rule, finding.xpath))
+    text = "\0".join((document_id or finding.docid, finding.rule, finding.xpath))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -7,6 +7,7 @@ it, the group is written again one by one, so that a bad row fails alone.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,10 +19,11 @@ from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import TargetError
 from metaharvest.journal.ledger_rows import Columns, ledger_key, write_ledger
 from metaharvest.journal.log_rows import Stamp, outcome_rows, whose, write_log
-from metaharvest.model import Action, FetchedDocument, Finding, Outcome, OutcomeKind, SiteRun
+from metaharvest.journal.phases import Phases
+from metaharvest.model import Action, Deletions, FetchedDocument, Finding, Outcome, OutcomeKind, SiteRun
 from metaharvest.sites import ledger
 from metaharvest.targets import owners
-from metaharvest.targets.base import JournalSession, Upload
+from metaharvest.targets.base import Deletion, JournalSession, Upload
 from metaharvest.text import one_line
 
 log = logging.getLogger(__name__)
@@ -29,33 +31,46 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Storing:
-    """A document, and the target that it is to be put into."""
+    """A document, the target that it is to be put into, and where the time that this takes is noted."""
 
     fetched: FetchedDocument
     target: JournalSession
+    phases: Phases
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeNote:
-    """An outcome handed over to the journal, with what is to be put into the target in the same transaction."""
+    """An outcome handed over to the journal, with what is to be put into the target in the same transaction.
+
+    `deleting`: the document is to be deleted there.
+    """
 
     site_run: SiteRun
     outcome: Outcome
     storing: Storing | None
     known: ledger.LedgerEntry | None
+    deleting: JournalSession | None = None
 
     @property
     def size(self) -> int:
         """The bytes that are to be stored with it."""
         return len(self.storing.fetched.content) if self.storing else 0
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the target does what it is told, if it is told anything."""
+        target = self.storing.target if self.storing else self.deleting
+        return target is None or target.keeps
+
     def refused(self, *findings: Finding) -> OutcomeNote:
         """The same, ended as an upload error."""
-        return replace(self, outcome=self.outcome.as_error(OutcomeKind.UPLOAD_ERROR, *findings), storing=None)
+        return replace(
+            self, outcome=self.outcome.as_error(OutcomeKind.UPLOAD_ERROR, *findings), storing=None, deleting=None
+        )
 
     def unwritable(self, reason: str) -> OutcomeNote:
         """The same as an upload error; without anything that may be the cause, where that is not written either."""
-        if self.storing is not None:
+        if self.storing is not None or self.deleting is not None:
             return self.refused(_not_stored(reason))
         bare = Outcome(self.outcome.document, OutcomeKind.UPLOAD_ERROR, transient=self.outcome.transient)
         first_time = self.outcome.kind is not OutcomeKind.UPLOAD_ERROR
@@ -64,6 +79,7 @@ class OutcomeNote:
 
 def write(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> None:
     """Write the group. Raises what the database raises where it fails as a whole (away, full, read-only)."""
+    began = time.monotonic()
     try:
         with session.begin_nested():
             _write_all(session, entries, stamp)
@@ -72,16 +88,23 @@ def write(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> Non
             raise
         for entry in entries:
             _write_one(session, entry, stamp)
+    for_each = (time.monotonic() - began) / len(entries)
+    for entry in entries:
+        if entry.storing is not None:
+            entry.storing.phases.writing += for_each
 
 
 def _write_all(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> None:
     outcomes = _stored(session, entries, stamp)
+    for entry in entries:
+        if entry.deleting is not None:
+            entry.deleting.delete(Deletion(entry.outcome.document, entry.site_run.site.site_id, stamp.now), session)
     write_log(
         session,
         [
             (row, whose(entry.site_run))
             for entry, outcome in zip(entries, outcomes, strict=True)
-            for row in outcome_rows(outcome, entry.storing is None or entry.storing.target.keeps)
+            for row in outcome_rows(outcome, entry.is_kept)
         ],
         stamp,
     )
@@ -147,14 +170,19 @@ def store_each(session: Session, uploads: Sequence[Upload], target: JournalSessi
 
 
 def _own(session: Session, entries: Sequence[OutcomeNote]) -> None:
-    """Let what went into a target outside of this database belong to the site that it came from."""
+    """Let what went into a target outside of this database belong to its site, and what was deleted there to none."""
     arrived: dict[int, list[str]] = {}
+    gone: dict[int, list[str]] = {}
     for entry in entries:
+        site, document_id = entry.site_run.site, entry.outcome.document.document_id
         if entry.storing is None and entry.outcome.kind in _KINDS.values():
-            site_id = entry.site_run.site.site_id
-            arrived.setdefault(site_id, []).append(entry.outcome.document.document_id)
+            arrived.setdefault(site.site_id, []).append(document_id)
+        elif entry.outcome.kind is OutcomeKind.DELETED and site.options.deletions is not Deletions.NOTE:
+            gone.setdefault(site.site_id, []).append(document_id)
     for site_id, document_ids in arrived.items():
         owners.set_owner(session, document_ids, site_id)
+    for site_id, document_ids in gone.items():
+        owners.disown(session, document_ids, site_id)
 
 
 _KINDS = {Action.INSERT: OutcomeKind.INSERTED, Action.UPDATE: OutcomeKind.UPDATED}

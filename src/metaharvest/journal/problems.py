@@ -2,7 +2,8 @@
 
 A problem is a finding by its fingerprint (document id, rule, place). It is brought up to date as a site run closes,
 from what that has logged; reports and people read it from the table site_problem. Nothing here asks what a rule means,
-but for one thing: a document that could not be fetched was not looked at, so what was wrong in it stays open.
+but for one thing: what was not looked at stays open, because the document could not be fetched, or because something
+that is looked at earlier was wrong with it.
 """
 
 from __future__ import annotations
@@ -12,32 +13,52 @@ from dataclasses import dataclass
 from datetime import date
 
 from sqlalchemy import ColumnElement, and_, case, delete, exists, func, insert, literal, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
+from metaharvest.journal.listings import MISSING
 from metaharvest.model import OutcomeKind, SiteRunKind
 from metaharvest.reports.findings import is_attention
+from metaharvest.sites.ledger import GOOD
 
 OPEN, FIXED, GONE = "open", "fixed", "gone"
 
 _PROBLEM = Base.metadata.tables[SiteProblem.__tablename__]
 _LOG, _DETAIL, _LEDGER = HarvestLog, HarvestDetailLog, HarvestDocument
 _LOOKED_AT = [
-    kind.value for kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.INVALID, OutcomeKind.UPLOAD_ERROR)
+    kind.value for kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.DELETED, OutcomeKind.FILTERED)
 ]
+"""The outcomes of documents of which everything was looked at; others were as far as `_looked_at` says."""
+
+_STAGES = {
+    "xml.": 1,
+    "eml.not-eml": 2,
+    "eml.document-type": 2,
+    "schema.": 3,
+    "validation.no-schema": 3,
+    "findings.": 3,
+    "eml.": 4,
+    "target.": 5,
+}
+"""In which order documents are looked at, by what rules begin with: an error ends it. All other rules come first."""
+
 _BEFORE_CHECKS = ("http.", "file.", "list.", "target.", "site.", "harvest.")
 """What the rules begin with that are not about what is in a document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A site run that closes. `list_was_read`: the ledger mirrors what the site lists now."""
+    """A site run that closes. `list_was_read`: the ledger mirrors what the site lists now.
+
+    `is_complete`: the list named everything, not only what has changed.
+    """
 
     site_id: int
     site_run_id: int
     kind: SiteRunKind
     list_was_read: bool
     has_findings: bool
+    is_complete: bool = True
 
 
 def update_problems(session: Session, ended: Sequence[Ended], today: date) -> None:
@@ -92,7 +113,10 @@ def _see_again(session: Session, ended: Ended, today: date) -> None:
             ended_site_run=None,
         )
     )
-    session.execute(update(_PROBLEM).where(*again).values(last_seen=today, last_site_run=ended.site_run_id))
+    # The site may be checked at another level by now: what was an error may be a warning, and the other way round.
+    grave = _PROBLEM.c.fingerprint.in_(found.where(is_attention()))
+    seen = {"last_seen": today, "last_site_run": ended.site_run_id, "needs_attention": grave}
+    session.execute(update(_PROBLEM).where(*again).values(seen))
 
 
 def _add_new(session: Session, ended: Ended, today: date) -> None:
@@ -130,17 +154,74 @@ def _end(session: Session, ended: Ended, today: date) -> None:
     logged = exists().where(
         _LOG.site_run_id == ended.site_run_id, _LOG.document_id == document, _LOG.outcome.is_not(None)
     )
-    looked_at = exists().where(
-        _LOG.site_run_id == ended.site_run_id, _LOG.document_id == document, _LOG.outcome.in_(_LOOKED_AT)
+    looked_at = exists().where(_LOG.site_run_id == ended.site_run_id, _LOG.document_id == document, _looked_at())
+    # A document that had been changed under its revision, and has the repository's bytes again: see journal/looks.py.
+    put_back = exists().where(
+        _LOG.site_run_id == ended.site_run_id,
+        _LOG.document_id == document,
+        _LOG.harvest_operation_code == "MetacatHasDoc",
+        _LOG.outcome.is_(None),
     )
-    in_ledger = exists().where(_LEDGER.site_schedule_id == ended.site_id, _LEDGER.document_id == document)
-    not_in_document = or_(*(_PROBLEM.c.rule.startswith(prefix) for prefix in _BEFORE_CHECKS))
-    fixed = [and_(document.is_not(None), looked_at)]
-    gone = [and_(document.is_not(None), logged, ~looked_at, not_in_document)]
+    # What a complete list of a repository did not name is known still, as long as the target has it.
+    is_listed = exists().where(
+        _LEDGER.site_schedule_id == ended.site_id, _LEDGER.document_id == document, _LEDGER.missing_since.is_(None)
+    )
+    is_well = exists().where(
+        _LEDGER.site_schedule_id == ended.site_id,
+        _LEDGER.document_id == document,
+        _LEDGER.outcome.in_([kind.value for kind in GOOD]),
+    )
+    fixed = [
+        and_(document.is_not(None), looked_at),
+        and_(_PROBLEM.c.rule == "list.changed-content", put_back),
+    ]
+    if not ended.list_was_read:
+        fixed.append(and_(document.is_(None), _starts_with("http.", "file."), _list_was_served(ended)))
+    gone = [and_(document.is_not(None), logged, ~looked_at, _starts_with(*_BEFORE_CHECKS))]
     if ended.kind is not SiteRunKind.RETRY and ended.list_was_read:
         # Of a document that is there unchanged, warnings are still true: it was not looked at again.
-        fixed += [document.is_(None), and_(~logged, in_ledger, _PROBLEM.c.needs_attention)]
-        gone += [and_(document.is_not(None), ~in_ledger)]
+        fixed += [and_(~logged, is_well, _PROBLEM.c.needs_attention)]
+        fixed += [and_(document.is_(None), *([] if ended.is_complete else [_PROBLEM.c.rule != MISSING]))]
+        gone += [and_(document.is_not(None), ~is_listed)]
     for state, which in ((FIXED, fixed), (GONE, gone)):
         values = {"state": state, "ended_on": today, "ended_site_run": ended.site_run_id}
         session.execute(update(_PROBLEM).where(*unseen, or_(*which)).values(**values))
+
+
+def _starts_with(*prefixes: str) -> ColumnElement[bool]:
+    return or_(*(_PROBLEM.c.rule.startswith(prefix) for prefix in prefixes))
+
+
+def _list_was_served(ended: Ended) -> ColumnElement[bool]:
+    """Whether anything was found in the list of this site run: then it was fetched."""
+    return (
+        exists()
+        .where(_LOG.site_run_id == ended.site_run_id, _LOG.document_id.is_(None))
+        .where(_DETAIL.harvest_log_id == _LOG.harvest_log_id)
+        .where(_DETAIL.rule.startswith("list."))
+    )
+
+
+def _looked_at() -> ColumnElement[bool]:
+    """Whether the log row of a document's outcome tells that the place of a problem in it was looked at.
+
+    Of what is not valid, that is so up to the stage at which it failed: nothing was found after that, and for a loose
+    site the findings are warnings, too. What was refused may not have been fetched.
+    """
+    as_far = (
+        exists()
+        .where(
+            _DETAIL.harvest_log_id == _LOG.harvest_log_id,
+            _stage(_DETAIL.rule) >= _stage(_PROBLEM.c.rule),
+        )
+        .correlate(_LOG, _PROBLEM)
+    )
+    return or_(
+        _LOG.outcome.in_(_LOOKED_AT),
+        and_(_LOG.outcome == OutcomeKind.INVALID.value, as_far),
+        and_(_LOG.outcome == OutcomeKind.UPLOAD_ERROR.value, _LOG.size.is_not(None)),
+    )
+
+
+def _stage(rule: ColumnElement[str] | InstrumentedAttribute[str]) -> ColumnElement[int]:
+    return case(*((rule.startswith(beginning), number) for beginning, number in _STAGES.items()), else_=0)

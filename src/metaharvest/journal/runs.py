@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from datetime import date, datetime
 
 from sqlalchemy import Engine, func, select, update
@@ -118,35 +119,30 @@ def _interrupt(session: Session, run_id: int, now: datetime) -> list[str]:
     return [site_run.site_name for site_run in left]
 
 
-def _queue(session: Session, report: reports.Report, run_id: int, stamp: Stamp) -> None:
-    if reports.queue(session, report, run_id, None, stamp.now) is not None:
-        write_log(session, [(report_queued(report), NO_SITE)], stamp)
-
-
 def _report_digest(session: Session, run_id: int, settings: Settings, stamp: Stamp) -> bool:
     """Queue the administrators' digest, if this is the day for it; False if it could not be made."""
-    try:
-        with session.begin_nested():
-            if digest := reports.digest(session, run_id, settings, stamp.now):
-                _queue(session, digest, run_id, stamp)
-        return True
-    except Exception as error:
-        if is_lost(error):
-            raise
-        write_log(session, [(not_reported(error), NO_SITE)], stamp)
-        return False
+    return _queued(session, run_id, stamp, lambda: reports.digest(session, run_id, settings, stamp.now))
 
 
 def _report(
     session: Session, run_id: int, settings: Settings, repositories: reports.Repositories, stamp: Stamp
 ) -> bool:
-    """Queue the composite report of a run, unless it is there already; False if it could not be made."""
+    """Queue the composite report of a run, if the administrators want it; False if it could not be made."""
+
+    def wanted() -> reports.Report | None:
+        report = reports.admin_report(session, run_id, settings, repositories, stamp.now)
+        return None if settings.reports.admin_notify == "attention" and report.tone == "good" else report
+
+    return _queued(session, run_id, stamp, wanted)
+
+
+def _queued(session: Session, run_id: int, stamp: Stamp, make: Callable[[], reports.Report | None]) -> bool:
+    """Queue the report that is made, unless it is there already; False if it could not be made, which is logged."""
     try:
         with session.begin_nested():
-            report = reports.admin_report(session, run_id, settings, repositories, stamp.now)
-            if settings.reports.admin_notify == "attention" and report.tone == "good":
-                return True
-            _queue(session, report, run_id, stamp)
+            report = make()
+            if report and reports.queue(session, report, run_id, None, stamp.now) is not None:
+                write_log(session, [(report_queued(report), NO_SITE)], stamp)
         return True
     except Exception as error:
         if is_lost(error):

@@ -21,8 +21,10 @@ from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, Harv
 from metaharvest.journal import problems, totals
 from metaharvest.journal.log_rows import LogRow, Stamp, Whose, whose, write_log
 from metaharvest.journal.outcomes import is_lost
+from metaharvest.journal.phases import UNKNOWN, Phases
 from metaharvest.journal.unexpected import unexpected_error
 from metaharvest.model import (
+    FINE_OUTCOMES,
     Finding,
     Level,
     ListVersion,
@@ -56,9 +58,6 @@ _INTERRUPTED = (
 )
 
 
-_FINE = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
-
-
 @dataclass(frozen=True, slots=True)
 class Opening:
     """A site's part of the run that is to begin, and why; `original_columns`: see SiteRun."""
@@ -73,8 +72,9 @@ class Closing:
     """How a site run ends: with `status`, or, where that is None, as the totals say.
 
     `rows` are still to be logged; `listed` is None where no list could be read to its end; so many documents that were
-    `unchanged`, or `duplicates`, have no rows of their own. `version` of the list is
-    kept, now that its documents are safe, for the next harvest to ask about.
+    `unchanged`, or `duplicates`, have no rows of their own. `version` of the list is kept, now that its documents are
+    safe, for the next harvest to ask about. `is_complete`: the list named everything, not only what has changed.
+    `phases`: where the time of its documents went, if any were brought in.
     """
 
     site_run: SiteRun
@@ -83,8 +83,10 @@ class Closing:
     unchanged: int = 0
     duplicates: int = 0
     version: ListVersion | None = None
+    is_complete: bool = True
     status: SiteRunStatus | None = None
     reason: str | None = None
+    phases: Phases | None = None
 
 
 def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> list[SiteRun]:
@@ -247,17 +249,24 @@ class _End:
 
 def _end(closing: Closing, counted: totals.Totals) -> _End:
     listed = sum(counted.outcomes.values()) if closing.listed is None else closing.listed
-    status = closing.status or counted.status(listed)
+    status = closing.status or counted.status(listed, closing.site_run.site.options.validation)
     is_whole = closing.status is None and status is not SiteRunStatus.INCOMPLETE
     return _End(closing, counted, listed, status, is_whole and closing.site_run.kind is not SiteRunKind.RETRY)
 
 
 def _problems_of(end: _End) -> problems.Ended:
     site_run, outcomes = end.closing.site_run, end.totals.outcomes
-    others = any(outcomes.get(kind) for kind in OutcomeKind if kind not in _FINE)
+    others = any(outcomes.get(kind) for kind in OutcomeKind if kind not in FINE_OUTCOMES)
     list_was_read = end.closing.status is None and end.status is not SiteRunStatus.INCOMPLETE
     has_findings = bool(end.totals.warnings or others or end.closing.status)
-    return problems.Ended(site_run.site.site_id, site_run.site_run_id, site_run.kind, list_was_read, has_findings)
+    return problems.Ended(
+        site_run.site.site_id,
+        site_run.site_run_id,
+        site_run.kind,
+        list_was_read,
+        has_findings,
+        end.closing.is_complete,
+    )
 
 
 def _closed_columns(end: _End, dates: Mapping[int, date | None], stamp: Stamp) -> dict[str, object]:
@@ -269,6 +278,7 @@ def _closed_columns(end: _End, dates: Mapping[int, date | None], stamp: Stamp) -
         "failure_reason": end.closing.reason,
         "next_harvest": dates.get(site.site_id) or site.next_harvest,
         **end.totals.columns(end.listed),
+        **(end.closing.phases.columns() if end.closing.phases else UNKNOWN),
     }
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestSiteRun
-from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus, ValidationLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,18 @@ class Totals:
         counts = {kind.column: self.outcomes.get(kind, 0) for kind in OutcomeKind}
         return {"listed": listed, "warnings": self.warnings, **counts}
 
-    def status(self, listed: int) -> SiteRunStatus:
-        """The status of a site run with these totals.
+    def status(self, listed: int, level: ValidationLevel | None = None) -> SiteRunStatus:
+        """The status of a site run with these totals, of a site with this level.
 
         Every listed document has exactly one outcome, or the site run is incomplete. Documents that were put off need
-        attention as errors do: nobody should read that all is well.
+        attention as errors do: nobody should read that all is well. What a loose site does not give as it should is
+        told as warnings, and is no error; what the target refuses is one.
         """
         if sum(self.outcomes.values()) != listed:
             return SiteRunStatus.INCOMPLETE
-        if any(self.outcomes.get(kind) for kind in OutcomeKind if kind.is_error or kind is OutcomeKind.DEFERRED):
+        is_loose = level is ValidationLevel.LOOSE
+        errors = {OutcomeKind.UPLOAD_ERROR} if is_loose else ERROR_OUTCOMES
+        if any(self.outcomes.get(kind) for kind in (*errors, OutcomeKind.DEFERRED)):
             return SiteRunStatus.WITH_ERRORS
         return SiteRunStatus.SUCCEEDED
 

@@ -25,7 +25,7 @@ from metaharvest.database.engine import (
     writers,
 )
 from metaharvest.database.models import IS_HARVEST, HarvestOperation, HarvestRun
-from metaharvest.errors import DatabaseError, LockHeld, SettingsError
+from metaharvest.errors import DatabaseError, LockHeld, SettingsError, TransformError
 from metaharvest.fetch.local_files import is_file_url, refusal
 from metaharvest.model import RunStatus, Site
 from metaharvest.monitoring.check import Check, ok, problem, warning
@@ -40,6 +40,7 @@ from metaharvest.sites.overdue import Overdue, overdue_sites
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets.lookup import Targets
+from metaharvest.transform import read_filters, read_normalization
 
 _SILENCE = timedelta(hours=2)
 """A run that has committed nothing for so long may hang: it is longer than any deadline that settings usually have."""
@@ -200,6 +201,13 @@ def _files_of(site: Site) -> Iterator[Check]:
         except BadAuthorities as error:
             file = site.options.ca_file
             yield problem("sites", f"{site.name}: the certificate authorities in {file} cannot be used: {error}.")
+    for path, read in ((site.options.filters, read_filters), (site.options.normalize, read_normalization)):
+        if path is not None:
+            try:
+                read(path)
+            except TransformError as error:
+                sentences = " ".join(f"{finding.message} {finding.remedy}" for finding in error.findings[:_NAMED])
+                yield problem("sites", f"{site.name}: {sentences}")
 
 
 def _late(sites: list[Overdue]) -> str:

@@ -58,6 +58,7 @@ class _Asked:
         self._indifferent: list[Target] = []
 
     def checks(self, name: str, find: Callable[[], Target], site: Site | None) -> Iterator[Check]:
+        """What the target that `find` gives says, under this name, if it was not said before."""
         try:
             target = find()
         except SettingsError as error:

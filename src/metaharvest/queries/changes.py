@@ -14,17 +14,16 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
-from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind
 from metaharvest.queries.records import Record, columns, docid, records_under
 from metaharvest.queries.runs import run_record, site_number
 from metaharvest.queries.sites import last_names
-from metaharvest.queries.trends import failing, harvest
+from metaharvest.queries.trends import READ_A_LIST, failing, harvest
 
-CHANGES = ("newly_failing", "still_failing", "fixed", "inserted", "updated")
+CHANGES = ("newly_failing", "still_failing", "fixed", "inserted", "updated", "deleted")
 
-_CAME_IN = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value)
+_DONE = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value, OutcomeKind.DELETED.value)
 _FAILING = tuple(kind.value for kind in (*ERROR_OUTCOMES, OutcomeKind.DEFERRED))
-_READ_A_LIST = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value, SiteRunStatus.INCOMPLETE.value)
 _RUN = ("run_id", "harvest_date", "status")
 _NO_FINDING: Record = {"rule": None, "message": None, "line": None}
 _SITE_RUN = "site_run_id run_id kind status deferred access_error invalid upload_error"
@@ -66,7 +65,8 @@ def changes(session: Session, first: int, second: int, site: str | None = None) 
 class _Standing:
     """How a site stood after a run: its last harvest, the documents that were failing, by document id.
 
-    `log_kept`: the log still tells which these were.
+    `log_kept`: the log still tells which these were. What `last` has as `failing` is their number, also where the last
+    harvest could not read the list, and where some were tried again since.
     """
 
     last: Record | None
@@ -83,9 +83,9 @@ def _of_site(session: Session, site_id: int, first: int, second: int) -> Record:
     site_runs: list[Record] = [dict(row) for row in session.execute(ordered).mappings()]
     earlier = [each for each in site_runs if each["run_id"] <= first]
     before, after = _standing(session, earlier), _standing(session, site_runs)
-    came_in = _came_in(session, [each["site_run_id"] for each in site_runs if each["run_id"] > first])
-    documents = [*_failing(before.documents, after.documents), *_fixed(before.documents, after.documents, came_in)]
-    documents += came_in
+    done = _done(session, [each["site_run_id"] for each in site_runs if each["run_id"] > first])
+    documents = [*_failing(before.documents, after.documents), *_fixed(before.documents, after.documents, done)]
+    documents += done
     return {
         "before": before.last,
         "after": after.last,
@@ -103,12 +103,12 @@ def _failing(before: Documents, after: Documents) -> Iterator[Record]:
         yield {"change": change, **now, "outcome_before": outcome, "rule_before": rule}
 
 
-def _fixed(before: Documents, after: Documents, came_in: Sequence[Record]) -> Iterator[Record]:
-    """What is failing no longer: its outcome is how it came in, none if it is there already, or listed no longer."""
-    arrived = {each["document_id"]: each for each in came_in}
+def _fixed(before: Documents, after: Documents, done: Sequence[Record]) -> Iterator[Record]:
+    """What is failing no longer: its outcome is what was done, none if it is there already, or listed no longer."""
+    by_id = {each["document_id"]: each for each in done}
     for document_id, then in before.items():
         if document_id not in after:
-            now = arrived.get(document_id, {**then, "outcome": None})
+            now = by_id.get(document_id, {**then, "outcome": None})
             known = {name: now[name] for name in ("docid", "document_id", "revision", "outcome")}
             was = {"outcome_before": then["outcome"], "rule_before": then["rule"]}
             yield {"change": "fixed", **known, **_NO_FINDING, **was}
@@ -117,20 +117,21 @@ def _fixed(before: Documents, after: Documents, came_in: Sequence[Record]) -> It
 def _standing(session: Session, site_runs: Sequence[Record]) -> _Standing:
     """How the site stood after the last of these site runs."""
     full = [each for each in site_runs if each["kind"] != SiteRunKind.RETRY.value]
-    listings = [at for at, each in enumerate(site_runs) if each in full and each["status"] in _READ_A_LIST]
     last = harvest(session, full[-1]["site_run_id"]) if full else None
-    if not listings:
-        return _Standing(last, {}, log_kept=True)
-    listing, *later = site_runs[listings[-1] :]
-    # What the list named, and is not here, was well; of what was tried again since, every end counts.
-    documents = {each["document_id"]: each for each in _ends(session, listing["site_run_id"], only_failing=True)}
-    log_kept = bool(documents) or not failing(listing)
+    documents: dict[str, Record] = {}
+    number_lost, later = 0, site_runs
+    if listings := [at for at, each in enumerate(site_runs) if each in full and each["status"] in READ_A_LIST]:
+        # What the list named, and is not here, was well; of what was tried again since, every end counts.
+        listing, *later = site_runs[listings[-1] :]
+        documents = {each["document_id"]: each for each in _ends(session, listing["site_run_id"], only_failing=True)}
+        number_lost = 0 if documents else failing(listing)
     for site_run in later:
         for each in _ends(session, site_run["site_run_id"]):
             documents.pop(each["document_id"], None)
             if each["outcome"] in _FAILING:
                 documents[each["document_id"]] = each
-    return _Standing(last, dict(sorted(documents.items())), log_kept)
+    last = last and {**last, "failing": number_lost or len(documents)}
+    return _Standing(last, dict(sorted(documents.items())), log_kept=not number_lost)
 
 
 def _ends(session: Session, site_run_id: int, *, only_failing: bool = False) -> Iterable[Record]:
@@ -158,11 +159,11 @@ def _ends(session: Session, site_run_id: int, *, only_failing: bool = False) -> 
         }
 
 
-def _came_in(session: Session, site_run_ids: Sequence[int]) -> list[Record]:
-    """What was inserted or updated in these site runs, in the order in which it was."""
+def _done(session: Session, site_run_ids: Sequence[int]) -> list[Record]:
+    """What was inserted, updated or deleted in these site runs, in the order in which it was."""
     query = (
         select(*columns(HarvestLog, "document_id revision outcome"))
-        .where(HarvestLog.site_run_id.in_(site_run_ids), HarvestLog.outcome.in_(_CAME_IN))
+        .where(HarvestLog.site_run_id.in_(site_run_ids), HarvestLog.outcome.in_(_DONE))
         .order_by(HarvestLog.harvest_log_id)
     )
     nothing = {**_NO_FINDING, "outcome_before": None, "rule_before": None}

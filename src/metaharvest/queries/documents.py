@@ -22,11 +22,10 @@ from metaharvest.queries.last_findings import (
 from metaharvest.queries.log import require_rule
 from metaharvest.queries.records import Record, columns, docid
 from metaharvest.queries.runs import site_number
-from metaharvest.queries.sites import last_names, site_names
+from metaharvest.queries.sites import last_names
+from metaharvest.sites.ledger import nights
+from metaharvest.sites.registry import read_sites
 from metaharvest.text import shown_url
-
-DOCUMENT_OUTCOMES = tuple(kind for kind in OutcomeKind if kind is not OutcomeKind.DUPLICATE)
-"""Those that the ledger has: a duplicate is an entry of a list, not a document."""
 
 _FAILING = {*ERROR_OUTCOMES, OutcomeKind.DEFERRED}
 _COLUMNS = "document_id revision document_url document_type target_revision outcome failing_since attempts next_attempt"
@@ -38,7 +37,8 @@ _IS_FAILING = _ledger.failing_since.is_not(None)
 class DocumentFilter:
     """Which documents are asked for; None: whatever it is.
 
-    `nights`: failing for so many nights or more, the first one counted. Without a site: those of all registered ones.
+    `nights`: failing for so many nights or more, the first one counted. Without a site: those of all registered ones;
+    failing ones, as the reports have them, of those that are not switched off.
     """
 
     site: str | None = None
@@ -49,8 +49,8 @@ class DocumentFilter:
 
 
 def nights_failing(since: date | None, today: date) -> int | None:
-    """For how many nights a document has been failing, the first one counted; None if it is not."""
-    return None if since is None else max((today - since).days + 1, 1)
+    """For how many nights a document has been failing; None if it is not."""
+    return None if since is None else nights(since, today)
 
 
 def as_of(session: Session, today: date) -> date:
@@ -114,7 +114,7 @@ def _found(explained: LastOutcome | None, findings: Sequence[Record]) -> Record:
 
 def _sites(session: Session, wanted: DocumentFilter) -> dict[int, str]:
     if wanted.site is None:
-        return site_names(session)
+        return {site.site_id: site.name for site in read_sites(session) if site.enabled or not wanted.failing}
     number = site_number(session, wanted.site)
     return {number: last_names(session).get(number, wanted.site)}
 

@@ -14,13 +14,12 @@ from metaharvest.database.models import (
     IS_HARVEST,
     HarvestRun,
     HarvestSiteRun,
-    HarvestSiteSchedule,
     ReportDelivery,
     ReportOutbox,
 )
 from metaharvest.errors import MetaharvestError
 from metaharvest.queries.records import LARGEST_ID, Record, columns, records_under
-from metaharvest.text import one_line
+from metaharvest.queries.runs import site_number
 
 _OF_LATE = timedelta(days=7)
 _NEWEST_ATTEMPTS = 1000
@@ -31,7 +30,7 @@ _DELIVERY = "recipient status attempts last_error last_attempt_at first_sent_at"
 
 @dataclass(frozen=True, slots=True)
 class ReportFilter:
-    """Which reports: of this site (by its identity: a name that it had counts too), kind, recipient, state."""
+    """Which reports: of this site (whatever its name was), kind, recipient, state."""
 
     undelivered: bool = False
     site: str | None = None
@@ -41,7 +40,10 @@ class ReportFilter:
 
 
 def newest_reports(session: Session, limit: int, which: ReportFilter | None = None) -> list[Record]:
-    """So many reports without their content, the newest first, each with its `deliveries`: the recipients."""
+    """So many reports without their content, the newest first, each with its `deliveries`: the recipients.
+
+    Raises MetaharvestError if there is no such site.
+    """
     which = which or ReportFilter()
     statement = select(*columns(ReportOutbox, _REPORT))
     delivered = select(ReportDelivery.report_id)
@@ -55,7 +57,8 @@ def newest_reports(session: Session, limit: int, which: ReportFilter | None = No
     if which.kind:
         statement = statement.where(ReportOutbox.kind == which.kind)
     if which.site:
-        statement = statement.where(ReportOutbox.site_run_id.in_(_site_runs(session, which.site)))
+        its_runs = select(HarvestSiteRun.site_run_id).filter_by(site_schedule_id=site_number(session, which.site))
+        statement = statement.where(ReportOutbox.site_run_id.in_(its_runs))
     return _with_deliveries(session, statement.order_by(ReportOutbox.report_id.desc()).limit(limit))
 
 
@@ -64,16 +67,6 @@ def newest_run(session: Session) -> int:
     number = session.scalar(select(func.max(HarvestRun.run_id)).where(IS_HARVEST))
     if number is None:
         raise MetaharvestError("There was no run yet, so there is nothing to report.")
-    return int(number)
-
-
-def newest_site_run(session: Session, name: str) -> int:
-    """The number of the newest run of the site of this name. Raises MetaharvestError if there is none."""
-    which = HarvestSiteRun.site_run_id.in_(_site_runs(session, name))
-    number = session.scalar(select(func.max(HarvestSiteRun.site_run_id)).where(which))
-    if number is None:
-        known = "`metaharvest sites list` lists the sites."
-        raise MetaharvestError(f"There is no harvest of a site '{one_line(name)}' yet. {known}")
     return int(number)
 
 
@@ -133,13 +126,6 @@ def outbox_state(session: Session, now: datetime) -> Row[Any, Any, Any, Any]:
         number.where(refused).label("refused"),
     )
     return session.execute(statement).one()
-
-
-def _site_runs(session: Session, name: str) -> Select[int]:
-    """The site runs of the site of this name; if none is registered, those that were noted under it."""
-    site_id = session.scalar(select(HarvestSiteSchedule.site_schedule_id).where(HarvestSiteSchedule.name == name))
-    its_own = HarvestSiteRun.site_name == name if site_id is None else HarvestSiteRun.site_schedule_id == site_id
-    return select(HarvestSiteRun.site_run_id).where(its_own)
 
 
 def _with_deliveries(session: Session, statement: Select[Any]) -> list[Record]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import date
 
 from sqlalchemy import func, select
@@ -10,10 +11,11 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.database.models import HarvestSiteRun
-from metaharvest.model import Site
+from metaharvest.model import Site, SiteOptions
 from metaharvest.queries.records import Record
-from metaharvest.queries.trends import HARVESTS, harvests, numbers_failing
+from metaharvest.queries.trends import HARVESTS, harvests
 from metaharvest.sites.due import is_due
+from metaharvest.sites.ledger import numbers_failing
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import find_site, raw_rows, read_sites
 from metaharvest.sites.rows import BrokenSite
@@ -107,9 +109,23 @@ def _registered(session: Session, site: Site | BrokenSite, overdue: Mapping[str,
         "package_id_mismatch": site.options.package_id_mismatch,
         "allow_networks": tuple(map(str, site.options.allow_networks)),
         "ca_file": str(site.options.ca_file) if site.options.ca_file else None,
+        **_own(site.options),
         "ldapdn": site.ldap_name,
         "ldappwd": site.ldap_password,
         "problems": (),
+    }
+
+
+def _own(options: SiteOptions) -> Record:
+    """What else a site has of its own; what is asked of a repository, None for a harvest list."""
+    oai = options.oai
+    return {
+        "validation": options.validation,
+        "filters": str(options.filters) if options.filters else None,
+        "normalize": str(options.normalize) if options.normalize else None,
+        "deletions": options.deletions,
+        "max_loss": options.max_loss,
+        "oai": asdict(oai) if oai else None,
     }
 
 
@@ -141,6 +157,7 @@ def _broken(session: Session, site: BrokenSite) -> Record:
         "package_id_mismatch": None,
         "allow_networks": (),
         "ca_file": None,
+        **_own(SiteOptions()),
         "ldapdn": row["ldapdn"],
         "ldappwd": row["ldappwd"] if is_reference(row["ldappwd"]) else NOT_SHOWN,
         "options": row["options"],

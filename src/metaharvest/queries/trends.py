@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from collections.abc import Iterable
+from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestDocument, HarvestRun, HarvestSiteRun
-from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind
+from metaharvest.database.models import HarvestRun, HarvestSiteRun
+from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.queries.records import Record, columns
 
 HARVESTS = 5
 """How many are shown where there is little room."""
+
+READ_A_LIST = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value, SiteRunStatus.INCOMPLETE.value)
 
 _FAILING = tuple(kind.column for kind in OutcomeKind if kind in ERROR_OUTCOMES or kind is OutcomeKind.DEFERRED)
 _SHOWN = "site_run_id run_id status listed inserted updated unchanged warnings"
@@ -42,17 +44,6 @@ def harvest(session: Session, site_run_id: int) -> Record:
     return _harvest(dict(session.execute(query).mappings().one()))
 
 
-def numbers_failing(session: Session, site_ids: Sequence[int] | None = None) -> dict[int, tuple[int, date]]:
-    """How many documents are failing, and since when the first of them has been, by site; of sites without: nothing."""
-    query = select(HarvestDocument.site_schedule_id, func.count(), func.min(HarvestDocument.failing_since)).where(
-        HarvestDocument.failing_since.is_not(None)
-    )
-    if site_ids is not None:
-        query = query.where(HarvestDocument.site_schedule_id.in_(site_ids))
-    rows = session.execute(query.group_by(HarvestDocument.site_schedule_id))
-    return {site_id: (number, since) for site_id, number, since in rows if since is not None}
-
-
 def failing(site_run: Record) -> int:
     """How many documents of a site run could not be taken in, or were put off."""
     return sum(site_run[column] for column in _FAILING)
@@ -69,8 +60,11 @@ def in_words(trend: Iterable[Record]) -> str:
 
 
 def _harvest(row: Record) -> Record:
+    """As it is shown: `listed` is None where no list was read."""
+    read = row["listed"] or row["status"] in READ_A_LIST
     return {
         **{name: row[name] for name in _SHOWN.split()},
+        "listed": row["listed"] if read else None,
         "harvest_date": row["harvest_date"],
         "failing": failing(row),
         "took_seconds": seconds_between(row["started_at"], row["ended_at"]),

@@ -6,7 +6,7 @@ mail that did not arrive. The templates decide how it looks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -23,9 +23,12 @@ from metaharvest.database.models import (
     ReportDelivery,
     ReportOutbox,
 )
-from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.model import ERROR_OUTCOMES, MAX_FINDINGS, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
 from metaharvest.reports import words
 from metaharvest.reports.findings import (
+    CHANGED_CONTENT,
+    SHRANK,
+    VANISHED,
     FindingGroup,
     FindingLine,
     attention,
@@ -35,7 +38,7 @@ from metaharvest.reports.findings import (
     title_of,
 )
 from metaharvest.reports.outbox import stuck_mail
-from metaharvest.reports.over_nights import FailingSite, failing_sites
+from metaharvest.reports.over_nights import FailingSite, doubts, failing_sites
 from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
 from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.sites.clock import wrong_clock
@@ -78,7 +81,7 @@ class FailedSite:
 class RuleProblem:
     """One rule's findings at one site: how many documents, and the first finding as an example.
 
-    `documents` is 0 where the finding itself says how many there are.
+    `documents` is 0 where the finding itself says how many there are, or is about the list.
     """
 
     site: str
@@ -86,6 +89,12 @@ class RuleProblem:
     rule: str
     documents: int
     example: FindingLine
+
+    @property
+    def counted(self) -> str:
+        """How many documents, in words; of those that vanished not all are told one by one."""
+        more = " or more" if self.rule == VANISHED and self.documents >= MAX_FINDINGS else ""
+        return words.counted(self.documents, "document") + more if self.documents else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +160,8 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     waits = [*clock, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
     failing, more_failing = failing_sites(session, run.harvest_date, limit)
     statuses = [SiteRunStatus(row.status) for row in site_runs]
-    counts = _sum(site_runs)
+    counts, doubtful = _sum(site_runs), {row.site_run_id: doubts(session, row) for row in site_runs}
+    lost = [each.lost for each in doubtful.values() if each.lost]
     listed = sum(row.listed for row in site_runs)
     names = [row.site_name for row in site_runs]
     listing = [row.site_name for row in site_runs if row.listed]
@@ -159,11 +169,11 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     return AdminView(
         network=one_line(context.settings.harvester.name),
         date=run.harvest_date.isoformat(),
-        story=_story(run, statuses, counts, troubles, is_away, nowhere_at_all),
-        tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits)),
+        story=_story(run, statuses, counts, troubles, is_away, nowhere_at_all, lost),
+        tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits or lost)),
         sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue), bool(clock), is_away),
         totals=totals_of(listed, counts, sum(row.warnings for row in site_runs)) if site_runs else (),
-        sites=tuple(_site_row(row, now) for row in site_runs),
+        sites=tuple(_site_row(row, doubtful[row.site_run_id], now) for row in site_runs),
         failures=tuple(_failed_sites(session, site_runs, run, limit)),
         troubles=troubles,
         problems=problems,
@@ -198,12 +208,13 @@ def _story(
     troubles: tuple[str, ...],
     is_away: bool,
     nowhere_at_all: bool,
+    lost: Sequence[int],
 ) -> str:
     if not statuses and troubles:
         return "no site was harvested"
     opening = {RunStatus.FAILED.value: "the run failed; ", RunStatus.INTERRUPTED.value: "the run was interrupted; "}
     away = "the repository did not answer; " if is_away else ""
-    return opening.get(run.status, "") + away + words.run_story(statuses, counts, nowhere_at_all)
+    return opening.get(run.status, "") + away + words.run_story(statuses, counts, nowhere_at_all, lost)
 
 
 def _tone(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, trouble: bool) -> str:
@@ -259,16 +270,17 @@ def _is_of(run_id: int) -> ColumnElement[bool]:
     return or_(HarvestSiteRun.run_id == run_id, HarvestSiteRun.site_run_id.in_(resumed))
 
 
-def _site_row(row: HarvestSiteRun, now: datetime) -> SiteRow:
+def _site_row(row: HarvestSiteRun, doubtful: words.Doubts, now: datetime) -> SiteRow:
     """A site run as the table shows it; one that has not ended counts as taking until now."""
     status, counts = SiteRunStatus(row.status), counts_of(row)
     odd = [f"{counts[kind]:,} {words.LABELS[kind]}" for kind in (*words.ERRORS, *words.ATTENTION) if counts[kind]]
+    odd += doubtful.told
     odd += [words.counted(row.warnings, "warning")] if row.warnings else []
     retry = "retry, " if row.kind == SiteRunKind.RETRY.value else ""
     return SiteRow(
         name=one_line(row.site_name),
         status=retry + words.STATUSES[status],
-        tone=words.site_tone(status, counts),
+        tone=words.site_tone(status, counts, doubtful),
         listed=row.listed,
         counts={kind.column: number for kind, number in counts.items()},
         attention=words.total(counts, words.ATTENTION),
@@ -314,21 +326,25 @@ def _target_is_away(session: Session, run_id: int) -> bool:
 def _problems(
     session: Session, run_id: int, site_runs: list[HarvestSiteRun], limit: int
 ) -> tuple[tuple[RuleProblem, ...], int]:
-    """Documents that need attention by site and rule, of the sites that did not fail as a whole."""
+    """What needs attention by site and rule, the lists themselves first, of the sites that did not fail as a whole.
+
+    With it what else was seen of documents that the repository keeps: somebody should know that they are not listed any
+    more, or are not what it has.
+    """
     names = {row.site_run_id: one_line(row.site_name) for row in site_runs}
     # A subquery, not a list of numbers: databases limit the parameters of a statement, and a run may have more sites.
     which = select(HarvestSiteRun.site_run_id).where(
         _is_of(run_id), HarvestSiteRun.status.not_in([status.value for status in _FAILED])
     )
-    documents = func.count(distinct(_LOG.document_id))
+    documents = func.count(distinct(func.coalesce(_LOG.document_id, _DETAIL.document_id)))
     query = (
         select(_LOG.site_run_id, _DETAIL.rule, documents, func.min(_DETAIL.detail_log_id))
         .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)
-        .where(_LOG.site_run_id.in_(which), is_attention())
+        .where(_LOG.site_run_id.in_(which), or_(is_attention(), _DETAIL.rule.in_((VANISHED, CHANGED_CONTENT))))
         .group_by(_LOG.site_run_id, _DETAIL.rule)
     )
     found = ((names.get(row[0] or 0, ""), *row[1:]) for row in session.execute(query))
-    rows = sorted(found, key=lambda row: (row[0].casefold(), -row[2], row[1]))
+    rows = sorted(found, key=lambda row: (row[0].casefold(), row[1] != SHRANK, -row[2], row[1]))
     shown = []
     for site, rule, number, first in rows[:limit]:
         detail = session.get_one(_DETAIL, first)

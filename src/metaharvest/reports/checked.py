@@ -14,9 +14,9 @@ from pathlib import Path
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog, HarvestSiteRun
+from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSiteRun
 from metaharvest.fetch.local_files import is_file_url, path_of
-from metaharvest.model import Finding, Level, OutcomeKind, SiteRunStatus
+from metaharvest.model import FINE_OUTCOMES, Finding, Level, OutcomeKind, SiteRunStatus
 from metaharvest.reports import words
 from metaharvest.reports.words import Counts, counted, counts_of, docid_of, joined
 from metaharvest.text import one_line, shown_url
@@ -79,7 +79,7 @@ class CheckedDocument:
     @property
     def is_well(self) -> bool:
         """Whether there is nothing to say of it."""
-        return not self.findings and (self.outcome is None or self.outcome in words.FINE)
+        return not self.findings and (self.outcome is None or self.outcome in FINE_OUTCOMES)
 
     def url_of(self, finding: Finding) -> str:
         """Where the line of a finding is: in the document, or in its list."""
@@ -174,7 +174,7 @@ def documents(session: Session, part: CheckedPart, *, all_of_them: bool = False)
     """
     log, detail = HarvestLog, HarvestDetailLog
     told = or_(log.outcome.is_not(None), detail.detail_log_id.is_not(None))
-    fine = [kind.value for kind in words.FINE]
+    fine = [kind.value for kind in FINE_OUTCOMES]
     if not all_of_them:
         told = or_(log.outcome.not_in(fine), detail.detail_log_id.is_not(None))
     order = (log.document_id, log.revision) if part.name.is_list else (log.document_url,)
@@ -245,16 +245,3 @@ def _finding(row: HarvestDetailLog, docid: str) -> Finding:
         row.excerpt or "",
         docid,
     )
-
-
-def already_there(session: Session, part: CheckedPart) -> Iterator[tuple[str, str]]:
-    """Docid and URL of each document that the target has already, as far as the ledger knows them."""
-    ledger = HarvestDocument
-    query = (
-        select(ledger.document_id, ledger.revision, ledger.document_url)
-        .join(HarvestSiteRun, HarvestSiteRun.site_schedule_id == ledger.site_schedule_id)
-        .where(HarvestSiteRun.site_run_id == part.site_run_id, ledger.outcome == OutcomeKind.UNCHANGED.value)
-        .order_by(ledger.document_id, ledger.revision)
-    )
-    for document_id, revision, url in session.execute(query):
-        yield docid_of(document_id, revision), url

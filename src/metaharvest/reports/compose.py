@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy import select
@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
-from metaharvest.model import Site
+from metaharvest.model import RunStatus, Site
 from metaharvest.reports import words
 from metaharvest.reports.admin_view import AdminView, admin_view
 from metaharvest.reports.digest_view import DigestView, digest_view
@@ -117,16 +117,25 @@ def admin_report(
 
 
 def digest(session: Session, run_id: int, settings: Settings, now: datetime) -> Report | None:
-    """The administrators' digest of the weeks until this run's day; None unless that is the day for it.
+    """The administrators' digest of the weeks until this run's day; None unless this is the first day for it.
 
-    Its key is the day's: further runs of that day have no digest of their own.
+    That is the day that the settings name, or the first one after it that has a run. Its key is the day that they name:
+    further runs have no digest of their own.
     """
-    run = session.get_one(HarvestRun, run_id)
-    if f"{run.harvest_date:%A}".lower() != settings.reports.digest:
+    today = session.get_one(HarvestRun, run_id).harvest_date
+    week = (today - timedelta(days=number) for number in range(7))
+    due = next((day for day in week if f"{day:%A}".lower() == settings.reports.digest), None)
+    if due is None or _has_ended(session, due, today):
         return None
     context = ReportContext(settings, Repositories(Repository("")), now)
-    view = digest_view(session, run.harvest_date, settings)
-    return _report("digest", run.harvest_date.toordinal(), (run.harvest_date,), view, None, context)
+    return _report("digest", due.toordinal(), (due,), digest_view(session, today, settings), None, context)
+
+
+def _has_ended(session: Session, first: date, before: date) -> bool:
+    """Whether a run of these days came to its reports."""
+    of_days = (HarvestRun.harvest_date >= first, HarvestRun.harvest_date < before)
+    ended = HarvestRun.status.in_([RunStatus.SUCCEEDED.value, RunStatus.WITH_ERRORS.value, RunStatus.FAILED.value])
+    return session.scalar(select(HarvestRun.run_id).where(*of_days, ended).limit(1)) is not None
 
 
 def _report(

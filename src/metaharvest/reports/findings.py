@@ -15,16 +15,17 @@ from sqlalchemy.orm import Session, aliased
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
 from metaharvest.model import ERROR_OUTCOMES, Level, OutcomeKind
 from metaharvest.reports.words import ATTENTION, OUTCOME_TITLES, counted, docid_of
-from metaharvest.rules import RULES
+from metaharvest.rules import RULES, TRACEBACK_RULE
+from metaharvest.sites.ledger import nights
 from metaharvest.text import clean, one_line, shown_url
 
 MAX_MESSAGE = 800
 """Characters of a message or remedy that a mail shows; the attached table has all of them."""
 
-TRACEBACK_RULE = "harvest.surprise"
-"""The rule whose excerpt is a traceback: the table has it, for programmers; a mail does not."""
-
 _LOG, _DETAIL, _LEDGER, _PROBLEM = HarvestLog, HarvestDetailLog, HarvestDocument, SiteProblem
+SHRANK, VANISHED, CHANGED_CONTENT = "list.shrank", "list.vanished", "list.changed-content"
+"""Rules of warnings that say that documents may be lost, or are not what they are listed as."""
+
 _ATTENTION = [kind.value for kind in ATTENTION]
 _NOT_FINE = [*_ATTENTION, *(kind.value for kind in ERROR_OUTCOMES)]
 
@@ -69,9 +70,11 @@ def is_attention() -> ColumnElement[bool]:
     """Whether a detail row (joined to its log row) tells of something that keeps documents, or the list, out.
 
     The reason why documents were put off, and the number of further duplicates, are on log rows without an outcome.
+    A list that lost much has most likely lost it by mistake.
     """
     return or_(
         _DETAIL.level == Level.ERROR.value,
+        _DETAIL.rule == SHRANK,
         func.coalesce(_LOG.outcome, "").in_(_ATTENTION),
         _LOG.harvest_operation_code.in_(("DocDeferred", "DocDuplicate")),
     )
@@ -141,7 +144,7 @@ def _lines(
     )
     its_problem = and_(_PROBLEM.site_schedule_id == _LOG.site_schedule_id, _PROBLEM.fingerprint == _DETAIL.fingerprint)
     query = (
-        select(_LOG, _DETAIL, _LEDGER.failing_since, _LEDGER.attempts, _PROBLEM.first_seen, _PROBLEM.nights)
+        select(_LOG, _DETAIL, _LEDGER.failing_since, _LEDGER.attempts, _PROBLEM.first_seen)
         .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)
         .outerjoin(_LEDGER, same_document)
         .outerjoin(_PROBLEM, its_problem)
@@ -149,8 +152,10 @@ def _lines(
         .order_by(_LOG.document_id.is_not(None), _LOG.document_id, _LOG.revision, _DETAIL.detail_log_id)
         .limit(limit)
     )
-    for log, detail, since, attempts, first_seen, nights in session.execute(query):
-        yield finding_line(log, detail, _since(since, attempts, today) or _there_since(first_seen, nights, today))
+    for log, detail, since, attempts, first_seen in session.execute(query):
+        tried = f", {counted(attempts, 'attempt')}" if attempts else ""
+        failing = since_when(since, today)
+        yield finding_line(log, detail, f"failing {failing}{tried}" if failing else since_when(first_seen, today))
 
 
 def finding_line(log: HarvestLog, detail: HarvestDetailLog, since: str = "") -> FindingLine:
@@ -178,18 +183,9 @@ def _excerpt(text: str) -> str:
     return "\n".join(one if len(one) <= 300 else one[:299] + "…" for one in lines[:8])
 
 
-def _since(since: date | None, attempts: int | None, today: date) -> str:
-    if since is None or since >= today:
-        return ""
-    tried = f", {counted(attempts, 'attempt')}" if attempts else ""
-    return f"failing since {since.isoformat()}{tried}"
-
-
-def _there_since(first_seen: date | None, nights: int | None, today: date) -> str:
-    """Of what keeps no document out, and so has no date in the ledger."""
-    if first_seen is None or first_seen >= today:
-        return ""
-    return f"since {first_seen.isoformat()}, {counted(nights or 1, 'harvest')}"
+def since_when(since: date | None, today: date) -> str:
+    """`since 2026-11-20, 2 nights`; empty for what is there since today, or not at all."""
+    return f"since {since.isoformat()}, {counted(nights(since, today), 'night')}" if since and since < today else ""
 
 
 def with_shared(name: str, group: FindingGroup) -> FindingGroup:

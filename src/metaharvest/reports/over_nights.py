@@ -10,12 +10,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import ColumnElement, and_, distinct, func, or_, select
+from sqlalchemy import ColumnElement, and_, distinct, exists, func, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestSiteRun, HarvestSiteSchedule, SiteProblem
-from metaharvest.model import SiteRunKind, SiteRunStatus
-from metaharvest.reports.findings import title_of
+from metaharvest.database.models import (
+    HarvestDetailLog,
+    HarvestLog,
+    HarvestRun,
+    HarvestSiteRun,
+    SiteProblem,
+)
+from metaharvest.model import OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.reports.findings import SHRANK, since_when, title_of
+from metaharvest.reports.words import OUTCOME_TITLES, Doubts, counted
+from metaharvest.sites.ledger import nights, number_put_off, numbers_failing
+from metaharvest.sites.registry import read_sites_of
+from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line
 
 _PROBLEM = SiteProblem
@@ -65,44 +75,52 @@ def fixed(session: Session, site_run: HarvestSiteRun, limit: int) -> tuple[Remem
 
 def standing(session: Session, site_run: HarvestSiteRun, limit: int, *, grave: bool) -> tuple[RememberedProblems, ...]:
     """What was found in an earlier harvest, and not looked at again in this one."""
-    here = and_(
-        _PROBLEM.state == "open",
-        _PROBLEM.last_site_run < site_run.site_run_id,
-        _PROBLEM.needs_attention.is_(grave),
-    )
-    return tuple(_by_rule(session, site_run, here, limit))
+    return tuple(_by_rule(session, site_run, _unseen(site_run, grave), limit))
 
 
-def failing_sites(session: Session, today: date, limit: int) -> tuple[tuple[FailingSite, ...], int]:
-    """The sites that have needed attention since before `today`, the longest first; how many more there are."""
-    failing = _failing(today)
-    site = HarvestSiteSchedule
-    query = (
-        select(
-            site.site_schedule_id,
-            site.name,
-            func.count(distinct(_PROBLEM.document_id)),
-            func.min(_PROBLEM.first_seen),
-            func.max(_PROBLEM.nights),
-        )
-        .join(_PROBLEM, _PROBLEM.site_schedule_id == site.site_schedule_id)
-        .where(failing, site.enabled)
-        .group_by(site.site_schedule_id, site.name)
-        .order_by(func.min(_PROBLEM.first_seen), site.name)
-    )
-    rows = session.execute(query).all()
+def failing_sites(
+    session: Session, today: date, limit: int, *, also_new: bool = False
+) -> tuple[tuple[FailingSite, ...], int]:
+    """The sites that have needed attention since before `today`, the longest first; how many more there are.
+
+    `also_new`: or since today. Their documents are those that `documents --failing` tells of.
+    """
+    failing, problems = numbers_failing(session), _since_of_sites(session)
+    sites = read_sites_of(session, failing.keys() | problems.keys())
+    found = []
+    for site_id, site in sites.items():
+        number, first = failing.get(site_id, (0, None))
+        since = min(filter(None, (first, problems.get(site_id))), default=None)
+        if not site.enabled or since is None or (since >= today and not also_new):
+            continue
+        # What a loose site does not give fails too, and needs nobody's attention.
+        if site_id in problems or number_put_off(session, site_id):
+            found.append((since, site.name, site_id, number))
     shown = [
         FailingSite(
-            one_line(str(name)),
-            int(number),
+            one_line(name),
+            number,
             since.isoformat(),
-            int(nights),
-            _rules(session, site_id, today),
-            _last(session, site_id),
+            nights(since, today),
+            _rules(session, site_id),
+            _last(sites[site_id]),
         )
-        for site_id, name, number, since, nights in rows[:limit]
+        for since, name, site_id, number in sorted(found)[:limit]
     ]
-    return tuple(shown), len(rows) - len(shown)
+    return tuple(shown), len(found) - len(shown)
+
+
+def _last(site: Site | BrokenSite) -> str:
+    """The day of its last harvest."""
+    if isinstance(site, BrokenSite):
+        return "not known"
+    return site.last_harvest.isoformat() if site.last_harvest else "never"
+
+
+def _since_of_sites(session: Session) -> dict[int, date]:
+    """By site, since when the first of its problems that need attention has been there."""
+    query = select(_PROBLEM.site_schedule_id, func.min(_PROBLEM.first_seen)).where(_needs_attention())
+    return {row[0]: row[1] for row in session.execute(query.group_by(_PROBLEM.site_schedule_id))}
 
 
 def previous(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | None:
@@ -117,9 +135,55 @@ def previous(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | Non
     return session.scalar(query.order_by(row.site_run_id.desc()).limit(1))
 
 
+def doubts(session: Session, site_run: HarvestSiteRun) -> Doubts:
+    """What is doubtful about this site run beside its documents."""
+    return Doubts(_lost(session, site_run), _still_broken(session, site_run))
+
+
+def _lost(session: Session, site_run: HarvestSiteRun) -> int:
+    """How many documents the list lost since the last harvest, if they were so many that this is told; otherwise 0."""
+    if not site_run.warnings:
+        return 0
+    about_list = and_(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.document_id.is_(None))
+    query = (
+        select(HarvestDetailLog.detail_log_id)
+        .join(HarvestLog, HarvestLog.harvest_log_id == HarvestDetailLog.harvest_log_id)
+        .where(about_list, HarvestDetailLog.rule == SHRANK)
+    )
+    if session.scalar(query.limit(1)) is None:
+        return 0
+    before = previous(session, site_run)
+    return before.listed - site_run.listed if before else 0
+
+
+def _still_broken(session: Session, site_run: HarvestSiteRun) -> int:
+    """How many documents of its site (and the list, if that is one) a retry has not tried, and are broken still."""
+    if site_run.kind != SiteRunKind.RETRY.value:
+        return 0
+    tried = exists().where(
+        HarvestLog.site_run_id == site_run.site_run_id,
+        HarvestLog.outcome.is_not(None),
+        HarvestLog.document_id == _PROBLEM.document_id,
+    )
+    query = select(func.count(distinct(func.coalesce(_PROBLEM.document_id, "")))).where(
+        _PROBLEM.site_schedule_id == site_run.site_schedule_id, _unseen(site_run, grave=True), ~tried
+    )
+    return session.scalar(query) or 0
+
+
+def _unseen(site_run: HarvestSiteRun, grave: bool) -> ColumnElement[bool]:
+    """What is open, and was not found again in this site run."""
+    return and_(
+        _PROBLEM.state == "open",
+        _PROBLEM.last_site_run < site_run.site_run_id,
+        _PROBLEM.needs_attention.is_(grave),
+    )
+
+
 def _by_rule(
     session: Session, site_run: HarvestSiteRun, which: ColumnElement[bool], limit: int
 ) -> Iterator[RememberedProblems]:
+    today = session.get_one(HarvestRun, site_run.run_id).harvest_date
     here = and_(_PROBLEM.site_schedule_id == site_run.site_schedule_id, which)
     query = (
         select(_PROBLEM.rule, func.count(), func.min(_PROBLEM.first_seen))
@@ -136,27 +200,23 @@ def _by_rule(
             .limit(limit)
         )
         documents = tuple(one_line(str(name)) for name in session.scalars(names))
-        yield RememberedProblems(rule, title_of(rule), int(count), documents, f"since {first.isoformat()}")
+        yield RememberedProblems(rule, title_of(rule), int(count), documents, since_when(first, today))
 
 
-def _failing(today: date) -> ColumnElement[bool]:
-    return and_(_PROBLEM.state == "open", _PROBLEM.needs_attention.is_(True), _PROBLEM.first_seen < today)
+def _needs_attention() -> ColumnElement[bool]:
+    return and_(_PROBLEM.state == "open", _PROBLEM.needs_attention.is_(True))
 
 
-def _rules(session: Session, site_id: int, today: date) -> str:
+def _rules(session: Session, site_id: int) -> str:
+    """What is wrong at a site now, with what was found today."""
     query = (
         select(_PROBLEM.rule, func.count())
-        .where(_PROBLEM.site_schedule_id == site_id, _failing(today))
+        .where(_PROBLEM.site_schedule_id == site_id, _needs_attention())
         .group_by(_PROBLEM.rule)
         .order_by(func.count().desc(), _PROBLEM.rule)
     )
-    rows = session.execute(query).all()
-    more = f", and {len(rows) - 3} more kinds" if len(rows) > 3 else ""
-    return ", ".join(f"{title_of(str(rule))} ({number:,})" for rule, number in rows[:3]) + more
-
-
-def _last(session: Session, site_id: int) -> str:
-    day = session.scalar(
-        select(HarvestSiteSchedule.datelastharvest).where(HarvestSiteSchedule.site_schedule_id == site_id)
-    )
-    return day.isoformat() if day else "never"
+    told = [(title_of(rule), number) for rule, number in session.execute(query)]
+    if put_off := number_put_off(session, site_id):
+        told.append((OUTCOME_TITLES[OutcomeKind.DEFERRED], put_off))
+    more = f", and {counted(len(told) - 3, 'more kind')}" if len(told) > 3 else ""
+    return ", ".join(f"{title} ({number:,})" for title, number in told[:3]) + more

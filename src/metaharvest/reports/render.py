@@ -28,9 +28,11 @@ from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.findings import FindingGroup, FindingLine
 from metaharvest.reports.message import RenderedText
 from metaharvest.reports.site_view import SiteView
+from metaharvest.rules import RULES, RULES_PAGE, anchor
 from metaharvest.text import one_line
 
 WIDTH = 78
+_ENCODING = "utf-8-sig"
 _PARTS = ("subject.txt", "body.txt", "body.html")
 
 _log = logging.getLogger(__name__)
@@ -61,15 +63,18 @@ def render_page(template: str, view: object, settings: Settings) -> str:
 
 def _environment(settings: Settings) -> Environment:
     own = settings.reports.templates
-    return _environment_of(settings.path(own) if own is not None else None)
+    return _environment_of(settings.path(own) if own is not None else None, settings.reports.docs_url)
 
 
 @lru_cache(maxsize=8)
-def _environment_of(own: Path | None) -> Environment:
-    """The environment keeps compiled templates, and compiles a file again if it has changed."""
+def _environment_of(own: Path | None, docs_url: str) -> Environment:
+    """The environment keeps compiled templates, and compiles a file again if it has changed.
+
+    `docs_url` is where the documentation is as a site; the templates have its page of rules as `rules_page`.
+    """
     folders = [data_folder("templates")] if own is None else [own, data_folder("templates")]
     environment = Environment(
-        loader=FileSystemLoader(folders),
+        loader=FileSystemLoader(folders, encoding=_ENCODING),
         autoescape=lambda name: name is None or not name.endswith(".txt"),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -77,8 +82,15 @@ def _environment_of(own: Path | None) -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(wrapped=wrapped, underlined=underlined, comma="{:,}".format, marked=marked)
+    environment.globals["rules_page"] = rules_page = f"{docs_url}/{RULES_PAGE}" if docs_url else ""
+    environment.filters["page"] = lambda rule: page_of(rule, rules_page)
     environment.tests["web"] = lambda url: url.lower().startswith(("http://", "https://"))
     return environment
+
+
+def page_of(rule: str, rules_page: str) -> str:
+    """Where the rule is explained, on the page of rules at that address; empty if it is not, or there is no address."""
+    return f"{rules_page}#{anchor(rule)}" if rules_page and rule in RULES else ""
 
 
 def broken_templates(settings: Settings) -> list[str]:
@@ -114,7 +126,7 @@ def _failure(environment: Environment, name: str, view: SiteView | AdminView | D
 
 def unused_templates(folder: Path) -> list[str]:
     """The files in a folder of templates that replace none of the package's, and that no template there includes."""
-    own = Environment(loader=FileSystemLoader(folder))
+    own = Environment(loader=FileSystemLoader(folder, encoding=_ENCODING))
     used: set[str | None] = {*FileSystemLoader(data_folder("templates")).list_templates()}
     names = [name for name in own.list_templates() if not re.search(r"(^|/)\.|~$|(^|/)README", name)]
     assert own.loader is not None
@@ -205,7 +217,8 @@ def _plain(view: SiteView | AdminView | DigestView) -> Iterator[str]:
 
 def _plain_digest(view: DigestView) -> Iterator[str]:
     for site in view.sites:
-        yield wrapped(f"{site.name}: {', '.join(str(week.went_in) for week in site.weeks)}; {site.last.failed} failed")
+        came = ", ".join(str(week.went_in) for week in site.weeks)
+        yield wrapped(f"{site.name}: {came}; {site.last.broken} harvests and {site.last.failed} documents failed")
     for failing in view.failing:
         yield wrapped(f"Still failing since {failing.since}: {failing.name}, {failing.rules}")
 
@@ -231,7 +244,7 @@ def _plain_run(view: AdminView) -> Iterator[str]:
         yield from _plain_groups(failure.groups)
     yield from (wrapped(sentence) for sentence in (*view.troubles, *view.waits))
     for problem in view.problems:
-        yield wrapped(f"{problem.site}: {problem.title} ({problem.documents:,}), {problem.example.docid}")
+        yield wrapped(", ".join(filter(None, (f"{problem.site}: {problem.title}", problem.counted))))
         yield from _plain_lines([problem.example])
     for site in view.failing:
         yield wrapped(f"Still failing since {site.since}: {site.name}, {site.rules}")

@@ -63,6 +63,7 @@ _SITE = SiteView(
     mended=_NAMED,
     inserted=_NAMED,
     updated=_NAMED,
+    deleted=_NAMED,
     unchanged=_NAMED,
     next_harvest="2026-11-23",
     time_spent="The harvest took 2 s.",
@@ -115,7 +116,11 @@ _DIGEST = DigestView(
     sentence="2 sites had 14 harvests in the last seven days.",
     totals=_TOTALS,
     sites=(
-        SiteTrend("alder", tuple(Week("2026-11-16", 7, number, number % 2, 12 * number) for number in range(8)), "▁█"),
+        SiteTrend(
+            "alder",
+            tuple(Week("2026-11-16", 7, number % 3, number, number % 2, 12 * number) for number in range(8)),
+            "▁█",
+        ),
     ),
     failing=_RUN.failing,
     more_failing=1,

@@ -18,10 +18,13 @@ from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, Site, SiteRunKind, Si
 from metaharvest.reports import words
 from metaharvest.reports.findings import FindingGroup, attention, is_told, warnings
 from metaharvest.reports.named_documents import NamedDocuments, ended_as, mended, unchanged
-from metaharvest.reports.over_nights import RememberedProblems, fixed, has_remembered, previous, standing
+from metaharvest.reports.over_nights import RememberedProblems, doubts, fixed, has_remembered, previous, standing
 from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line, shown_url
+
+_MANY, _LONG = 20, 10.0
+"""From so many documents, or from so many seconds of their server's time, a report tells where the time went."""
 
 _FETCHED = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, *ERROR_OUTCOMES)
 
@@ -119,6 +122,7 @@ class SiteView:
     mended: NamedDocuments
     inserted: NamedDocuments
     updated: NamedDocuments
+    deleted: NamedDocuments
     unchanged: NamedDocuments
     next_harvest: str
     time_spent: str
@@ -144,38 +148,42 @@ def site_view(
     schedule = registered if isinstance(registered, Site) else None
     status, counts = SiteRunStatus(site_run.status), counts_of(site_run)
     # The totals tell whether there is anything to read: on most nights most sites have nothing to tell.
-    is_well = status is SiteRunStatus.SUCCEEDED and not words.total(counts, words.ATTENTION)
+    doubtful = doubts(session, site_run)
+    is_well = status is SiteRunStatus.SUCCEEDED and not doubtful and not words.total(counts, words.ATTENTION)
     problems = () if is_well else attention(session, site_run.site_run_id, today, limit)
     reason = one_line(site_run.failure_reason or "", 1000)
     repository = context.repositories.of(site_run.site_name)
-    is_retry = site_run.kind == SiteRunKind.RETRY.value
     would = context.is_rehearsal or not repository.keeps
     number, remembered = site_run.site_run_id, has_remembered(session, site_run)
-    doubts = warnings(session, number, today, limit) if site_run.warnings else ()
+    warned = warnings(session, number, today, limit) if site_run.warnings else ()
     before = previous(session, site_run)
+    source = words.OAI_REPOSITORY if schedule and schedule.options.oai else words.HARVEST_LIST
+    # What a repository lists on one night is not what it lists on another: everything, or what has changed.
+    is_compared = site_run.kind != SiteRunKind.RETRY.value and source == words.HARVEST_LIST
     return SiteView(
         network=one_line(harvester.name),
         site=one_line(site_run.site_name),
         date=today.isoformat(),
-        story=words.site_story(status, counts, not repository.keeps),
-        tone=words.site_tone(status, counts),
-        sentence=words.site_sentence(status, SiteRunKind(site_run.kind), counts, site_run.listed, would),
+        story=words.site_story(status, counts, not repository.keeps, source, doubtful),
+        tone=words.site_tone(status, counts, doubtful),
+        sentence=words.site_sentence(status, SiteRunKind(site_run.kind), counts, site_run.listed, would, source),
         reason="" if is_told(reason, problems) else reason,
         listed=site_run.listed,
-        totals=totals_of(site_run.listed, counts, site_run.warnings, None if is_retry else before),
+        totals=totals_of(site_run.listed, counts, site_run.warnings, before if is_compared else None),
         attention=problems,
         news=attention(session, number, today, limit, news=True) if problems and remembered else problems,
         still=attention(session, number, today, limit, news=False) if problems and remembered else (),
         still_unseen=standing(session, site_run, limit, grave=True) if remembered else (),
-        warnings=doubts,
-        new_warnings=warnings(session, number, today, limit, news=True) if doubts and remembered else doubts,
-        old_warnings=warnings(session, number, today, limit, news=False) if doubts and remembered else (),
+        warnings=warned,
+        new_warnings=warnings(session, number, today, limit, news=True) if warned and remembered else warned,
+        old_warnings=warnings(session, number, today, limit, news=False) if warned and remembered else (),
         standing_warnings=standing(session, site_run, limit, grave=False) if remembered else (),
         fixed=fixed(session, site_run, limit) if remembered else (),
         has_history=remembered or before is not None,
         mended=mended(session, site_run, limit),
         inserted=ended_as(session, site_run, OutcomeKind.INSERTED, limit),
         updated=ended_as(session, site_run, OutcomeKind.UPDATED, limit),
+        deleted=ended_as(session, site_run, OutcomeKind.DELETED, limit),
         unchanged=unchanged(session, site_run, limit),
         next_harvest=_next_harvest(site_run, run, schedule),
         time_spent=_time_spent(session, site_run, counts, context.now),
@@ -216,20 +224,34 @@ def _time_spent(session: Session, site_run: HarvestSiteRun, counts: words.Counts
     docid = one_line(words.docid_of(slowest.document_id, slowest.revision))
     asked = f"Your server was asked for {words.counted(number, 'document')} and took {words.duration(mean)} for each"
     longest = f"the slowest, {docid}, took {words.duration(slowest.seconds or 0)}"
-    return f"The harvest took {taken}. {asked} on average; {longest}."
+    return f"The harvest took {taken}. {asked} on average; {longest}.{_phases(site_run, number, mean)}"
+
+
+def _phases(site_run: HarvestSiteRun, documents: int, mean: float) -> str:
+    """Where the time of the documents went, if there is enough of it to be worth telling."""
+    if documents < _MANY and documents * mean < _LONG:
+        return ""
+    told = words.phases({name: getattr(site_run, name) for name in words.PHASES}, documents=documents)
+    return f" Where the time of the documents went: {told}." if told else ""
 
 
 def _registered(site_run: HarvestSiteRun, schedule: Site | None) -> tuple[tuple[str, str], ...]:
     """The site's registration as label and value."""
     if schedule is None:
         return (("Harvest list", shown_url(site_run.list_url or "")),)
+    oai = schedule.options.oai
     settings = [
-        ("Harvest list", shown_url(schedule.list_url)),
+        ("OAI-PMH" if oai else "Harvest list", shown_url(schedule.list_url)),
         ("Harvested", words.frequency(schedule.frequency, schedule.unit)),
         ("Contacts", one_line(", ".join(schedule.contacts), 1000)),
         ("Reports", schedule.notify.value),
         ("Enabled", "yes" if schedule.enabled else "no"),
     ]
+    if oai:
+        settings.append(("Format", oai.prefix))
+        settings += [("Sets", ", ".join(oai.sets))] if oai.sets else []
+        settings += [("From", oai.begin)] if oai.begin else []
+        settings += [("Until", oai.until)] if oai.until else []
     if schedule.options.package_id_mismatch:
         settings.append(("package id mismatch", schedule.options.package_id_mismatch.value))
     if schedule.options.allow_networks:

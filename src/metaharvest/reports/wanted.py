@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, ReportOutbox
 from metaharvest.model import ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.reports.findings import SHRANK, VANISHED
 from metaharvest.reports.named_documents import earlier_site_runs
+from metaharvest.reports.over_nights import doubts
 from metaharvest.reports.words import ATTENTION, counts_of, is_quiet, total
 from metaharvest.sites.rows import BrokenSite
 
 _NOT_FINE = [kind.value for kind in (*ERROR_OUTCOMES, *ATTENTION)]
-_CHANGES = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
+_CHANGES = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.DELETED)
 
-_Trouble = tuple[str | None, int | None, str | None, str | None]
-"""Document id and revision (None: the list itself), outcome, rule."""
+_ALWAYS_NEWS = {SHRANK, VANISHED}
+"""Events that are others each time; what others say, such as robots.txt, is the same again and again."""
+
+_Troubles = frozenset[tuple[str | None, int | None, str | None, str | None]]
+"""Document id and revision (None: the list itself), outcome, rule; those of a site."""
 
 
 def is_wanted(session: Session, site_run: HarvestSiteRun, site: Site | BrokenSite | None, remind_days: int = 0) -> bool:
     """Whether the contacts of the site, as it is registered now, are to get a report of this site run.
 
-    The site's wish is `always`, `never`, `on-error` (a document failed, or the site did) or `on-change` (something was
-    inserted or updated, the problems are not those of the last report, or it was `remind_days` ago; 0: no reminder). A
-    retry is reported only if a document ended differently than before. A registration that cannot be used counts as
-    `always`; a site without one gets nothing.
+    The site's wish is `always`, `never`, `on-error` (a document or the site failed, or its list lost much) or
+    `on-change` (something was inserted or updated, the problems are not those of the last reports, or these were
+    `remind_days` ago; 0: no reminder). A retry is reported only if a document ended differently than before. A
+    registration that cannot be used counts as `always`; a site without one gets nothing.
     """
     notify = site.notify if isinstance(site, Site) else Notify.ALWAYS
     if site is None or notify is Notify.NEVER:
@@ -32,24 +37,34 @@ def is_wanted(session: Session, site_run: HarvestSiteRun, site: Site | BrokenSit
     if site_run.kind == SiteRunKind.RETRY.value and not _retry_changed(session, site_run):
         return False
     if notify is Notify.ON_ERROR:
-        return site_run.status != SiteRunStatus.SUCCEEDED.value or total(counts_of(site_run), ERROR_OUTCOMES) > 0
+        return site_run.status != SiteRunStatus.SUCCEEDED.value or doubts(session, site_run).lost > 0
     if notify is Notify.ON_CHANGE:
         return _changed(session, site_run, remind_days)
     return True
 
 
 def _changed(session: Session, site_run: HarvestSiteRun, remind_days: int) -> bool:
-    """Whether something went in, the problems are not those of the site's last report, or it is time to remind."""
+    """Whether something went in, the problems are not those that were told before, or it is time to remind."""
     if total(counts_of(site_run), _CHANGES):
         return True
-    before = _last_reported(session, site_run)
-    if before is None:
-        return site_run.status != SiteRunStatus.SUCCEEDED.value or bool(_troubles(session, site_run))
-    troubles = _troubles(session, site_run)
-    if before.status != site_run.status or _troubles(session, before) != troubles:
+    told = _told(session, site_run)
+    known: _Troubles = frozenset()
+    for row in told:
+        known = _after(session, row, known)
+    troubles = _after(session, site_run, known)
+    events = _events(session, site_run)
+    if troubles != known or events & _ALWAYS_NEWS or events - _events(session, *told):
         return True
-    is_broken = bool(troubles) or site_run.status != SiteRunStatus.SUCCEEDED.value
-    return is_broken and 0 < remind_days <= _days_between(session, before, site_run)
+    failed = _failed(site_run)
+    if failed != (_failed(told[0]) if told else None):
+        return True
+    return bool(told and (troubles or failed) and 0 < remind_days <= _days_between(session, told[-1], site_run))
+
+
+def _failed(site_run: HarvestSiteRun) -> str | None:
+    """How a site run failed as a whole; None if only its documents say how it went."""
+    documents_say = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
+    return None if site_run.status in documents_say else site_run.status
 
 
 def _days_between(session: Session, before: HarvestSiteRun, site_run: HarvestSiteRun) -> int:
@@ -57,31 +72,69 @@ def _days_between(session: Session, before: HarvestSiteRun, site_run: HarvestSit
     return (last - first).days
 
 
-def _last_reported(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | None:
-    """The site's last run before this one that was reported, retries aside."""
-    row = HarvestSiteRun
-    before = (row.site_schedule_id == site_run.site_schedule_id) & (row.site_run_id < site_run.site_run_id)
-    query = (
+def _told(session: Session, site_run: HarvestSiteRun) -> list[HarvestSiteRun]:
+    """The site's last harvest before this site run that was reported, and the retries since that were, in order."""
+    row, is_retry = HarvestSiteRun, HarvestSiteRun.kind == SiteRunKind.RETRY.value
+    reported = (
         select(row)
         .join(ReportOutbox, ReportOutbox.site_run_id == row.site_run_id)
-        .where(before, row.kind != SiteRunKind.RETRY.value)
+        .where(row.site_schedule_id == site_run.site_schedule_id, row.site_run_id < site_run.site_run_id)
         .order_by(row.site_run_id.desc())
     )
-    return session.scalar(query.limit(1))
+    last = session.scalar(reported.where(~is_retry).limit(1))
+    if last is None:
+        return []
+    retries = session.scalars(reported.where(is_retry, row.site_run_id > last.site_run_id)).all()
+    return [last, *reversed(retries)]
 
 
-def _troubles(session: Session, site_run: HarvestSiteRun) -> set[_Trouble]:
-    """What is wrong or doubtful in a site run: documents with their outcome and rules, and findings about the list."""
+def _after(session: Session, site_run: HarvestSiteRun, known: _Troubles) -> _Troubles:
+    """What is wrong or doubtful at a site after this site run; `known`: what was before, as far as a retry leaves it.
+
+    A retry has no log rows of documents that were there already; those were among what was put off, of which it tries
+    everything.
+    """
+    troubles = _troubles(session, site_run)
+    if site_run.kind != SiteRunKind.RETRY.value:
+        return troubles
+    log = HarvestLog
+    query = select(log.document_id, log.revision).where(
+        log.site_run_id == site_run.site_run_id, log.outcome.is_not(None)
+    )
+    tried = {(row[0], row[1]) for row in session.execute(query)}
+    over = OutcomeKind.DEFERRED.value if site_run.unchanged else None
+    left = (trouble for trouble in known if trouble[:2] not in tried and (over is None or trouble[2] != over))
+    return troubles.union(left)
+
+
+def _troubles(session: Session, site_run: HarvestSiteRun) -> _Troubles:
+    """What is wrong or doubtful in a site run: documents with their outcome and rules, and findings about the list.
+
+    Events are none of it: no night repeats them, and nobody has mended them.
+    """
     if is_quiet(site_run):
-        return set()
+        return frozenset()
     log, detail = HarvestLog, HarvestDetailLog
+    lasts = detail.fingerprint.is_not(None)
     query = (
-        select(log.document_id, log.revision, log.outcome, detail.rule)
+        select(log.document_id, log.revision, log.outcome, case((lasts, detail.rule)))
         .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
-        .where(log.site_run_id == site_run.site_run_id, or_(log.outcome.in_(_NOT_FINE), detail.rule.is_not(None)))
+        .where(log.site_run_id == site_run.site_run_id, or_(log.outcome.in_(_NOT_FINE), lasts))
         .execution_options(yield_per=1000)
     )
-    return {(row[0], row[1], row[2], row[3]) for row in session.execute(query)}
+    rows = session.execute(query)
+    return frozenset((row[0], row[1], row[2], rule) for row in rows for rule in (None, row[3]))
+
+
+def _events(session: Session, *site_runs: HarvestSiteRun) -> set[str]:
+    """The rules of what happened in these site runs."""
+    numbers = [row.site_run_id for row in site_runs if not is_quiet(row)]
+    query = (
+        select(HarvestDetailLog.rule)
+        .join(HarvestLog, HarvestLog.harvest_log_id == HarvestDetailLog.harvest_log_id)
+        .where(HarvestLog.site_run_id.in_(numbers), HarvestDetailLog.fingerprint.is_(None))
+    )
+    return set(session.scalars(query.distinct())) if numbers else set()
 
 
 def _retry_changed(session: Session, site_run: HarvestSiteRun) -> bool:

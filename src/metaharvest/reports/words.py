@@ -15,7 +15,7 @@ from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunS
 if TYPE_CHECKING:
     from metaharvest.database.models import HarvestSiteRun
 
-FINE = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
+ALWAYS_TOLD = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
 ATTENTION = (OutcomeKind.STALE, OutcomeKind.DUPLICATE, OutcomeKind.DEFERRED)
 ERRORS = (OutcomeKind.ACCESS_ERROR, OutcomeKind.INVALID, OutcomeKind.UPLOAD_ERROR)
 
@@ -23,6 +23,8 @@ LABELS: dict[OutcomeKind, str] = {
     OutcomeKind.INSERTED: "new",
     OutcomeKind.UPDATED: "updated",
     OutcomeKind.UNCHANGED: "already there",
+    OutcomeKind.DELETED: "deleted",
+    OutcomeKind.FILTERED: "left out",
     OutcomeKind.STALE: "stale",
     OutcomeKind.DUPLICATE: "listed twice",
     OutcomeKind.DEFERRED: "put off",
@@ -87,6 +89,35 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+PHASES = {
+    "server_seconds": "your server",
+    "waiting_seconds": "waiting for a free connection",
+    "checking_seconds": "checking",
+    "storing_seconds": "storing",
+}
+"""Columns of a site run -> what took this time."""
+
+
+def phases(seconds: Mapping[str, float | None], whose: str = "your server", documents: int = 0) -> str:
+    """Where the time of documents went: `your server 83 %, 412 ms a document; ... checking 6 %; storing 2 %`.
+
+    `seconds`: the columns of a site run, which are told if they add up to anything.
+    """
+    known = {column: seconds[column] or 0.0 for column in PHASES}
+    whole = sum(known.values())
+    if not whole:
+        return ""
+    each = f", {1000 * known['server_seconds'] / documents:,.0f} ms a document" if documents else ""
+    names = {**PHASES, "server_seconds": whose}
+    parts = [f"{names[column]} {_share(took, whole)}" for column, took in known.items()]
+    return "; ".join([parts[0] + each, *parts[1:]])
+
+
+def _share(part: float, whole: float) -> str:
+    share = 100 * part / whole
+    return f"{share:.0f} %" if share >= 1 or not part else "under 1 %"
+
+
 def size(number: int) -> str:
     """A number of bytes as people say it: `14.2 MB`."""
     return f"{number / 1_000_000:.1f} MB" if number >= 100_000 else f"{number / 1000:.1f} kB"
@@ -100,13 +131,47 @@ def total(counts: Counts, kinds: Iterable[OutcomeKind]) -> int:
 NOTHING_UPLOADED = "nothing was uploaded"
 
 
-def site_story(status: SiteRunStatus, counts: Counts, went_nowhere: bool = False) -> str:
+HARVEST_LIST = "harvest list"
+OAI_REPOSITORY = "OAI-PMH repository"
+"""What a site has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """What is doubtful about a site run beside how its documents ended.
+
+    The list `lost` so many, if these are many; so many that a retry did not try are `still_broken`.
+    """
+
+    lost: int = 0
+    still_broken: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.lost or self.still_broken)
+
+    @property
+    def told(self) -> list[str]:
+        """In words, each for itself."""
+        lost = [f"the list lost {counted(self.lost, 'document')}"] if self.lost else []
+        return lost + ([f"{self.still_broken:,} still broken"] if self.still_broken else [])
+
+
+NO_DOUBTS = Doubts()
+
+
+def site_story(
+    status: SiteRunStatus,
+    counts: Counts,
+    went_nowhere: bool = False,
+    source: str = HARVEST_LIST,
+    doubts: Doubts = NO_DOUBTS,
+) -> str:
     """What a site report's subject says after the site's name: `all well, 3 new, 1 updated`.
 
-    `went_nowhere`: there is no repository for them.
+    `went_nowhere`: there is no repository for them. `source`: what the site has.
     """
     if status is SiteRunStatus.LIST_FAILED:
-        return "harvest list could not be read"
+        return f"{source} could not be read"
     opening = {
         SiteRunStatus.FAILED: "the harvest failed",
         SiteRunStatus.INTERRUPTED: "the harvest was interrupted",
@@ -114,22 +179,30 @@ def site_story(status: SiteRunStatus, counts: Counts, went_nowhere: bool = False
     }.get(status)
     if status is SiteRunStatus.FAILED and not any(counts.values()):
         return str(opening)
-    errors = total(counts, ERROR_OUTCOMES)
+    # In a site run that succeeded, what a loose site does not give as it should is no error.
+    is_loose = status is SiteRunStatus.SUCCEEDED
+    errors = 0 if is_loose else total(counts, ERROR_OUTCOMES)
     gravest = ([opening] if opening else []) + ([counted(errors, "error")] if errors else [])
-    doubts = [f"{counts[kind]:,} {LABELS[kind]}" for kind in ATTENTION if counts.get(kind)]
+    kinds = (*ERRORS, *ATTENTION) if is_loose else ATTENTION
+    doubtful = doubts.told + [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)]
     news, end = _news(counts, went_nowhere), [NOTHING_UPLOADED] if went_nowhere else []
-    return ", ".join([*gravest, *news, *doubts, *end] if gravest else [*(doubts or ["all well"]), *news, *end])
+    return ", ".join([*gravest, *news, *doubtful, *end] if gravest else [*(doubtful or ["all well"]), *news, *end])
 
 
 def _news(counts: Counts, went_nowhere: bool) -> list[str]:
     """`3 new`, `1 updated`, or `nothing new`; the last not if nothing at all was uploaded, which is told instead."""
-    kinds = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
+    kinds = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.DELETED)
     news = [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)]
     return news or ([] if went_nowhere else ["nothing new"])
 
 
-def run_story(statuses: Sequence[SiteRunStatus], counts: Counts, went_nowhere: bool = False) -> str:
-    """What the administrator's subject says: `26 sites: 24 well, 1 with errors, 1 failed; 31 new, 12 updated`."""
+def run_story(
+    statuses: Sequence[SiteRunStatus], counts: Counts, went_nowhere: bool = False, lost: Sequence[int] = ()
+) -> str:
+    """What the administrator's subject says: `26 sites: 24 well, 1 with errors, 1 failed; 31 new, 12 updated`.
+
+    `lost`: how many documents each list lost that lost many.
+    """
     if not statuses:
         return "no site was due"
     kind = SiteRunStatus
@@ -138,25 +211,36 @@ def run_story(statuses: Sequence[SiteRunStatus], counts: Counts, went_nowhere: b
     numbers[kind.FAILED] += statuses.count(kind.LIST_FAILED)
     parts = ", ".join(f"{number:,} {STATUSES[status]}" for status, number in numbers.items() if number)
     news = [*_news(counts, went_nowhere), *([NOTHING_UPLOADED] if went_nowhere else [])]
-    return f"{counted(len(statuses), 'site')}: {parts}; {', '.join(news)}"
+    shrank = f"{counted(len(lost), 'list')} lost {counted(sum(lost), 'document')}; " if lost else ""
+    return f"{counted(len(statuses), 'site')}: {parts}; {shrank}{', '.join(news)}"
 
 
 def site_sentence(
-    status: SiteRunStatus, kind: SiteRunKind, counts: Counts, listed: int, is_rehearsal: bool = False
+    status: SiteRunStatus,
+    kind: SiteRunKind,
+    counts: Counts,
+    listed: int,
+    is_rehearsal: bool = False,
+    source: str = HARVEST_LIST,
 ) -> str:
-    """The sentence or two that a site report begins with."""
+    """The sentence or two that a site report begins with; `source`: what the site has."""
     if status is SiteRunStatus.LIST_FAILED:
-        return "Your harvest list could not be read, so nothing was harvested. The repository keeps what it has."
+        return f"Your {source} could not be read, so nothing was harvested. The repository keeps what it has."
     documents = (
         f"{counted(listed, 'document')} that had failed before {'was' if listed == 1 else 'were'} tried again"
         if kind is SiteRunKind.RETRY
-        else f"Your harvest list names {counted(listed, 'document')}"
+        else f"Your {source} names {counted(listed, 'document')}"
     )
+    unfinished = "The harvest is incomplete: some of the listed documents are not accounted for. "
+    if source == OAI_REPOSITORY:
+        unfinished = "The harvest is incomplete: the list did not come to its end, and the next harvest goes on. "
     trouble = {
         SiteRunStatus.FAILED: "The harvest of your site failed. ",
         SiteRunStatus.INTERRUPTED: "The harvest of your site was interrupted. ",
-        SiteRunStatus.INCOMPLETE: "The harvest is incomplete: some of the listed documents are not accounted for. ",
+        SiteRunStatus.INCOMPLETE: unfinished,
     }.get(status, "")
+    if not listed and source == OAI_REPOSITORY and kind is not SiteRunKind.RETRY:
+        return trouble or f"Your {source} lists nothing that is new or has changed."
     if not listed:
         return trouble or f"{documents}."
     return f"{trouble}{documents}: {joined(ends_of(counts, is_rehearsal))}."
@@ -168,6 +252,8 @@ def ends_of(counts: Counts, is_rehearsal: bool) -> list[str]:
         OutcomeKind.INSERTED: ("was added", "were added"),
         OutcomeKind.UPDATED: ("was updated", "were updated"),
         OutcomeKind.UNCHANGED: ("was there already", "were there already"),
+        OutcomeKind.DELETED: ("was deleted", "were deleted"),
+        OutcomeKind.FILTERED: ("was left out by your filters", "were left out by your filters"),
         OutcomeKind.STALE: ("is older than the repository's", "are older than the repository's"),
         OutcomeKind.DUPLICATE: ("is listed twice", "are listed twice"),
         OutcomeKind.DEFERRED: ("was put off to a later run", "were put off to a later run"),
@@ -179,6 +265,7 @@ def ends_of(counts: Counts, is_rehearsal: bool) -> list[str]:
         verbs |= {
             OutcomeKind.INSERTED: ("would be added", "would be added"),
             OutcomeKind.UPDATED: ("would be updated", "would be updated"),
+            OutcomeKind.DELETED: ("would be deleted", "would be deleted"),
             OutcomeKind.UPLOAD_ERROR: ("would be refused by the repository", "would be refused by the repository"),
         }
     return [counted(counts[kind], one, many) for kind, (one, many) in verbs.items() if counts.get(kind)]
@@ -191,11 +278,14 @@ def frequency(number: int | None, unit: str | None) -> str:
     return f"every {unit.removesuffix('s')}" if number == 1 else f"every {number} {unit}"
 
 
-def site_tone(status: SiteRunStatus, counts: Counts) -> str:
+def site_tone(status: SiteRunStatus, counts: Counts, doubts: Doubts = NO_DOUBTS) -> str:
     """`good`, `doubtful` or `bad`: the colour of a site report."""
-    if status not in (SiteRunStatus.SUCCEEDED, SiteRunStatus.WITH_ERRORS) or total(counts, ERROR_OUTCOMES):
+    errors = total(counts, ERROR_OUTCOMES)
+    if status not in (SiteRunStatus.SUCCEEDED, SiteRunStatus.WITH_ERRORS):
         return "bad"
-    return "doubtful" if total(counts, ATTENTION) or status is SiteRunStatus.WITH_ERRORS else "good"
+    if status is SiteRunStatus.WITH_ERRORS:
+        return "bad" if errors else "doubtful"
+    return "doubtful" if doubts or errors or total(counts, ATTENTION) else "good"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +322,7 @@ def totals_of(listed: int, counts: Counts, warned: int, before: HarvestSiteRun |
     shown = [Total("listed", listed, "plain", listed - before.listed if before else 0)]
     for kind in OutcomeKind:
         number, was = counts.get(kind, 0), earlier.get(kind, 0)
-        if kind in FINE or number or was:
+        if kind in ALWAYS_TOLD or number or was:
             shown.append(Total(LABELS[kind], number, _total_tone(kind, number), number - was))
     if warned:
         label = "warning" if warned == 1 else "warnings"
@@ -245,4 +335,4 @@ def _total_tone(kind: OutcomeKind, number: int) -> str:
         return "bad" if number else "plain"
     if kind in ATTENTION:
         return "doubtful" if number else "plain"
-    return "good" if number and kind is not OutcomeKind.UNCHANGED else "plain"
+    return "good" if number and kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED) else "plain"

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import date
 from operator import attrgetter
 
-from sqlalchemy import ColumnElement, bindparam, exists, func, select
+from sqlalchemy import ColumnElement, Integer, bindparam, exists, func, literal_column, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import Base, HarvestDocument
-from metaharvest.model import ListedDocument, Outcome, OutcomeKind
+from metaharvest.model import ListedDocument, Outcome, OutcomeKind, RecordOrigin
 
 RETRY_NIGHTS = 7
 """For so many days a transient failure is tried again in every run, and so is what is put off because its web server
@@ -48,9 +48,11 @@ _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _VALUES = ("document_url", "document_type", "target_revision", "outcome", "failing_since", "attempts", "next_attempt")
 """The columns that every outcome gives a value, in the order of `LedgerEntry` and `entry_values`."""
 
-_ENTRY = _LEDGER.c["harvest_document_id", "document_id", "revision", *_VALUES, "pending_sha256"]
+ENTRY = _LEDGER.c["harvest_document_id", "document_id", "revision", *_VALUES, "pending_sha256"]
+"""The columns of a LedgerEntry."""
+
 _OF_SITE = (
-    select(*_ENTRY)
+    select(*ENTRY)
     .where(_LEDGER.c.site_schedule_id == bindparam("site"))
     .order_by(_LEDGER.c.document_id, _LEDGER.c.revision)
 )
@@ -97,6 +99,33 @@ def numbers_of_entries(session: Session, site_ids: Collection[int]) -> dict[int,
     return {row[0]: row[1] for row in session.execute(_NUMBERS, {"sites": list(site_ids)})}
 
 
+def numbers_failing(session: Session, site_ids: Sequence[int] | None = None) -> dict[int, tuple[int, date]]:
+    """How many documents are failing, and since when the first of them has been, by site; of sites without: nothing.
+
+    Failing is what could not be taken in, or was put off.
+    """
+    site_id = HarvestDocument.site_schedule_id
+    # Of all sites, not by an index: SQLite would look up each row by itself, which takes thirty times as long.
+    by = site_id + literal_column("0", Integer) if site_ids is None else site_id
+    query = select(by, func.count(), func.min(HarvestDocument.failing_since)).group_by(by)
+    if site_ids is not None:
+        query = query.where(site_id.in_(site_ids))
+    rows = session.execute(query.where(HarvestDocument.failing_since.is_not(None)))
+    return {site_id: (number, since) for site_id, number, since in rows if since is not None}
+
+
+def number_put_off(session: Session, site_id: int) -> int:
+    """How many of the failing documents of a site were put off the last time."""
+    ours = (HarvestDocument.site_schedule_id == site_id, HarvestDocument.failing_since.is_not(None))
+    put_off = HarvestDocument.outcome == OutcomeKind.DEFERRED.value
+    return session.scalar(select(func.count()).select_from(HarvestDocument).where(*ours, put_off)) or 0
+
+
+def nights(since: date, today: date) -> int:
+    """For how many nights something has been failing, the first one counted, whether its site was harvested or not."""
+    return max((today - since).days + 1, 1)
+
+
 def to_retry(session: Session, site_id: int, today: date) -> Iterator[ListedDocument]:
     """The site's documents that are to be tried again today, sorted by document id and revision."""
     statement = (
@@ -123,7 +152,7 @@ def _waiting(today: date) -> tuple[ColumnElement[bool], ...]:
         later.revision > HarvestDocument.revision,
         later.outcome.in_(GOOD),
     )
-    return HarvestDocument.next_attempt <= today, ~superseded
+    return HarvestDocument.next_attempt <= today, ~HarvestDocument.to_delete, ~superseded
 
 
 def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values | None:
@@ -140,13 +169,30 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
     }
     if outcome.kind.is_error or outcome.kind is OutcomeKind.DEFERRED:
         values.update(_failing(entry, outcome, today))
-    if entry and outcome.sha256 is None and entry.pending_sha256 is None and _values_of(entry) == (*values.values(),):
+    if document.origin is not None:
+        values |= _of_record(document.revision, document.origin)
+    elif outcome.kind is OutcomeKind.DELETED:
+        values["to_delete"] = False
+    elif entry and outcome.sha256 is None and entry.pending_sha256 is None and _values_of(entry) == (*values.values(),):
         return None
     if outcome.sha256 is not None:
-        values["sha256"] = outcome.sha256
+        values.update(sha256=outcome.sha256, etag=outcome.etag, last_modified=outcome.last_modified)
+    if outcome.sha256 is not None or entry is None:
+        values["looked_at"] = today
     if not outcome.unconfirmed:
         values.update(pending_run=None, pending_sha256=None)
     return values
+
+
+def _of_record(revision: int, origin: RecordOrigin) -> Values:
+    """What the ledger keeps of a record: it has one row, with the revision that we gave it last."""
+    return {
+        "revision": revision,
+        "digest": origin.digest or None,
+        "datestamp": origin.datestamp[:40],
+        "to_delete": False,
+        "missing_since": None,
+    }
 
 
 def _failing(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values:

@@ -99,6 +99,7 @@ class _Plan:
         self._start = start
 
     def decided(self, row: TableRow) -> ImportedRow:
+        """What becomes of this row, after those before it."""
         schedule_id = (row.values.get("site_schedule_id") or "").strip()
         url = (row.values.get("documentlisturl") or "").strip()
         result = ImportedRow(row.place, schedule_id, Verdict.REFUSED, shown_url(url))
@@ -147,7 +148,9 @@ class _Plan:
         return replace(result, reasons=(reason,), to_do=(f"To let its contacts have the reports too: {command}",))
 
     def _refused(self, result: ImportedRow, made: Converted, problems: Sequence[str]) -> ImportedRow:
-        reasons = tuple(f"{problem[:1].upper()}{problem[1:]}" for problem in problems)
+        reasons = tuple(
+            problem if problem.startswith("file:") else f"{problem[:1].upper()}{problem[1:]}" for problem in problems
+        )
         command = made.add_command(self._start)
         again = f"Mend the row and import again (what is registered already is not doubled), or register it: {command}"
         return replace(result, reasons=reasons, to_do=(again,))

@@ -91,9 +91,10 @@ class MetacatTables(Protocol):
 class DatabaseTables:
     """The tables in a database of Metacat. Made by `database_tables`."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, url: URL) -> None:
+        """`url` is what was asked for: that of the engine says more."""
         self._engine = engine
-        self._shown = shown_url(engine.url.render_as_string(hide_password=True))
+        self._shown = shown_url(url.render_as_string(hide_password=True))
 
     def rows(self, table: str) -> Iterator[TableRow]:
         """As in MetacatTables, whatever the case of the names."""
@@ -188,7 +189,7 @@ def database_tables(url: str, password: str, folder: Path) -> Iterator[DatabaseT
         raise SettingsError(f"--password (not shown) cannot be used: {error}.") from None
     engine = _engine(parsed.set(password=secret) if secret else parsed)
     try:
-        yield DatabaseTables(engine)
+        yield DatabaseTables(engine, parsed)
     finally:
         engine.dispose()
 

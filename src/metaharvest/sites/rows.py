@@ -7,25 +7,27 @@ A row may hold anything, as other people change the table with SQL of their own.
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
-from metaharvest.config.field_types import check_email, check_network, url_parts
+from metaharvest.config.field_types import check_email, url_parts
 from metaharvest.config.kinds import SOURCES
-from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import check_reference
 from metaharvest.fetch.local_files import is_file_url
-from metaharvest.model import Finding, Level, ListVersion, Notify, Site, SiteOptions, Unit
-from metaharvest.text import one_line
+from metaharvest.model import Finding, ListVersion, Notify, Site, SiteOptions, Unit
+from metaharvest.sites.options import options_text, read_options
+from metaharvest.text import one_line, shown_url
+
+OAI = "oai-pmh"
+"""The source kind of sites that are OAI-PMH repositories."""
 
 _MAX_FREQUENCY = 99
+_OPTIONS_DO_NOT_FIT = "are those of a site of another kind"
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -66,11 +68,15 @@ def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
         ldap_name=row.text("ldapdn", 255),
         ldap_password=row.secret_reference("ldappwd", 255),
     )
+    if not row.wrong and (site.source_kind == OAI) != (site.options.oai is not None):
+        row.note("source_kind", f"the source_kind is {site.source_kind}, and its options {_OPTIONS_DO_NOT_FIT}")
+    if site.options.oai is not None and (why := no_base_url(site.list_url)):
+        row.note("documentlisturl", why)
     if not row.wrong:
         return site
     findings = tuple(_finding(site.name, sentence) for _, sentence in row.wrong)
     enabled = site.enabled or "enabled" in dict(row.wrong)
-    usable = _usable_contacts(values["contact_email"])
+    usable = usable_contacts(values["contact_email"])
     return BrokenSite(site.site_id, site.name, site.list_url, enabled, findings, usable)
 
 
@@ -107,12 +113,6 @@ def _day(value: object) -> date | None:
     return None if value is None or value == "" else datetime.fromisoformat(str(value).strip()).date()
 
 
-def options_text(options: SiteOptions) -> str | None:
-    """Per-site options as they are stored: JSON, or None if there are none."""
-    stored = {name: value for name, value in asdict(options).items() if value}
-    return json.dumps(stored, default=str) if stored else None
-
-
 def check_list_url(url: str) -> str:
     """`url` trimmed; ValueError with a sentence if it is not an absolute http or https URL.
 
@@ -130,6 +130,14 @@ def check_list_url(url: str) -> str:
     return trimmed
 
 
+def no_base_url(url: str) -> str:
+    """The sentence that says what is wrong with `url` as the base URL of an OAI-PMH repository; empty if nothing is."""
+    if "verb" not in dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)):
+        return ""
+    right = shown_url(url.partition("?")[0])
+    return f"the base URL has a question of OAI-PMH behind it (verb=); leave that away: {right}"
+
+
 class _RowCheck:
     """One row during its check. A method returns the value of a column, and notes in `wrong` what is wrong with it."""
 
@@ -141,13 +149,13 @@ class _RowCheck:
     def encoding(self, *columns: str) -> None:
         for column in columns:
             if "\ufffd" in str(self.values[column]):
-                self._note(column, f"{column} is {_quoted(self.values[column])}; write it as UTF-8 text")
+                self.note(column, f"{column} is {_quoted(self.values[column])}; write it as UTF-8 text")
 
     def name(self) -> str:
         value = self.values["name"]
         name = str(value or "")
         if not name or len(name) > 100 or one_line(name) != name:
-            self._note("name", f"the name is {_quoted(value)}; it must have 1 to 100 printable characters")
+            self.note("name", f"the name is {_quoted(value)}; it must have 1 to 100 printable characters")
         return one_line(name, 100) or f"site {self.values['site_schedule_id']}"
 
     def list_url(self) -> str:
@@ -155,7 +163,7 @@ class _RowCheck:
         try:
             return check_list_url(url)
         except ValueError as error:
-            self._note("documentlisturl", str(error))
+            self.note("documentlisturl", str(error))
             return url
 
     def contacts(self) -> tuple[str, ...]:
@@ -165,7 +173,7 @@ class _RowCheck:
             if not contacts:
                 raise ValueError("there is no contact; give at least one email address")
         except ValueError as error:
-            self._note("contact_email", str(error))
+            self.note("contact_email", str(error))
             return ()
         return contacts
 
@@ -174,7 +182,7 @@ class _RowCheck:
         if value not in SOURCES:
             kinds = SOURCES.names()
             allowed = kinds[0] if len(kinds) == 1 else f"one of {', '.join(kinds)}"
-            self._note("source_kind", f"source_kind is {_quoted(value)}; it must be {allowed}")
+            self.note("source_kind", f"source_kind is {_quoted(value)}; it must be {allowed}")
         return str(value)
 
     def number(self, column: str, low: int, high: int) -> int:
@@ -184,7 +192,7 @@ class _RowCheck:
         except ValueError:
             number = low - 1
         if not low <= number <= high or isinstance(value, float):
-            self._note(column, f"{column} is {_quoted(value)}; it must be a whole number from {low} to {high}")
+            self.note(column, f"{column} is {_quoted(value)}; it must be a whole number from {low} to {high}")
             return low
         return number
 
@@ -193,20 +201,20 @@ class _RowCheck:
         try:
             return choices(str(value).strip().lower())
         except ValueError:
-            self._note(column, f"{column} is {_quoted(value)}; it must be one of {', '.join(choices)}")
+            self.note(column, f"{column} is {_quoted(value)}; it must be one of {', '.join(choices)}")
             return default
 
     def day(self, column: str) -> date | None:
         value = self.values[column]
         if not is_day(value):
-            self._note(column, f"{column} is {_quoted(value)}; it must be a date like 2026-11-20")
+            self.note(column, f"{column} is {_quoted(value)}; it must be a date like 2026-11-20")
             return None
         return _day(value)
 
     def text(self, column: str, limit: int) -> str | None:
         value = str(self.values[column] or "").strip()
         if one_line(value, limit) != value:
-            self._note(column, f"{column} is {_quoted(value)}; it must be at most {limit} printable characters")
+            self.note(column, f"{column} is {_quoted(value)}; it must be at most {limit} printable characters")
         return value or None
 
     def secret_reference(self, column: str, limit: int) -> str | None:
@@ -218,7 +226,7 @@ class _RowCheck:
                 raise ValueError(f"it must have at most {limit} printable characters")
         except ValueError as error:
             mended = f"`metaharvest sites edit NAME --{column} REFERENCE` (or `none`) mends it"
-            self._note(column, f"{column} (not shown) cannot be used, since {error}; {mended}")
+            self.note(column, f"{column} (not shown) cannot be used, since {error}; {mended}")
         return value or None
 
     def flag(self, column: str) -> bool:
@@ -226,7 +234,7 @@ class _RowCheck:
         if value in ("1", "true", "t", "yes"):
             return True
         if value not in ("0", "false", "f", "no"):
-            self._note(column, f"{column} is {_quoted(self.values[column])}; it must be 1 or 0")
+            self.note(column, f"{column} is {_quoted(self.values[column])}; it must be 1 or 0")
         return False
 
     def options(self) -> SiteOptions:
@@ -234,37 +242,15 @@ class _RowCheck:
         if raw is None or raw == "":
             return SiteOptions()
         try:
-            return _options(json.loads(str(raw)))
+            return read_options(str(raw))
         except RecursionError:
-            self._note("options", f"the options {_quoted(raw)} cannot be used: they are nested too deeply")
+            self.note("options", f"the options {_quoted(raw)} cannot be used: they are nested too deeply")
         except (ValueError, TypeError, AttributeError) as error:
-            self._note("options", f"the options {_quoted(raw)} cannot be used: {one_line(str(error))}")
+            self.note("options", f"the options {_quoted(raw)} cannot be used: {one_line(str(error))}")
         return SiteOptions()
 
-    def _note(self, column: str, sentence: str) -> None:
+    def note(self, column: str, sentence: str) -> None:
         self.wrong.append((column, sentence))
-
-
-def _options(stored: Any) -> SiteOptions:
-    """The options in a JSON value. Raises ValueError, TypeError or AttributeError if it does not hold options."""
-    if unknown := set(stored) - {"package_id_mismatch", "allow_networks", "ca_file"}:
-        raise ValueError(f"there is no option {', '.join(sorted(map(str, unknown)))}")
-    mismatch = stored.get("package_id_mismatch")
-    ca_file = Path(stored["ca_file"]) if stored.get("ca_file") else None
-    if ca_file is not None:
-        _check_ca_file(ca_file)
-    networks = tuple(map(check_network, stored.get("allow_networks", [])))
-    return SiteOptions(Level(mismatch) if mismatch is not None else None, networks, ca_file)
-
-
-def _check_ca_file(path: Path) -> None:
-    """Raises ValueError if it cannot be a path; whether there is such a file is checked when it is read."""
-    try:
-        at_home(path)
-        if b"\0" in os.fsencode(path):
-            raise ValueError("a path has no NUL characters")
-    except ValueError as error:
-        raise ValueError(f"ca_file is not a path: {error}") from None
 
 
 def split_addresses(text: object) -> list[str]:
@@ -273,7 +259,7 @@ def split_addresses(text: object) -> list[str]:
     return [part for part in parts if part]
 
 
-def _usable_contacts(text: object) -> tuple[str, ...]:
+def usable_contacts(text: object) -> tuple[str, ...]:
     """The addresses in a text that are email addresses; the others are left out."""
     found: dict[str, None] = {}
     for address in split_addresses(text):

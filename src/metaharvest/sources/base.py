@@ -2,34 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from metaharvest.model import FetchedDocument, ListedDocument, ListVersion, OriginalColumns
+from metaharvest.model import Checkpoint, FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns
+
+
+class Patience(Protocol):
+    """How long a listing may take: the deadlines of the run."""
+
+    def left(self) -> float:
+        """Seconds until the nearest deadline, infinite if there is none."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait so long, but no longer than there is time; a signal ends it."""
+
+    def why(self) -> Finding | None:
+        """Why nothing more is to be begun; None as long as there is time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """What a source lists: its documents, one after the other, in bounded memory; None: the same as in `known`.
+class ListedRecord:
+    """One record as a repository lists it, with its content in hand.
 
-    Nothing that was yielded may be harvested before the iterator has ended: it raises ListError, with every problem,
-    if the list is not valid, also when that shows at its end. `version` tells this listing from others.
+    `document` has its origin, and the revision 0. `content` is None for a record that is `deleted`, and for one that
+    cannot be had: then an error in `findings` says why. Warnings say what was mended.
     """
 
-    documents: Iterator[ListedDocument] | None
-    version: ListVersion | None = None
+    document: ListedDocument
+    content: bytes | None
+    deleted: bool = False
+    findings: tuple[Finding, ...] = ()
+    is_away: bool = False
 
 
-class Source(Protocol):
-    """One site's documents."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some records of a repository's list, at most a few hundred: they are harvested before the next ones are had.
 
-    async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
-        """What the site lists now; `known` is the version whose documents are known already, if any.
+    `checkpoint`: from here the listing can go on in another run; None: it cannot yet. `findings` are about the list.
+    `announced`: how many records the repository says the list has in all, if it does. `is_last`: the list has come to
+    its end, which each list says that does, and with which page is kept what it did not name.
+    """
 
-        The fetching may take so many seconds. Raises FetchError if the list cannot be fetched.
-        """
+    records: Sequence[ListedRecord]
+    checkpoint: Checkpoint | None = None
+    findings: tuple[Finding, ...] = ()
+    announced: int | None = None
+    is_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PagedListing:
+    """A repository's list, page by page; what was yielded may be harvested at once.
+
+    `is_complete`: it names everything that there is, not only what has changed, so that what it does not name is
+    missing once it has ended. `is_begun`: it goes on from a checkpoint. `is_other`: it asks for other records than
+    the list before, another format or other sets. `findings` are about the repository. `pages` raises BrokenOff where
+    the list does not come to its end; if it does, the checkpoint of the last page is the one from which the next
+    harvest knows what to ask for.
+    """
+
+    pages: AsyncIterator[Page]
+    is_complete: bool
+    is_begun: bool
+    findings: tuple[Finding, ...] = ()
+    is_other: bool = False
+
+
+class DocumentSource(Protocol):
+    """One site's documents, one by one."""
 
     def original_columns(self, document_id: str) -> OriginalColumns:
         """Scope and identifier of a document id, for the original's columns in the log; None if the source has none."""
@@ -38,4 +82,47 @@ class Source(Protocol):
         """The document's bytes as received. Waits `patience` seconds for a free connection. Raises FetchError.
 
         Called for several documents at once, each in a task of its own.
+        """
+
+
+@runtime_checkable
+class PagedSource(DocumentSource, Protocol):
+    """A repository whose documents have no revisions, and come with the list that names them.
+
+    `fetch` gives one record by itself, its metadata as a document with its origin; it may be called while the list is
+    being read. The original's columns have no place for its identifiers.
+    """
+
+    async def list_records(
+        self, checkpoint: Checkpoint | None, patience: Patience, *, full: bool, resumed: bool = False
+    ) -> PagedListing:
+        """What the repository lists: what has changed since the checkpoint, or all of it.
+
+        `full`: all of it from its beginning, whatever the checkpoint says. `resumed`: the checkpoint was written in
+        the same site run, before that was interrupted, so that a full list goes on. Raises FetchError and ListError
+        where it cannot be begun.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a source lists: its documents, one after the other, in bounded memory; None: the same as in `known`.
+
+    Nothing that was yielded may be harvested before the iterator has ended: it raises ListError, with every problem,
+    if the list is not valid, also when that shows at its end. `version` tells this listing from others. `findings` are
+    warnings about where the list is.
+    """
+
+    documents: Iterator[ListedDocument] | None
+    version: ListVersion | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+class Source(DocumentSource, Protocol):
+    """A site that lists documents with their revisions, each of which is fetched by itself."""
+
+    async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
+        """What the site lists now; `known` is the version whose documents are known already, if any.
+
+        The fetching may take so many seconds. Raises FetchError if the list cannot be fetched.
         """

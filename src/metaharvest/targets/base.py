@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 from sqlalchemy.orm import Session
 
-from metaharvest.model import Action, FetchedDocument, Holding, Site
+from metaharvest.model import Action, FetchedDocument, Holding, ListedDocument, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,15 @@ class Upload:
     """A checked document on its way into the target, from the site with this number (0: not from a site)."""
 
     fetched: FetchedDocument
+    site_id: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What a target that is written in the journal is told of a document which the site's repository has deleted."""
+
+    document: ListedDocument
     site_id: int
     at: datetime
 
@@ -67,6 +76,12 @@ class Holder(Protocol):
         Raises TargetError where it does not answer.
         """
 
+    def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
+        """The highest revision that the target had of each of these documents that was deleted (at most a thousand).
+
+        Only what `holdings` leaves out is asked for. Raises TargetError where it does not answer.
+        """
+
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether the target holds exactly these bytes under this docid. Raises TargetError."""
 
@@ -90,6 +105,13 @@ class JournalSession(Holder, Protocol):
         """Insert these documents or update them; which of the two it was for each.
 
         Raises TargetError where one is refused: then none of them is there.
+        """
+
+    def delete(self, deletion: Deletion, session: Session) -> None:
+        """Keep from now on that this document was deleted; nothing happens if there is none.
+
+        `holdings` leaves a deleted document out; its revisions are used up all the same. Raises TargetError where it
+        belongs to another site.
         """
 
 

@@ -21,8 +21,8 @@ from metaharvest.database.models import Base, DocumentRevision, HarvestDocument,
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, OutcomeKind, Site
-from metaharvest.targets import transfers
-from metaharvest.targets.base import HeldRevision, Standing, Upload
+from metaharvest.targets import records_kept, transfers
+from metaharvest.targets.base import Deletion, HeldRevision, Standing, Upload
 from metaharvest.text import shown_url
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
@@ -31,7 +31,7 @@ _DESCRIBED = select(
     _REVISIONS.c.site_schedule_id.label("site_id"),
 )
 _PAGE = (
-    _DESCRIBED.where(_REVISIONS.c.document_id > bindparam("after"))
+    _DESCRIBED.where(_REVISIONS.c.document_id > bindparam("after"), ~records_kept.is_buried(_REVISIONS.c.document_id))
     .order_by(_REVISIONS.c.document_id, _REVISIONS.c.revision)
     .limit(bindparam("number"))
 )
@@ -61,7 +61,8 @@ class EmbeddedTarget:
         """How many documents it holds."""
         try:
             with self._sessions() as session:
-                number = session.scalar(select(func.count(_REVISIONS.c.document_id.distinct()))) or 0
+                query = select(func.count(_REVISIONS.c.document_id.distinct()))
+                number = session.scalar(query.where(~records_kept.is_buried(_REVISIONS.c.document_id))) or 0
         except DBAPIError as error:
             yield Standing("problem", f"The harvester's own database does not answer: {reason_of(error)}.")
         else:
@@ -69,7 +70,7 @@ class EmbeddedTarget:
             yield Standing("ok", f"The embedded repository holds {documents}.")
 
     def held(self) -> Iterator[HeldRevision]:
-        """Every revision, without its bytes.
+        """Every revision, without its bytes, of the documents that were not deleted.
 
         Read a page at a time, each in a session of its own: whoever asks may take long over what it is given.
         """
@@ -112,6 +113,11 @@ class EmbeddedTarget:
                     held[document_id] = replace(held[document_id], taken_from=taken_from)
             return held
 
+    def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
+        """The highest revision that each of these had, of which a tombstone says that it was deleted."""
+        with self._reading() as session:
+            return records_kept.used_up(session, document_ids)
+
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether exactly these bytes are there under this docid."""
         statement = select(DocumentRevision.document_id, DocumentRevision.sha256).where(
@@ -137,19 +143,31 @@ class EmbeddedTarget:
 
         Raises TargetError if one of them, or a higher one, is there already, or the document is another site's.
         """
-        document_ids = {upload.fetched.document.document_id for upload in uploads}
-        held = {holding.document_id: holding for holding in _highest(session, list(document_ids))}
+        document_ids = list({upload.fetched.document.document_id for upload in uploads})
+        held = {holding.document_id: holding for holding in _highest(session, document_ids)}
+        used_up = records_kept.revive(session, [upload.fetched.document for upload in uploads])
         packet = largest_packet(session.connection())
         actions = []
         for upload in uploads:
             document = upload.fetched.document
             before = held.get(document.document_id)
-            _refuse(upload, before)
+            _refuse(upload, before, used_up.get(document.document_id))
             _refuse_too_large(upload, packet)
             actions.append(Action.INSERT if before is None else Action.UPDATE)
             held[document.document_id] = Holding(document.document_id, document.revision, None, upload.site_id)
         insert_rows(session.connection(), _REVISIONS, [_row(upload) for upload in uploads])
+        records_kept.note_origins(session, uploads)
         return actions
+
+    def delete(self, deletion: Deletion, session: Session) -> None:
+        """Let a tombstone say from now on that this document was deleted; its revisions stay, and can be read.
+
+        Raises TargetError if the document is another site's.
+        """
+        document_id = deletion.document.document_id
+        for held in _highest(session, [document_id]):
+            _refuse_other_site(document_id, deletion.site_id, held)
+            records_kept.bury(session, deletion)
 
     def owners(self, document_ids: Sequence[str], session: Session) -> Mapping[str, int]:
         """The registered site that each of these documents belongs to, if there is one."""
@@ -170,15 +188,22 @@ class EmbeddedTarget:
             return list(session.scalars(query))
 
 
-def _refuse(upload: Upload, held: Holding | None) -> None:
-    document = upload.fetched.document
-    if held is not None and held.site_id not in (None, upload.site_id):
-        message = f"{document.document_id} belongs to another site by now."
+def _refuse_other_site(document_id: str, site_id: int, held: Holding) -> None:
+    if held.site_id not in (None, site_id):
+        message = f"{document_id} belongs to another site by now."
         remedy = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
         raise TargetError(Finding("target.other-site", message, remedy))
-    if held is not None and held.revision >= document.revision:
-        message = f"The repository has revision {held.revision} of {document.document_id} by now."
-        remedy = f"If this document is newer, list it as revision {held.revision + 1}."
+
+
+def _refuse(upload: Upload, held: Holding | None, used_up: int | None) -> None:
+    document = upload.fetched.document
+    if held is not None:
+        _refuse_other_site(document.document_id, upload.site_id, held)
+    highest = held.revision if held else used_up
+    if highest is not None and highest >= document.revision:
+        has, end = ("has", "by now") if held else ("had", "which was deleted")
+        message = f"The repository {has} revision {highest} of {document.document_id}{'' if held else ','} {end}."
+        remedy = f"If this document is newer, list it as revision {highest + 1}."
         raise TargetError(Finding("target.exists", message, remedy))
 
 
@@ -216,7 +241,10 @@ _SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
 _HELD = (
     select(_REVISIONS.c.document_id, _REVISIONS.c.revision, _REVISIONS.c.sha256, _SITES.c.site_schedule_id)
     .outerjoin(_SITES, _SITES.c.site_schedule_id == _REVISIONS.c.site_schedule_id)
-    .where(_REVISIONS.c.document_id.in_(bindparam("documents", expanding=True)))
+    .where(
+        _REVISIONS.c.document_id.in_(bindparam("documents", expanding=True)),
+        ~records_kept.is_buried(_REVISIONS.c.document_id),
+    )
     .order_by(_REVISIONS.c.document_id, _REVISIONS.c.revision)
 )
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import ssl
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ _ANSWER_BYTES = 16_777_216
 """The least that an answer may have, however small documents have to be."""
 
 _MORE_CONNECTIONS = 4
-"""Beside those for uploads."""
+"""Beside those for uploads; with as many exchanges under way, others wait for their turn."""
 
 Part = tuple[str | None, bytes | str, str]
 """A part of a multipart body: file name (None: a plain field), content, content type."""
@@ -107,7 +108,9 @@ class HttpClient:
             raise SettingsError(f"{settings.place('target', 'proxy')} cannot be used: {problem}.")
         encrypted = any(each.startswith("https:") for each in (target.url, proxy))
         context = _context(settings) if encrypted else None
-        self._adapter = DeadlineAdapter(context, target.uploads_at_once + _MORE_CONNECTIONS)
+        connections = target.uploads_at_once + _MORE_CONNECTIONS
+        self._adapter = DeadlineAdapter(context, connections)
+        self._room = threading.BoundedSemaphore(connections)
         self._target = target
         self._http = settings.http
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
@@ -162,7 +165,7 @@ class HttpClient:
 
     def _exchange(self, request: requests.Request, cookies: CookieJar | None) -> Answer | _Failure:
         target, url = self._target, request.url
-        with Deadline(target.deadline) as deadline:
+        with self._room, Deadline(target.deadline) as deadline:
             try:
                 prepared = request.prepare()
                 timeout = (target.connect_timeout, target.read_timeout)

@@ -17,8 +17,11 @@ from metaharvest.fetch.html_page import html_title
 from metaharvest.model import Finding
 from metaharvest.text import one_line, shown_url
 
-NOT_NOW = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses that may be gone the next time."""
+_NOT_NOW = frozenset({408, 425, 429})
+"""Statuses below 500 that may be gone the next time."""
+
+_NEVER = frozenset({501, 505})
+"""Those above that stay: it is no server for such a request."""
 
 _LATER = "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "
 _LATER += "run the repository."
@@ -92,7 +95,7 @@ def refused(status: int, reason: str, url: str, words: str, location: str = "") 
     where = shown_url(url)
     answered = f"{status} {one_line(shown_url(reason), 100) or responses.get(status, '')}".strip()
     said = f"{where} answered {answered}" + (f": {words.rstrip('.')}." if words else ".")
-    if status in NOT_NOW or status >= 500:
+    if status in _NOT_NOW or (status >= 500 and status not in _NEVER):
         return TargetError(Finding("target.away", said, _LATER), transient=True)
     if 300 <= status < 400:
         moved = f"{where} has moved to {shown_url(location)}." if location else said

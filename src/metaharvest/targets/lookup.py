@@ -48,29 +48,31 @@ class Targets:
     @property
     def default(self) -> Target:
         """That of [target]. Raises SettingsError."""
-        return self._target(self._settings.target)
+        return self._target(self._settings.target, "target")
 
     def of(self, site_name: str) -> Target:
         """That of the site of this name. Raises SettingsError."""
-        return self._target(self._settings.target_of(site_name))
+        return self._target(self._settings.target_of(site_name), f'sites."{site_name}".target')
 
     def named(self, name: str) -> Target:
         """That of [targets.NAME]; `target` is that of [target], `embedded` the embedded one. Raises SettingsError."""
         if name in self._settings.targets:
-            return self._target(self._settings.targets[name])
+            return self._target(self._settings.targets[name], f'targets."{name}"')
         if name == "target":
             return self.default
         if name == "embedded":
-            return self._target(type(self._settings.target)())
+            return self._target(type(self._settings.target)(), "target")
         known = ", ".join(("target", "embedded", *self._settings.targets))
         raise SettingsError(f"There is no target '{name}'. Known are: {known}. Others are sections [targets.NAME].")
 
-    def _target(self, wanted: TargetSettings) -> Target:
-        for settings, target in self._made:
-            if settings == wanted:
-                return target
-        made = self._given or target_for(self._settings.model_copy(update={"target": wanted}), self._engine)
-        target = self._wrap(made)
+    def _target(self, wanted: TargetSettings, header: str) -> Target:
+        """The target of these settings, which are those of the section `header`."""
+        for known, made in self._made:
+            if known == wanted:
+                return made
+        is_default = wanted == self._settings.target
+        settings = self._settings if is_default else self._settings.with_target(wanted, header)
+        target = self._wrap(self._given or target_for(settings, self._engine))
         self._made.append((wanted, target))
         return target
 

@@ -9,7 +9,7 @@ from typing import Literal
 from sqlalchemy.orm import Session
 
 from metaharvest.model import Action, Holding, Site
-from metaharvest.targets.base import HeldRevision, Holder, Standing, Upload
+from metaharvest.targets.base import Deletion, HeldRevision, Holder, Standing, Upload
 
 
 class ForgettingSession:
@@ -28,6 +28,10 @@ class ForgettingSession:
         held = self._real.holdings(document_ids) if self._real else {}
         self._is_held |= {document_id: document_id in held for document_id in document_ids}
         return held
+
+    def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
+        """What the other target says."""
+        return self._real.used_up(document_ids) if self._real else {}
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether the other target holds these bytes."""
@@ -51,6 +55,9 @@ class ForgettingSession:
             is_new = not self._is_held[document.document_id] and document.revision == first
             actions.append(Action.INSERT if is_new else Action.UPDATE)
         return actions
+
+    def delete(self, deletion: Deletion, session: Session) -> None:
+        """Forget it."""
 
 
 class NoTarget:

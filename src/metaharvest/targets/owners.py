@@ -1,7 +1,8 @@
 """To which site a document belongs that is in a target outside of the harvester's own database.
 
 It is the site that first inserted or updated it there (or that it was transferred to): another site that lists it is
-refused. Until an upload is known to have arrived, the site that began it has the document to itself.
+refused, until the document is deleted there. Until an upload is known to have arrived, the site that began it has the
+document to itself.
 """
 
 from __future__ import annotations
@@ -63,6 +64,12 @@ def set_owner(session: Session, document_ids: Sequence[str], site_id: int) -> No
         insert_rows(session.connection(), _OWNERS, rows)
 
 
+def disown(session: Session, document_ids: Sequence[str], site_id: int) -> None:
+    """Let these documents, which were deleted, no longer belong to this site: another one may publish them."""
+    belongs = (DocumentOwner.document_id.in_(document_ids), DocumentOwner.site_schedule_id == site_id)
+    session.execute(delete(DocumentOwner).where(*belongs))
+
+
 def other_sender(session: Session, document_id: str, site_id: int) -> str | None:
     """The name of another registered site that has this document, or is sending it; None if it is free."""
     owner = (
@@ -72,12 +79,14 @@ def other_sender(session: Session, document_id: str, site_id: int) -> str | None
     )
     if (name := session.scalar(owner)) is not None:
         return str(name)
+    # Site by site, as the ledger is indexed: by the document alone, all of it would be read.
+    others = select(_SITES.c.site_schedule_id).where(_SITES.c.site_schedule_id != site_id)
     sender = (
         select(_SITES.c.name)
         .join(HarvestDocument, HarvestDocument.site_schedule_id == _SITES.c.site_schedule_id)
         .where(
+            HarvestDocument.site_schedule_id.in_(others),
             HarvestDocument.document_id == document_id,
-            HarvestDocument.site_schedule_id != site_id,
             HarvestDocument.pending_sha256.is_not(None),
         )
     )
@@ -104,6 +113,9 @@ class _OwnedSession:
             )
             for document_id, holding in held.items()
         }
+
+    def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
+        return self._real.used_up(document_ids)
 
     def upload(self, upload: Upload) -> Action:
         return self._real.upload(upload)

@@ -1,9 +1,14 @@
 """Decides from a document's bytes whether it may go into the target; if not, says why to the person who can correct it.
 
-The levels, in this order: well-formed (`wellformed`), an EML root that agrees with the list (`identity`), schema-valid
-(`against_schema`, explained by `explain`), EML-valid (`eml`), and the document that the list names (`identity`). The
-first level with an error decides: all of its findings are given, and the warnings of the levels before it. That the
-document arrived whole, and is not an HTML page, is checked where it is fetched. `worker` is what a worker process runs.
+`treatment` says how: a site may have documents filtered and normalised before they are checked, and has a level.
+Without one, a document has to be EML: well-formed (`wellformed`), an EML root that agrees with the list (`identity`),
+schema-valid (`against_schema`, explained by `explain`), EML-valid (`eml`), and the document that the list names
+(`identity`). The first of these with an error decides: all of its findings are given, and the warnings of those before
+it. `strict`: it is well-formed. `very-strict`: it obeys the rules of its own format: those of EML, or the schema that
+`formats` knows for its root element. `loose`: what very-strict would refuse is a warning, unless it is not well-formed.
+
+That the document arrived whole, and is not an HTML page, is checked where it is fetched. `worker` is what a worker
+process runs.
 """
 
 from __future__ import annotations
@@ -11,17 +16,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import SimpleQueue
 
 from lxml import etree
 
-from metaharvest.model import Level, ListedDocument, Verdict, limited
-from metaharvest.validation import against_schema, catalogue, eml, identity, parse_lock, places, wellformed
-from metaharvest.validation.catalogue import VERSIONS, EmlVersion
+from metaharvest.model import Level, ListedDocument, ValidationLevel, Verdict, limited
+from metaharvest.validation import against_schema, catalogue, eml, formats, identity, parse_lock, places, wellformed
+from metaharvest.validation.catalogue import VERSIONS, Described, EmlVersion
+from metaharvest.validation.treatment import BY_EML, TransformLimit, Treatment, transformed
 
-__all__ = ["VERSIONS", "Validator"]
+__all__ = ["VERSIONS", "Treatment", "Validator"]
 
 _OWN_THREAD_BYTES = 50_000
 """A document larger than this is checked in a thread of its own. libxml2 keeps every name that it reads until the
@@ -32,60 +39,101 @@ class Validator:
     """Checks documents; safe for threads. At most `at_once` documents are checked at the same time, others wait.
 
     `other_document_types`: the types, as harvest lists name them, of documents that are accepted if they are
-    well-formed, although they are not EML.
+    well-formed, although they are not EML. `limit` is around the work of a site's own filters and normalising.
     """
 
-    def __init__(self, other_document_types: Iterable[str] = (), at_once: int = os.cpu_count() or 1) -> None:
+    def __init__(
+        self,
+        other_document_types: Iterable[str] = (),
+        at_once: int = os.cpu_count() or 1,
+        limit: TransformLimit = nullcontext,
+    ) -> None:
         self._other_types = frozenset(kind.strip() for kind in other_document_types)
-        self._explaining = catalogue.ExplainingSchemas()
+        self._limit = limit
         self._idle: SimpleQueue[_ParserAndSchemas] = SimpleQueue()
         for _ in range(at_once):
             self._idle.put(_ParserAndSchemas({}))
 
-    def check(self, content: bytes, document: ListedDocument, package_id_mismatch: Level) -> Verdict:
-        """The verdict on `content`, listed as `document`.
-
-        `package_id_mismatch`: the level of the finding if the document's packageId is not its docid in the list.
-        """
+    def check(self, content: bytes, document: ListedDocument, how: Treatment = BY_EML) -> Verdict:
+        """The verdict on `content`, listed as `document`; with what it has become, if it was normalised."""
         tools = self._idle.get()
         try:
             if len(content) <= _OWN_THREAD_BYTES:
-                if self._is_faultless(content, document, package_id_mismatch, tools):
-                    return Verdict()
-                return self._verdict(content, document, package_id_mismatch, tools)
+                return self._verdict(content, document, how, tools)
             # A parser that was used in another thread would bring the names of that thread along.
             own_tools = _ParserAndSchemas(tools.schemas)
             with ThreadPoolExecutor(1) as own_thread:
-                return own_thread.submit(self._verdict, content, document, package_id_mismatch, own_tools).result()
+                return own_thread.submit(self._verdict, content, document, how, own_tools).result()
         finally:
             self._idle.put(tools)
 
-    def _verdict(
-        self, content: bytes, document: ListedDocument, package_id_mismatch: Level, tools: _ParserAndSchemas
-    ) -> Verdict:
+    def _verdict(self, content: bytes, document: ListedDocument, how: Treatment, tools: _ParserAndSchemas) -> Verdict:
+        if not how.transforms:
+            return self._checked(content, document, how, tools)
+        changed = transformed(content, how, tools.parser_of_all, self._limit)
+        if isinstance(changed, Verdict):
+            return changed
+        verdict = self._checked(changed, document, how, tools)
+        return verdict if changed is content else replace(verdict, content=changed)
+
+    def _checked(self, content: bytes, document: ListedDocument, how: Treatment, tools: _ParserAndSchemas) -> Verdict:
+        is_small, level = len(content) <= _OWN_THREAD_BYTES, how.level
+        if is_small and level is not ValidationLevel.STRICT and self._is_faultless(content, document, how, tools):
+            return Verdict()
         try:
             with parse_lock.parsing():
                 root = wellformed.parse(content, tools.parser)
         except wellformed.NotReadable as error:
             return Verdict(limited(error.findings))
+        if level is ValidationLevel.STRICT:
+            return Verdict()
         version = identity.version_of(root)
-        if version is None:
+        if version is not None:
+            found = self._eml_findings(root, content, version, document, how, tools)
+        elif level is None:
             if document.document_type.strip() in self._other_types:
                 return Verdict()
             listed = "" if document.by_itself else document.document_type
-            return _verdict_of([identity.not_eml_finding(root, listed)], content, root)
-        schema = tools.schema(version)
-        with parse_lock.parsing():
-            found = against_schema.schema_findings(root, content, schema, version, self._explaining)
+            found = [identity.not_eml_finding(root, listed)]
+        else:
+            found = self._findings_by_format(root, content, level, tools)
+        if level is ValidationLevel.LOOSE:
+            found = [replace(each, level=Level.WARNING) for each in found]
+        return _verdict_of(found, content, root)
+
+    def _eml_findings(
+        self,
+        root: etree._Element,
+        content: bytes,
+        version: EmlVersion,
+        document: ListedDocument,
+        how: Treatment,
+        tools: _ParserAndSchemas,
+    ) -> list[places.ElementFinding]:
+        found = self._schema_findings(root, content, version, tools)
         if version.is_ambiguous:
             found += eml.additional_metadata_findings(root)
         if not any(finding.level is Level.ERROR for finding in found):
-            found += eml.EmlRules(root).found + identity.package_id_findings(root, document, package_id_mismatch)
-        return _verdict_of(identity.listed_type_findings(root, version, document) + found, content, root)
+            found += eml.EmlRules(root).found
+            found += identity.package_id_findings(root, document, how.package_id_mismatch)
+        return identity.listed_type_findings(root, version, document) + found
 
-    def _is_faultless(
-        self, content: bytes, document: ListedDocument, package_id_mismatch: Level, tools: _ParserAndSchemas
-    ) -> bool:
+    def _findings_by_format(
+        self, root: etree._Element, content: bytes, level: ValidationLevel, tools: _ParserAndSchemas
+    ) -> list[places.ElementFinding]:
+        described = formats.format_of(root)
+        if described is not None:
+            return self._schema_findings(root, content, described, tools)
+        return [formats.no_schema_finding(root)] if level is ValidationLevel.VERY_STRICT else []
+
+    def _schema_findings(
+        self, root: etree._Element, content: bytes, described: Described, tools: _ParserAndSchemas
+    ) -> list[places.ElementFinding]:
+        schema = tools.schema(described)
+        with parse_lock.parsing():
+            return against_schema.schema_findings(root, content, schema, described)
+
+    def _is_faultless(self, content: bytes, document: ListedDocument, how: Treatment, tools: _ParserAndSchemas) -> bool:
         """Whether a first look finds nothing to complain of, as with most documents: a smaller tree is enough for it.
 
         False if in doubt, and for whatever has findings: the places that they name are those of the whole tree.
@@ -100,13 +148,14 @@ class Validator:
             if root.getroottree().docinfo.internalDTD is not None:
                 return False
             version = identity.version_of(root)
-            if version is None or version.is_ambiguous or version.namespace not in tools.schemas:
+            described = version or (None if how.level is None else formats.format_of(root))
+            if described is None or described not in tools.schemas or (version and version.is_ambiguous):
                 return False
-            if not tools.schemas[version.namespace].validate(root):
+            if not tools.schemas[described].validate(root):
                 return False
-        return not (
+        return version is None or not (
             eml.EmlRules(root).found
-            or identity.package_id_findings(root, document, package_id_mismatch)
+            or identity.package_id_findings(root, document, how.package_id_mismatch)
             or identity.listed_type_findings(root, version, document)
         )
 
@@ -121,12 +170,13 @@ def _verdict_of(found: list[places.ElementFinding], content: bytes, root: etree.
 class _ParserAndSchemas:
     """A parser and compiled schemas, for one thread at a time: the error log of a shared schema would mix threads."""
 
-    schemas: dict[str, etree.XMLSchema]
+    schemas: dict[Described, etree.XMLSchema]
     parser: etree.XMLParser = field(default_factory=wellformed.new_parser)
     parser_without_blanks: etree.XMLParser = field(default_factory=partial(wellformed.new_parser, without_blanks=True))
+    parser_of_all: etree.XMLParser = field(default_factory=partial(wellformed.new_parser, keeps_all=True))
 
-    def schema(self, version: EmlVersion) -> etree.XMLSchema:
-        """The schema of `version`, compiled the first time it is needed."""
-        if version.namespace not in self.schemas:
-            self.schemas[version.namespace] = catalogue.compile_schema(version)
-        return self.schemas[version.namespace]
+    def schema(self, described: Described) -> etree.XMLSchema:
+        """The schema, compiled the first time it is needed."""
+        if described not in self.schemas:
+            self.schemas[described] = catalogue.compile_schema(described)
+        return self.schemas[described]

@@ -20,7 +20,7 @@ from lxml import etree
 from metaharvest.model import Level
 from metaharvest.text import shown_url
 from metaharvest.validation import explain, lenient
-from metaharvest.validation.catalogue import EmlVersion, ExplainingSchemas
+from metaharvest.validation.catalogue import Described
 from metaharvest.validation.places import ElementFinding, shown_name
 
 _STREAMED_BYTES = 250_000
@@ -52,7 +52,7 @@ _with_too_many_attributes = etree.XPath(f"(//*[@*[{_MAX_ATTRIBUTES + 1}]])[1]")
 
 
 def schema_findings(
-    root: etree._Element, content: bytes, schema: etree.XMLSchema, version: EmlVersion, explaining: ExplainingSchemas
+    root: etree._Element, content: bytes, schema: etree.XMLSchema, described: Described
 ) -> list[ElementFinding]:
     """The schema's errors of the document, and warnings about doubtful URLs; empty if there is nothing to say."""
     if len(content) > _STREAMED_BYTES:
@@ -70,7 +70,7 @@ def schema_findings(
         return []
     log = cast(list[Any], schema.error_log)
     errors = _true_errors(log)
-    found = explain.explained_findings(root, errors, len(content), version, explaining) if errors else []
+    found = explain.explained_findings(root, errors, len(content), described) if errors else []
     if len(errors) < len(log):
         found += [_url_warning(url, explain.element_at(tree, entry.path)) for entry, url in _accepted_urls(log)]
     return found

@@ -21,7 +21,7 @@ from metaharvest.model import MAX_FINDINGS
 from metaharvest.rules import RULES
 from metaharvest.text import one_line
 from metaharvest.validation import lenient, schema_errors
-from metaharvest.validation.catalogue import EmlVersion, ExplainingSchemas
+from metaharvest.validation.catalogue import Described, EmlVersion, explaining, explaining_schema
 from metaharvest.validation.places import ElementFinding, shown_name
 
 logger = logging.getLogger(__name__)
@@ -57,14 +57,15 @@ _NAMED = re.compile(r"['\"]([^'\"]+)['\"]")
 
 
 def explained_findings(
-    root: etree._Element, log: Sequence[Any], size: int, version: EmlVersion, explaining: ExplainingSchemas
+    root: etree._Element, log: Sequence[Any], size: int, described: Described
 ) -> list[ElementFinding]:
     """The errors of a document that is not schema-valid. `log`: libxml2's errors; `size`: bytes of the source.
 
     After MAX_FINDINGS findings the rest is only counted.
     """
-    too_much = size > MAX_EXPLAINED_BYTES or _has_wide_element(root)
-    found = [] if too_much else _explained_by_xmlschema(root, version, explaining)
+    explains = isinstance(described, EmlVersion) or described.explains
+    too_much = not explains or size > MAX_EXPLAINED_BYTES or _has_wide_element(root)
+    found = [] if too_much else _explained_by_xmlschema(root, described)
     places = {finding.element for finding in found}
     parents = {element.getparent() for element in places if element is not None}
     tree = root.getroottree()
@@ -113,15 +114,13 @@ _XMLSCHEMA_FAILURES = (ArithmeticError, LookupError, RecursionError, TypeError, 
 """What xmlschema raises if it fails itself, for instance for an xsi:type that does not exist."""
 
 
-def _explained_by_xmlschema(
-    root: etree._Element, version: EmlVersion, explaining: ExplainingSchemas
-) -> list[ElementFinding]:
+def _explained_by_xmlschema(root: etree._Element, described: Described) -> list[ElementFinding]:
     import xmlschema
 
     found: list[ElementFinding] = []
     resource = xmlschema.XMLResource(root, allow="none")
-    with explaining.lock:
-        errors = explaining.schema(version).iter_errors(resource, use_location_hints=False)
+    with explaining:
+        errors = explaining_schema(described).iter_errors(resource, use_location_hints=False)
         try:
             found.extend(islice(filter(None, map(_finding_of, errors)), MAX_FINDINGS))
         except _XMLSCHEMA_FAILURES as error:
@@ -166,9 +165,10 @@ def _children(error: Any) -> ElementFinding:
     if child is None:
         return _incomplete(parent, expected)
     name = _name(child)
-    order = list(dict.fromkeys(_local(particle.name) for particle in error.validator.iter_elements() if particle.name))
-    if name in order and etree.QName(child).namespace:
-        return _in_a_namespace(child)
+    known = {_local(particle.name): particle.name for particle in error.validator.iter_elements() if particle.name}
+    order = list(known)
+    if name in order and child.tag not in {particle.name for particle in error.validator.iter_elements()}:
+        return _in_another_namespace(child, etree.QName(known[name]).namespace)
     if name not in order:
         rule = "schema.unexpected-element"
         message = f"{name} is not known inside {_name(parent)} at this place."
@@ -188,8 +188,13 @@ def _children(error: Any) -> ElementFinding:
     return ElementFinding("schema.too-many-elements", message, remedy, child)
 
 
-def _in_a_namespace(child: etree._Element) -> ElementFinding:
+def _in_another_namespace(child: etree._Element, right: str | None) -> ElementFinding:
     name, namespace = _name(child), one_line(etree.QName(child).namespace or "", 200)
+    if right is not None:
+        where = f"in the namespace {namespace}" if namespace else "in no namespace"
+        remedy = f"Let its prefix be one that is declared for {right}."
+        message = f"{name} is {where}; it should be in {right}."
+        return ElementFinding("schema.unexpected-element", message, remedy, child)
     remedy = (
         'Give the root element a prefix, <eml:eml xmlns:eml="…">, in place of xmlns="…"; '
         "what is inside it has no prefix and no namespace."

@@ -83,7 +83,7 @@ def _own_package_id_findings(
 def listed_type_findings(root: etree._Element, version: EmlVersion, document: ListedDocument) -> list[ElementFinding]:
     """A warning if the list's documentType is not the namespace of the document."""
     listed = document.document_type.strip()
-    if listed == version.namespace or document.by_itself:
+    if listed == version.namespace or document.by_itself or document.origin is not None:
         return []
     known = VERSIONS.get(listed)
     shown = f"EML {known.number}" if known else f"'{one_line(listed, 200)}'" if listed else "nothing"
@@ -93,7 +93,9 @@ def listed_type_findings(root: etree._Element, version: EmlVersion, document: Li
 
 
 def package_id_findings(root: etree._Element, document: ListedDocument, level: Level) -> list[ElementFinding]:
-    """A finding of this `level` if the packageId is not the docid in the list."""
+    """A finding of this `level` if the packageId is not the docid in the list; records of a repository have none."""
+    if document.origin is not None:
+        return []
     found = (root.get("packageId") or "").strip()
     if document.by_itself:
         return _own_package_id_findings(root, found, document, level)

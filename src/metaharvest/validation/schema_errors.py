@@ -38,7 +38,7 @@ _SCHEMA_ERRORS = (
     (r"(?:\[facet 'minLength'\].*|\[facet 'pattern'\] The value '\s*' .*|'\s*' is not a valid value .*)",
      "schema.empty-text", "{0} is empty, and must have a value.", ""),
     (r"(?>'(.*)' is not a valid value ).*type '(?:xs:(?:date|gYear|time|dateTime)|.*yearDate)'\.",
-     "schema.bad-date", "{0} is '{1}', which is not a date or time as EML wants it, or not one that exists.", ""),
+     "schema.bad-date", "{0} is '{1}', which is not a date or time as the schema wants, or not one that exists.", ""),
     (r"(?>'(.*)' is not a valid value ).*type 'xs:(?:decimal|float|double|integer|int|long|unsigned\w+)'\.",
      "schema.bad-number", "{0} is '{1}', which is not a number of the right kind.", ""),
     (r"(?>'(.*)' is not a valid value ).*type 'xs:anyURI'\.",

@@ -72,19 +72,20 @@ class NotReadable(Exception):
         self.findings = findings
 
 
-def new_parser(*, without_blanks: bool = False) -> etree.XMLParser:
+def new_parser(*, without_blanks: bool = False, keeps_all: bool = False) -> etree.XMLParser:
     """A parser that expands no entities, and reads and fetches no other file; for one thread at a time.
 
     Comments are left out, so that a text is one node: libxml2 takes very long to join a text of very many.
     `without_blanks`: so is white space between tags: trees are smaller, and are made and validated sooner.
+    `keeps_all`: comments and processing instructions stay, for a document that is written again.
     """
     return etree.XMLParser(
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
         dtd_validation=False,
-        remove_comments=True,
-        remove_pis=True,
+        remove_comments=not keeps_all,
+        remove_pis=not keeps_all,
         remove_blank_text=without_blanks,
     )
 

@@ -8,34 +8,51 @@ from __future__ import annotations
 
 import signal
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from metaharvest.model import Level, ListedDocument, Verdict
-from metaharvest.validation import Validator
+from metaharvest.model import ListedDocument, Verdict
+from metaharvest.validation import Treatment, Validator
+
+TOO_COSTLY = signal.SIGPROF
+"""The signal by which it does: nothing else ends the evaluation of an XPath."""
 
 _validator: Validator | None = None
 """The process's one validator. A pool gives its functions nothing but their arguments, so `start` leaves it here."""
 
 _longest = 0.0
+_transform_seconds = 0.0
 
 
-def start(other_document_types: tuple[str, ...], longest: float = 0.0) -> None:
+def start(other_document_types: tuple[str, ...], longest: float = 0.0, transform_seconds: float = 3.0) -> None:
     """The pool's initializer. `other_document_types`: as for Validator.
 
     `longest`: seconds after which the process ends itself if a call is not done; 0: none. The pool ends it earlier,
-    unless the process of the run is gone.
+    unless the process of the run is gone. `transform_seconds`: processor time that a site's filters and normalising may
+    take for one document, before the process ends itself.
 
     SIGINT and SIGHUP go to all processes of a terminal; only the main process acts on them. The pool ends a worker with
     SIGTERM: with its default action that works at any moment, also in the middle of C code.
     """
-    global _validator, _longest
-    _longest = longest
+    global _validator, _longest, _transform_seconds
+    _longest, _transform_seconds = longest, transform_seconds
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _validator = Validator(other_document_types, at_once=1)
+    for number in (signal.SIGTERM, TOO_COSTLY):
+        signal.signal(number, signal.SIG_DFL)
+    _validator = Validator(other_document_types, at_once=1, limit=_limited)
 
 
-def check_all(batch: list[tuple[bytes, ListedDocument, Level]]) -> list[Verdict | str]:
+@contextmanager
+def _limited() -> Iterator[None]:
+    signal.setitimer(signal.ITIMER_PROF, _transform_seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def check_all(batch: list[tuple[bytes, ListedDocument, Treatment]]) -> list[Verdict | str]:
     """The verdict on each document of `batch`: the arguments of Validator.check.
 
     An unexpected error becomes a text with its type, message and traceback, for that document alone.
@@ -49,10 +66,8 @@ def check_all(batch: list[tuple[bytes, ListedDocument, Level]]) -> list[Verdict 
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _verdict_or_error(
-    validator: Validator, content: bytes, document: ListedDocument, package_id_mismatch: Level
-) -> Verdict | str:
+def _verdict_or_error(validator: Validator, content: bytes, document: ListedDocument, how: Treatment) -> Verdict | str:
     try:
-        return validator.check(content, document, package_id_mismatch)
+        return validator.check(content, document, how)
     except Exception as error:  # noqa: BLE001 - the other documents of the batch are checked all the same
         return "".join(traceback.format_exception(error))

@@ -28,7 +28,9 @@ _SUFFIXES = (".xml", ".eml")
 """The files of a folder that are looked at."""
 
 _HOST = re.compile(
-    r"(?P<host>localhost|\d{1,3}(\.\d{1,3}){3}|([a-z0-9-]+\.)+[a-z]{2,24})(:\d{1,5})?(?P<rest>[/?].*)?", re.I
+    r"(?P<host>localhost|\[[0-9a-f:.]+\]|\d{1,3}(\.\d{1,3}){3}|([\w-]+\.)+[^\W\d_]{2,24}|[\w-]+(?=:\d))"
+    r"(?P<port>:\d{1,5})?(?P<rest>[/?].*)?",
+    re.I,
 )
 _NO_DOMAINS = (".xml", ".eml", ".txt", ".html")
 _PIECE = 1_048_576
@@ -290,9 +292,12 @@ def _url_without_scheme(argument: str) -> str | None:
     match = _HOST.fullmatch(argument)
     if match is None or match["host"].lower().endswith(_NO_DOMAINS):
         return None
-    if not match["rest"] and not match["host"].lower().startswith("www."):
+    host, path = match["host"].lower(), match["rest"]
+    if not path and not match["port"] and not host.startswith("www."):
         return None
-    return f"{'http' if literal_address(match['host']) else 'https'}://{argument}"
+    # A server of one's own network, or of this computer, seldom has a certificate.
+    is_near = literal_address(host) or "." not in host
+    return f"{'http' if is_near else 'https'}://{argument}"
 
 
 def _missing(argument: str) -> str:

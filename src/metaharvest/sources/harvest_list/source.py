@@ -35,6 +35,8 @@ class HarvestListSource:
 
     async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
         """The listed documents; see Source. A list is known by what its server says, or by its bytes."""
+        if self._fetcher.robots.is_binding and (forbidden := await self._forbidden()):
+            raise FetchError(forbidden)
         spool = tempfile.TemporaryFile(prefix="metaharvest-")  # noqa: SIM115 - _read closes it
         try:
             response = await self._fetcher.fetch_to(
@@ -54,7 +56,15 @@ class HarvestListSource:
             etag, last_modified = response.etag or known.etag, response.last_modified or known.last_modified
             return Listing(None, ListVersion(_header(etag), _header(last_modified), known.sha256))
         version = ListVersion(_header(response.etag), _header(response.last_modified), response.sha256)
-        return Listing(_read(spool, self._site), version)
+        forbidden = await self._forbidden()
+        return Listing(_read(spool, self._site), version, (forbidden,) if forbidden else ())
+
+    async def _forbidden(self) -> Finding | None:
+        """What the server's robots.txt says against it."""
+        options = self._site.options
+        return await self._fetcher.robots.forbids(
+            self._site.list_url, allow_networks=options.allow_networks, ca_file=options.ca_file
+        )
 
     def original_columns(self, document_id: str) -> OriginalColumns:
         """Scope and identifier, of which the document id was made."""
@@ -64,11 +74,24 @@ class HarvestListSource:
         """The document's bytes as received. Raises FetchError, also for an HTML page in the document's place."""
         return await fetch_document(document, self._site, self._fetcher, patience)
 
+    async def fetch_again(
+        self, document: ListedDocument, known: ListVersion, patience: float = inf
+    ) -> FetchedDocument | None:
+        """The document if it may be another one than `known`; None if its server says that it is not.
+
+        Raises FetchError, also for an HTML page in the document's place.
+        """
+        fetched = await fetch_document(document, self._site, self._fetcher, patience, known)
+        return fetched if fetched.sha256 else None
+
 
 async def fetch_document(
-    document: ListedDocument, site: Site, fetcher: Fetcher, patience: float = inf
+    document: ListedDocument, site: Site, fetcher: Fetcher, patience: float = inf, known: ListVersion | None = None
 ) -> FetchedDocument:
-    """The document's bytes, fetched for this site. Raises FetchError, also for an HTML page in the document's place."""
+    """The document's bytes, fetched for this site; no bytes, and no digest, if it is still the version `known`.
+
+    Raises FetchError, also for an HTML page in the document's place.
+    """
     response, content = await fetcher.fetch(
         document.url,
         allow_networks=site.options.allow_networks,
@@ -76,11 +99,13 @@ async def fetch_document(
         file_folder=site.file_folder,
         patience=patience,
         site_id=site.site_id,
+        known=known,
     )
     title = html_title(content[:_HEAD])
     if title is not None:
         raise FetchError(_html_instead(title, document.url), seconds=response.seconds)
-    return FetchedDocument(document, content, response.sha256, response.seconds)
+    etag, last_modified = _header(response.etag), _header(response.last_modified)
+    return FetchedDocument(document, content, response.sha256, response.seconds, etag=etag, last_modified=last_modified)
 
 
 def scope_and_identifier(document_id: str) -> OriginalColumns:

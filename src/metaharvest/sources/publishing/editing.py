@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
 from metaharvest.errors import PublishingError
 from metaharvest.sources.harvest_list.values import MAX_LONG
+from metaharvest.sources.publishing import problems
 from metaharvest.sources.publishing.entries import ListChange, NewEntries
+from metaharvest.sources.publishing.folder import FileFinding
 from metaharvest.sources.publishing.list_file import Entry, ListFile, in_order
 from metaharvest.sources.publishing.list_store import StoredList
 from metaharvest.sources.publishing.plan import ListPlan
@@ -25,10 +28,10 @@ def plan_addition(stored: StoredList, documents: Iterable[SiteDocument], *, writ
     entries = NewEntries(stored.list_file, writes=writes)
     for document in documents:
         entries.add_newest(document)
-    changes = tuple(entries.changes)
-    entries.settle_others(lambda entry: False, lambda entry: True)
+    entries.keep_others(lambda entry: True)
     new = entries.list_file(keep_order=keep_order)
-    return ListPlan(stored, new, changes, tuple(entries.rewrites), tuple(entries.findings), ())
+    findings = (*entries.findings, *_listed_again(stored, new))
+    return ListPlan(stored, new, tuple(entries.changes), tuple(entries.rewrites), findings, ())
 
 
 def plan_removal(stored: StoredList, names: Iterable[str], *, keep_order: bool) -> ListPlan:
@@ -41,9 +44,10 @@ def plan_removal(stored: StoredList, names: Iterable[str], *, keep_order: bool) 
             "To end the harvest of a site, ask the harvester's administrator to switch it off."
         )
     entries = NewEntries(stored.list_file, writes=False)
-    entries.settle_others(lambda entry: False, lambda entry: id(entry) not in named)
+    entries.keep_others(lambda entry: id(entry) not in named)
     changes = tuple(ListChange(entry.document, Change.REMOVED, entry.document.revision) for entry in gone)
-    return ListPlan(stored, entries.list_file(keep_order=keep_order), changes, (), (), ())
+    list_file = entries.list_file(keep_order=keep_order)
+    return ListPlan(stored, list_file, changes, (), _listed_again(stored, list_file), ())
 
 
 def plan_raise(stored: StoredList, names: Iterable[str], to: int | None, *, keep_order: bool) -> ListPlan:
@@ -66,7 +70,14 @@ def plan_raise(stored: StoredList, names: Iterable[str], to: int | None, *, keep
         if id(entry) in raised
     )
     list_file = replace(stored.list_file, entries=tuple(new) if keep_order else in_order(new))
-    return ListPlan(stored, list_file, changes, (), (), ())
+    return ListPlan(stored, list_file, changes, (), _listed_again(stored, list_file), ())
+
+
+def _listed_again(stored: StoredList, list_file: ListFile) -> tuple[FileFinding, ...]:
+    """A warning for each docid that several entries name: they stay as they are."""
+    numbers = Counter(entry.document.docid for entry in list_file.entries)
+    file = str(stored.path)
+    return tuple(problems.listed_again(file, docid, number) for docid, number in numbers.items() if number > 1)
 
 
 def named_entries(list_file: ListFile, name: str) -> list[Entry]:

@@ -143,6 +143,12 @@ class NewEntries:
             else:
                 self.changes.append(ListChange(entry.document, Change.REMOVED, entry.document.revision))
 
+    def keep_others(self, stays: Callable[[Entry], bool]) -> None:
+        """Keep what no document has and `stays` as it is, also where several entries name the same docid."""
+        for number, entry in enumerate(self._last.entries):
+            if number not in self._new and stays(entry):
+                self._new[number] = entry
+
     def list_file(self, *, keep_order: bool) -> ListFile:
         """The new list: sorted, or those that were there before in their order, and the new ones at the end."""
         kept: list[Entry] = []

@@ -130,8 +130,8 @@ def place_of(document: ListedDocument) -> tuple[str, int, int]:
 
 
 def in_order(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The entries of a sorted list."""
-    return tuple(sorted(entries, key=lambda entry: (place_of(entry.document), entry.document.url)))
+    """The entries of a sorted list; of a docid that several name, the first one stays the first."""
+    return tuple(sorted(entries, key=lambda entry: place_of(entry.document)))
 
 
 def written(list_file: ListFile) -> bytes:

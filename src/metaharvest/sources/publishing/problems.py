@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metaharvest.model import Level
+from metaharvest.model import Finding, Level
 from metaharvest.sources.publishing.folder import FileFinding
 from metaharvest.sources.publishing.site_document import SiteDocument, read_again
 from metaharvest.text import one_line
@@ -51,6 +51,13 @@ def not_written(document: SiteDocument, docid: str, reason: str) -> FileFinding:
     """For a packageId that was to be written, and could not be."""
     message = f"The packageId could not be written: {reason}."
     return _at_root(document, "build.not-written", message, f'Write packageId="{docid}" yourself.')
+
+
+def listed_again(file: str, docid: str, number: int) -> FileFinding:
+    """For a docid that several entries of the list in this file name."""
+    message = f"{number:,} entries name {docid}: a harvest uses the first one."
+    remedy = "Delete the others, or give the newer document a higher revision."
+    return FileFinding(file, Finding("list.duplicate", message, remedy, Level.WARNING, docid=docid))
 
 
 def _at_root(document: SiteDocument, rule: str, message: str, remedy: str, level: Level = Level.ERROR) -> FileFinding:

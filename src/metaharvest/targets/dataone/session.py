@@ -55,6 +55,7 @@ class DataOneSession:
         self._settings = settings
         self._rights_holder = rights_holder
         self._archived: dict[str, int] = {}
+        """Of the documents whose series were asked for: the highest revision of one that is archived, else -1."""
 
     # -- what it holds
 
@@ -62,16 +63,13 @@ class DataOneSession:
         """The highest revisions; from the listing where that is cheaper, else series by series."""
         if self._listing.is_cheaper(len(document_ids)):
             return self._listed(document_ids)
-        with ThreadPoolExecutor(_SIDE_BY_SIDE) as threads:
-            heads = dict(zip(document_ids, threads.map(self._readable_head, document_ids), strict=True))
-        found: dict[str, Holding] = {}
-        for document_id, head in heads.items():
-            revision = _revision_of(document_id, head.pid) if head else -1
-            if head and head.archived:
-                self._archived[document_id] = revision
-            elif head and revision >= 0:
-                found[document_id] = Holding(document_id, revision, head.checksum.sha256)
+        found = self._by_series(document_ids)
         return found | self._listed([each for each in document_ids if each not in found])
+
+    def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
+        """The highest revisions of what is archived, series by series: no listing tells of it."""
+        self._by_series([each for each in document_ids if each not in self._archived])
+        return {each: self._archived[each] for each in document_ids if self._archived[each] >= 0}
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether it has these bytes; they are fetched where the node knows another digest than SHA-256."""
@@ -83,6 +81,17 @@ class DataOneSession:
             return meta.checksum.sha256 == sha256
         content = self._node.content(pid)
         return content is not None and hashlib.sha256(content).hexdigest() == sha256
+
+    def _by_series(self, document_ids: Sequence[str]) -> dict[str, Holding]:
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as threads:
+            heads = dict(zip(document_ids, threads.map(self._readable_head, document_ids), strict=True))
+        found: dict[str, Holding] = {}
+        for document_id, head in heads.items():
+            revision = _revision_of(document_id, head.pid) if head else -1
+            self._archived[document_id] = revision if head and head.archived else -1
+            if head and not head.archived and revision >= 0:
+                found[document_id] = Holding(document_id, revision, head.checksum.sha256)
+        return found
 
     def _listed(self, document_ids: Sequence[str]) -> dict[str, Holding]:
         """A listing does not tell what is archived; of that we know what we saw, and what we did."""

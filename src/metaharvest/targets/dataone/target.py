@@ -153,5 +153,8 @@ def _rights_holder(settings: Settings, subject: str) -> str:
         raise SettingsError("A subject or format_id in the section of the target has a character that nobody can see.")
     if holder := target.rights_holder or subject:
         return holder
-    problem = f"{settings.place('target', 'rights_holder')} is not set, and no token says who we are"
+    says = "there is no token that says who we are"
+    if target.token:
+        says = f"the token in {settings.place('target', 'token')} does not say whose it is (is it a JSON web token?)"
+    problem = f"{settings.place('target', 'rights_holder')} is not set, and {says}"
     raise SettingsError(f"{problem}: name the subject to whom the documents belong, like CN=Name,DC=example,DC=org.")

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
+from metaharvest.errors import TargetError
 from metaharvest.targets.folder import marker
 from metaharvest.targets.folder.failures import damaged
 from metaharvest.targets.folder.files import Files
-from metaharvest.targets.folder.index import Index, open_index, without_numbers
+from metaharvest.targets.folder.index import Index, Revision, open_index, without_numbers
 from metaharvest.targets.folder.names import Layout, Named, read
 
 
@@ -34,13 +35,16 @@ class BaseFolder:
 
     def opened(self) -> Index | None:
         """The index, to be closed; None if nothing ever went into the folder."""
-        folder_id = marker.read_marker(self.files)
+        # Others may begin meanwhile: they make the marker first, and remember it then.
         if self._remembered is None:
             self._remembered = marker.remembered(self._engine, self.path)
+        folder_id = marker.read_marker(self.files)
         marker.require_known(self.path, folder_id, self._remembered)
         if folder_id is not None:
             return open_index(self.path / marker.INDEX, self.path, folder_id)
         if self.path.is_dir() and any(named(path) for path, _, _ in self.files.walk()):
+            if marker.read_marker(self.files) is not None:
+                return self.opened()
             raise damaged(self.path, "is not there, but documents are")
         return None
 
@@ -53,6 +57,13 @@ class BaseFolder:
         finally:
             if index is not None:
                 index.close()
+
+    def came_there(self, row: Revision) -> bool:
+        """Whether the file of a reserved revision is in its place: not, if there is a link or a folder."""
+        try:
+            return self.files.digest(row.path) == row.sha256
+        except TargetError:
+            return False
 
     def begin(self) -> None:
         """Make what is ours in the folder, if nothing ever went into it, and remember its marker."""

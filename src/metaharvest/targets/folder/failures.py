@@ -13,7 +13,8 @@ from metaharvest.errors import TargetError
 from metaharvest.model import Finding
 from metaharvest.text import one_line
 
-REBUILD = "`metaharvest target rebuild`"
+REBUILD = "`metaharvest target rebuild` (with --target NAME or --site NAME, unless it is that of [target])"
+"""A folder does not know by which section of the settings it was named."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)

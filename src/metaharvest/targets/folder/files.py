@@ -58,9 +58,10 @@ class Files:
             if error.errno == errno.ELOOP:
                 raise linked(self.base, path) from error
             raise
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            os.close(found)
+            raise linked(self.base, path)
         with os.fdopen(found, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise linked(self.base, path)
             return file.read()
 
     def digest(self, path: str) -> str | None:

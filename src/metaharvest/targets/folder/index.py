@@ -116,7 +116,7 @@ class Index:
 
     def at(self, path: str) -> Revision | None:
         """The revision whose file is there, or was, or is to be."""
-        return next(self._rows("WHERE path = ?", [path]), None)
+        return next(self._rows("WHERE path = ?", [path]), None) if _is_text(path) else None
 
     def reserved(self) -> list[Revision]:
         """The revisions of which it is not known whether their files came into their places."""

@@ -3,6 +3,8 @@
     knb-lter-gce.109, revision 6      knb-lter-gce/109/knb-lter-gce.109.6.xml      flat: knb-lter-gce.109.6.xml
     oai:ilLib:alliance:1234           ilLib/alliance/1234.xml                      flat: ilLib~alliance~1234.xml
       its second revision             ilLib/alliance/1234.2.xml                    flat: ilLib~alliance~1234.2.xml
+    repo/oai_dc/oai:ilLib:a:1         repo/oai_dc=/ilLib/a/1.xml                   flat: repo~oai_dc=~ilLib~a~1.xml
+    repo/oai_dc/urn:x                 repo/oai_dc=/other=/urn%3Ax.xml              flat: repo~oai_dc=~other=~urn%3Ax.xml
     anything else, revision 6         other=/anything%20else.6.xml                 flat: other=~anything%20else.6.xml
 
 Letters, digits and `_ . - @ + ,` stay as they are, everything else becomes %XX of its UTF-8 bytes. So do a first dot or
@@ -38,6 +40,9 @@ _LONGEST_CUT = 60
 
 _NUMBER = "(?:0|[1-9][0-9]*)"
 _LISTED = re.compile(rf"(.+)\.({_NUMBER})", re.DOTALL)
+_RECORD = re.compile(r"([A-Za-z0-9._~-]+)/([^/]+)/([A-Za-z][A-Za-z0-9+.-]*:.*)", re.DOTALL)
+"""The id of a record of a repository: the repository's name, the format, and an identifier, which is a URI."""
+
 _LAST_NUMBER = re.compile(r"\.([0-9]+)\Z")
 _WITH_REVISION = re.compile(rf"(.+)\.({_NUMBER})", re.DOTALL)
 _HASHED = re.compile(r".*=([0-9a-f]{32})", re.DOTALL)
@@ -128,14 +133,29 @@ def starts_at(folder: str) -> int | None:
 
 def _written_out(document_id: str) -> Place:
     """The place of a document in a tree, however long."""
-    parts = document_id.split(":")
-    if parts[0] == "oai" and len(parts) > 2:
-        stem = _LAST_NUMBER.sub(r"%2E\1", _escaped(parts[-1]))
-        return Place("tree", tuple(map(_folder, parts[1:-1])), stem, bare_first=True)
+    if record := _RECORD.fullmatch(document_id):
+        origin, prefix, identifier = record.groups()
+        place = _of_identifier(identifier) or Place("tree", (_OTHER,), _last(identifier), bare_first=True)
+        return replace(place, folders=(_folder(origin), f"{_folder(prefix)}=", *place.folders))
+    if plain := _of_identifier(document_id):
+        return plain
     if listed := _LISTED.fullmatch(document_id):
         scope = _folder(listed[1])
         return Place("tree", (scope, listed[2]), f"{scope}.{listed[2]}")
     return Place("tree", (_OTHER,), _escaped(document_id))
+
+
+def _of_identifier(identifier: str) -> Place | None:
+    """The place of an OAI identifier of the usual scheme; None for others."""
+    parts = identifier.split(":")
+    if parts[0] != "oai" or len(parts) < 3:
+        return None
+    return Place("tree", tuple(map(_folder, parts[1:-1])), _last(parts[-1]), bare_first=True)
+
+
+def _last(part: str) -> str:
+    """The last part of an identifier as the begin of a file name, of which a number at its end is no revision."""
+    return _LAST_NUMBER.sub(r"%2E\1", _escaped(part))
 
 
 def _flat(place: Place) -> Place:
@@ -147,6 +167,10 @@ def _flat(place: Place) -> Place:
 def _document_id(folders: Sequence[str], stem: str) -> str | None:
     """The document whose names may begin so; None if there is none."""
     try:
+        if len(folders) > 2 and folders[1].endswith("="):
+            rest = folders[2:]
+            identifier = _read(stem) if list(rest) == [_OTHER] else ":".join(("oai", *map(_read, rest), _read(stem)))
+            return f"{_read(folders[0])}/{_read(folders[1][:-1])}/{identifier}"
         if list(folders) == [_OTHER]:
             return _read(stem)
         if listed := _LISTED.fullmatch(stem):

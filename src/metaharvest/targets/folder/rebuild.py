@@ -48,8 +48,9 @@ def rebuild(files: Files, folder_id: str) -> Rebuilt:
 
     To be called under the exclusive lock. Raises TargetError, OSError and sqlite3.Error.
     """
-    ours, done = files.base / OURS, Rebuilt()
-    new = ours / "new-index.db"
+    done = Rebuilt()
+    # Named so that git leaves it out, if this is killed.
+    new = (files.base / marker.INDEX).with_name("index.db-new")
     _remove(new)
     try:
         make_index(new, folder_id)

@@ -73,6 +73,15 @@ class FolderSession:
                 raise out_of_date(self._folder.path, f"{next(iter(odd.values()))}{more}")
             return found
 
+    def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
+        """The highest revision that each of these had, which are not in their places any more."""
+        with in_sentences(self._folder.path), self._folder.lock:
+            if (index := self._reading()) is None:
+                return {}
+            groups = groupby(list(index.revisions(document_ids)), key=attrgetter("document_id"))
+            known = {document_id: self._known(rows) for document_id, rows in groups}
+            return {document_id: rows[-1].revision for document_id, rows in known.items() if rows}
+
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether exactly these bytes are in the file of this docid, whatever the index says of it."""
         with in_sentences(self._folder.path), self._folder.lock:
@@ -221,13 +230,13 @@ class FolderSession:
     def _settle(self, index: Index) -> None:
         """Find out of the revisions whose upload was broken off whether their files are there."""
         for row in index.reserved():
-            if self._files.digest(row.path) == row.sha256:
+            if self._folder.came_there(row):
                 with index.writing():
                     index.put(replace(row, state="held"))
 
     def _known(self, rows: Iterator[Revision]) -> list[Revision]:
         """These rows without those whose files never came into their places."""
-        return [row for row in rows if row.state != "reserved" or self._files.digest(row.path) == row.sha256]
+        return [row for row in rows if row.state != "reserved" or self._folder.came_there(row)]
 
     def _look(self, index: Index, document_ids: Iterable[str]) -> tuple[dict[str, Holding], dict[str, str]]:
         """What is held of these documents; of those whose files are not as the index says, what is odd."""

@@ -13,6 +13,7 @@ from metaharvest.targets.folder.base_folder import BaseFolder, named
 from metaharvest.targets.folder.failures import damaged, in_sentences, out_of_date, shown
 from metaharvest.targets.folder.files import OURS
 from metaharvest.targets.folder.index import Index
+from metaharvest.targets.folder.marker import INDEX
 
 _LITTLE_ROOM = 100_000_000
 """Bytes."""
@@ -34,9 +35,8 @@ def _room(folder: BaseFolder) -> Iterator[Standing]:
     free = shutil.disk_usage(there).free
     if free < _LITTLE_ROOM:
         yield Standing("warning", f"There are only {free:,} bytes left in the folder {shown(folder.path)}.")
-    unwritable = [
-        path for path in (there, folder.path / OURS) if path.exists() and not os.access(path, os.W_OK | os.X_OK)
-    ]
+    wanted = ((there, os.W_OK | os.X_OK), (folder.path / OURS, os.W_OK | os.X_OK), (folder.path / INDEX, os.W_OK))
+    unwritable = [path for path, mode in wanted if path.exists() and not os.access(path, mode)]
     if unwritable:
         yield Standing("problem", f"{shown(unwritable[0])} cannot be written by this user: nothing can be put there.")
 

@@ -17,6 +17,7 @@ from metaharvest.targets.base import HeldRevision, Standing
 from metaharvest.targets.folder import marker
 from metaharvest.targets.folder.base_folder import BaseFolder
 from metaharvest.targets.folder.failures import in_sentences, out_of_date, shown
+from metaharvest.targets.folder.index import Revision
 from metaharvest.targets.folder.names import Layout
 from metaharvest.targets.folder.rebuild import Rebuilt, rebuild
 from metaharvest.targets.folder.session import FolderSession
@@ -54,26 +55,30 @@ class FolderTarget:
         """Every revision, as the index has them."""
         with in_sentences(self._folder.path), self._folder.reading() as index:
             for row in index.held() if index else ():
-                if row.state == "held":
+                if self._is_held(row):
                     yield row.as_held()
 
     def revisions(self, document_id: str) -> list[HeldRevision]:
         """The revisions of one document, the highest first."""
         with in_sentences(self._folder.path), self._folder.reading() as index:
             rows = list(index.revisions([document_id])) if index else []
-        return [row.as_held() for row in reversed(rows) if row.state == "held"]
+            return [row.as_held() for row in reversed(rows) if self._is_held(row)]
 
     def content(self, document_id: str, revision: int) -> bytes | None:
         """The exact bytes of one revision; None if it is not there."""
         with in_sentences(self._folder.path):
             with self._folder.reading() as index:
                 rows = list(index.revisions([document_id])) if index else []
-            row = next((row for row in rows if row.revision == revision and row.state == "held"), None)
+            row = next((row for row in rows if row.revision == revision and self._is_held(row)), None)
             if row is None:
                 return None
             if (content := self._folder.files.content(row.path)) is None:
                 raise out_of_date(self._folder.path, f"{shown(row.path)} is not there any more")
             return content
+
+    def _is_held(self, row: Revision) -> bool:
+        """Whether a revision is there: also one whose upload was broken off before the index said so."""
+        return row.state == "held" or (row.state == "reserved" and self._folder.came_there(row))
 
     def rebuild(self) -> Rebuilt:
         """Make the index anew from the files, and take the folder as it is from now on. Raises TargetError."""

@@ -8,7 +8,7 @@ from requests.cookies import RequestsCookieJar
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
-from metaharvest.targets.http import HttpClient
+from metaharvest.targets.http import Answer, HttpClient
 from metaharvest.targets.metacat import replies
 
 HIGHEST_REVISION = 2**31 - 1
@@ -47,8 +47,14 @@ class Questions:
         self._cookies = cookies
 
     def version(self) -> str:
-        """Which Metacat it is; empty if it does not say."""
-        return replies.version_of(self._asked("its version", {"action": "getversion"}))
+        """Which Metacat it is; empty if it does not know the question. Raises TargetError if it is none."""
+        doing = "the question for its version"
+        answer = self._answered(doing, {"action": "getversion"})
+        text = replies.text_of(answer)
+        version = replies.version_of(text)
+        if not version and replies.error_of(text) is None:
+            raise replies.refusal(answer, doing)
+        return version
 
     def username(self) -> str:
         """As whom it knows us; empty if it does not say."""
@@ -113,11 +119,13 @@ class Questions:
         return not replies.too_high(words)
 
     def _asked(self, doing: str, form: Mapping[str, str]) -> str:
+        return replies.text_of(self._answered(doing, form))
+
+    def _answered(self, doing: str, form: Mapping[str, str]) -> Answer:
         answer = self._client.ask("GET", params=form, cookies=self._cookies)
-        text = replies.text_of(answer)
-        if not answer.ok or replies.is_gone(text):
+        if not answer.ok or replies.is_gone(replies.text_of(answer)):
             raise replies.refusal(answer, doing)
-        return text
+        return answer
 
     def _cannot_say(self, doing: str, words: str | None) -> TargetError:
         said = f": {words.rstrip('.')}" if words else ", but with neither an answer nor an error"

@@ -95,6 +95,10 @@ class MetacatSession:
             document_id: Holding(document_id, number) for document_id, number in highest.items() if number is not None
         }
 
+    def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
+        """Nothing: it says of deleted documents that it holds them."""
+        return {}
+
     def _side_by_side(self, ask: Callable[[str], Answered], names: Sequence[str]) -> list[Answered]:
         """The answers to a question about each of these names, a few questions at a time."""
         futures = [self._threads.submit(ask, name) for name in names]
@@ -120,6 +124,8 @@ class MetacatSession:
             remedy = f"Save the document as UTF-8, and list it with the next revision. {_DATAONE}"
             raise TargetError(Finding("target.encoding", message, remedy)) from None
         held = self.questions.highest(document.document_id)
+        if held == document.revision and self._is_there(upload):
+            return Action.UPDATE if len(self.questions.revisions(document.document_id)) > 1 else Action.INSERT
         if held is not None and held >= document.revision:
             raise _there_already(document, f"The repository has revision {held} of {document.document_id} by now.")
         action = Action.INSERT if held is None else Action.UPDATE
@@ -160,6 +166,8 @@ class MetacatSession:
                 return
             words = (replies.error_of(text) if answer.ok else None) or ""
             if words and replies.there_already(words):
+                if self._is_there(upload):
+                    return
                 raise _there_already(document, f"Metacat refused {document.docid}: {words.rstrip('.')}.")
             if not is_last and words and replies.knows_nobody(words, self.login.username):
                 self._log_in_again(logins)
@@ -170,6 +178,18 @@ class MetacatSession:
             if not words and answer.status != 301 and self._arrived(upload):
                 return
             raise replies.refusal(answer, f"{document.docid}", len(upload.fetched.content))
+
+    def _is_there(self, upload: Upload) -> bool:
+        """Whether it has these very bytes: what a run that was killed has sent may get there later than it is asked."""
+        document = upload.fetched.document
+        try:
+            held = self.holds(document.document_id, document.revision, upload.fetched.sha256)
+            return held and not self.questions.is_deleted(document.document_id, document.revision)
+        except TargetError as error:
+            if error.transient:
+                raise
+            # What somebody else has there, we need not be allowed to read.
+            return False
 
     def _arrived(self, upload: Upload) -> bool:
         """Whether the document is there now, after an answer that did not say so."""

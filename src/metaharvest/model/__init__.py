@@ -8,13 +8,28 @@ file, a socket or a database.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network
 from itertools import islice
 from pathlib import Path
+
+from metaharvest.model.kinds import ATTENTION_OUTCOMES as ATTENTION_OUTCOMES
+from metaharvest.model.kinds import ERROR_OUTCOMES as ERROR_OUTCOMES
+from metaharvest.model.kinds import FINE_OUTCOMES as FINE_OUTCOMES
+from metaharvest.model.kinds import LOG_LEVELS as LOG_LEVELS
+from metaharvest.model.kinds import Action as Action
+from metaharvest.model.kinds import Deletions as Deletions
+from metaharvest.model.kinds import Level as Level
+from metaharvest.model.kinds import ListMethod as ListMethod
+from metaharvest.model.kinds import Notify as Notify
+from metaharvest.model.kinds import OutcomeKind as OutcomeKind
+from metaharvest.model.kinds import RunStatus as RunStatus
+from metaharvest.model.kinds import SiteRunKind as SiteRunKind
+from metaharvest.model.kinds import SiteRunStatus as SiteRunStatus
+from metaharvest.model.kinds import Unit as Unit
+from metaharvest.model.kinds import ValidationLevel as ValidationLevel
 
 MAX_FINDINGS = 100
 """How many findings one document or one list may have; the rest is told as a number."""
@@ -23,104 +38,6 @@ MAX_EXCERPT = 300
 """Characters of an offending excerpt that a finding carries."""
 
 Network = IPv4Network | IPv6Network
-
-
-class Level(StrEnum):
-    """How grave a finding is: an error keeps the document out, a warning does not."""
-
-    ERROR = "error"
-    WARNING = "warning"
-
-
-class Unit(StrEnum):
-    """The unit of a site's update frequency."""
-
-    DAYS = "days"
-    WEEKS = "weeks"
-    MONTHS = "months"
-
-
-class Notify(StrEnum):
-    """When a site's contacts get a report."""
-
-    ALWAYS = "always"
-    ON_CHANGE = "on-change"
-    ON_ERROR = "on-error"
-    NEVER = "never"
-
-
-class SiteRunKind(StrEnum):
-    """Why a site is harvested in this run."""
-
-    SCHEDULED = "scheduled"
-    NAMED = "named"
-    RETRY = "retry"
-
-
-class SiteRunStatus(StrEnum):
-    """How one site's part of a run stands, or ended."""
-
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    WITH_ERRORS = "with-errors"
-    LIST_FAILED = "list-failed"
-    INCOMPLETE = "incomplete"
-    INTERRUPTED = "interrupted"
-    FAILED = "failed"
-
-
-class RunStatus(StrEnum):
-    """How a run stands, or ended; `imported`: nothing was harvested, it holds the log of another harvester."""
-
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    WITH_ERRORS = "with-errors"
-    FAILED = "failed"
-    INTERRUPTED = "interrupted"
-    IMPORTED = "imported"
-
-
-class Action(StrEnum):
-    """What is to be done with a listed document, decided before anything is fetched."""
-
-    INSERT = "insert"
-    UPDATE = "update"
-    UNCHANGED = "unchanged"
-    STALE = "stale"
-    DUPLICATE = "duplicate"
-    REFUSE = "refuse"
-    """The document id belongs to another site."""
-
-
-class OutcomeKind(StrEnum):
-    """How one listed document ended: a closed set, exactly one per listed document."""
-
-    INSERTED = "inserted"
-    UPDATED = "updated"
-    UNCHANGED = "unchanged"
-    STALE = "stale"
-    DUPLICATE = "duplicate"
-    DEFERRED = "deferred"
-    ACCESS_ERROR = "access-error"
-    INVALID = "invalid"
-    UPLOAD_ERROR = "upload-error"
-
-    @property
-    def is_error(self) -> bool:
-        """True for the outcomes that somebody has to mend."""
-        return self in ERROR_OUTCOMES
-
-    @property
-    def column(self) -> str:
-        """The name of this outcome's column in harvest_site_run."""
-        return self.value.replace("-", "_")
-
-
-ERROR_OUTCOMES = frozenset({OutcomeKind.ACCESS_ERROR, OutcomeKind.INVALID, OutcomeKind.UPLOAD_ERROR})
-ATTENTION_OUTCOMES = frozenset({OutcomeKind.STALE, OutcomeKind.DUPLICATE, OutcomeKind.DEFERRED})
-
-LOG_LEVELS = ("error", "warning", "notice", "info", "debug")
-"""The levels of operations in the log, the gravest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +77,43 @@ def limited(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class OaiOptions:
+    """What is asked of an OAI-PMH repository, whose base URL is the site's list URL.
+
+    `origin` names the repository in document ids, and stays when the base URL moves. `sets`: these alone, one after the
+    other. `begin` and `until`: the earliest and the latest datestamp to ask for, as they are sent. `full_every`: days
+    after which everything is listed again, not only what has changed; None: never by itself. `post`: requests are sent
+    as forms.
+    """
+
+    origin: str
+    prefix: str = "oai_dc"
+    sets: tuple[str, ...] = ()
+    begin: str | None = None
+    until: str | None = None
+    method: ListMethod = ListMethod.LIST_RECORDS
+    full_every: int | None = None
+    post: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SiteOptions:
     """What one site may have of its own; None: as the settings say.
 
-    `ca_file` has certificates to trust for this site alone, beside the others; a relative path as in the settings.
+    `ca_file` has certificates to trust for this site alone, beside the others; a relative path as in the settings, like
+    `filters` and `normalize`, the files that say which documents are left out and what is added to others. `max_loss`
+    is the share of a site's documents, in percent, that may be deleted in one harvest without being confirmed.
     """
 
     package_id_mismatch: Level | None = None
     allow_networks: tuple[Network, ...] = ()
     ca_file: Path | None = None
+    validation: ValidationLevel | None = None
+    filters: Path | None = None
+    normalize: Path | None = None
+    deletions: Deletions | None = None
+    max_loss: int | None = None
+    oai: OaiOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +152,9 @@ class Site:
     file_folder: Path | None = None
 
 
+Checkpoint = Mapping[str, object]
+"""How far the listing of a repository has come, in its source's own words: JSON, which the journal keeps for it."""
+
 OriginalColumns = tuple[str, int] | tuple[None, None]
 """The original Harvester's columns scope and identifier; None if a source has none."""
 
@@ -229,11 +177,31 @@ class SiteRun:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordOrigin:
+    """Where a record of a repository comes from, as a provenance container tells it (OAI-PMH guidelines).
+
+    `datestamp` and `response_date` are as the repository wrote them, the latter of the answer that the record came in;
+    `namespace` is that of the metadata, `about` the containers of that name, serialised. `digest` is the SHA-256 of the
+    metadata in exclusive canonical XML, as it was received; empty where there is none.
+    """
+
+    base_url: str
+    identifier: str
+    prefix: str
+    datestamp: str
+    response_date: str
+    namespace: str = ""
+    digest: str = ""
+    sets: tuple[str, ...] = ()
+    about: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ListedDocument:
     """One document as its site lists it. `line` is its place in the list, if it came from one.
 
     `by_itself`: no list names it, so that there is no docid to compare its packageId with; `twin` is then another
-    document with the same packageId.
+    document with the same packageId. `origin`: it is a record of a repository, which has no revisions: they are ours.
     """
 
     document_id: str
@@ -243,6 +211,7 @@ class ListedDocument:
     line: int | None = None
     by_itself: bool = False
     twin: str = ""
+    origin: RecordOrigin | None = None
 
     @property
     def docid(self) -> str:
@@ -286,9 +255,14 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the checks say of a fetched document: acceptable if no finding is an error."""
+    """What the checks say of a fetched document: acceptable if no finding is an error.
+
+    `filtered` says which filter of the site left it out. `content`: what goes into the target in its place, normalised.
+    """
 
     findings: tuple[Finding, ...] = ()
+    filtered: Finding | None = None
+    content: bytes | None = None
 
     @property
     def acceptable(self) -> bool:
@@ -298,12 +272,19 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class FetchedDocument:
-    """A document's bytes exactly as received. `seconds` is how long its server took."""
+    """A document's bytes exactly as received. `seconds` is how long its server took; None: it came with others.
+
+    Where they were normalised, `content` and `sha256` are what goes into the target, and `received` is what came.
+    `etag` and `last_modified` are the server's own words for this version of it; None if it has none.
+    """
 
     document: ListedDocument
     content: bytes
     sha256: str
-    seconds: float
+    seconds: float | None
+    received: bytes | None = None
+    etag: str | None = None
+    last_modified: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +295,7 @@ class Outcome:
     marks a failure that may be gone the next time (a time-out, a 503), or what was put off for such failures of its
     server: it is tried again in the next run, for some nights. What was put off for other reasons always is.
     `unconfirmed`: an upload was begun, and it is not known whether it arrived; the target is asked before anything is
-    sent again.
+    sent again. `etag` and `last_modified`: see FetchedDocument.
     """
 
     document: ListedDocument
@@ -326,6 +307,8 @@ class Outcome:
     sha256: str | None = None
     transient: bool = False
     unconfirmed: bool = False
+    etag: str | None = None
+    last_modified: str | None = None
 
     def as_error(self, kind: OutcomeKind, *findings: Finding) -> Outcome:
         """The same document, ended badly after all; what had been found before stays."""

@@ -1,0 +1,113 @@
+"""The benchmark of OAI-PMH: the client alone beside others on the same pages; memory for one large answer."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.installation import NIGHT, Cost, Installation, cost_of
+from benchmarks.oai_clients import CLIENTS, MODULES
+from benchmarks.servers import free_port
+from benchmarks.table import Line
+
+RECORDS = 20_000
+PAGES = (100, 1_000)
+TIMES = 5
+LARGE = 140_000
+"""Records of one answer of more than 200 MB."""
+
+
+def repositories(scratch: Path, scale: float) -> Iterator[Line]:
+    """Each client lists the same pages, in turn; the least processor time of several counts."""
+    number = max(1_000, round(RECORDS * scale))
+    names = [name for name in CLIENTS if importlib.util.find_spec(MODULES[name])]
+    for page in PAGES:
+        with _serving(number, page) as url:
+            rounds = [{name: _took(name, url, number) for name in names} for _ in range(TIMES)]
+            whole = [_harvested(scratch / f"{page}-{each}", url, number) for each in range(2)]
+        took = {name: min(each[name] for each in rounds) for name in names}
+        for other in names[1:]:
+            yield Line(
+                f"client alone, pages of {page:,}",
+                took["metaharvest"] / number * 1e6,
+                unit="µs a record",
+                beside=other,
+                yardstick=took[other] / number * 1e6,
+                goal=1 / 1.5 if other == "scythe" else None,
+                goal_is_ratio=True,
+                note=f"{number / took['metaharvest']:,.0f} records a second of processor time",
+            )
+        if not names[1:]:
+            yield Line(f"client alone, pages of {page:,}", took["metaharvest"] / number * 1e6, unit="µs a record")
+        sickle = took.get("sickle")
+        yield Line(
+            f"whole program, pages of {page:,}",
+            min(cost.processor for cost in whole) / number * 1e6,
+            unit="µs a record",
+            beside="sickle alone" if sickle else "",
+            yardstick=sickle / number * 1e6 if sickle else None,
+            goal=1 if sickle else None,
+            goal_is_ratio=True,
+            note=f"{number / min(cost.wall for cost in whole):,.0f} records a second on the clock, start included",
+        )
+    large = max(1_000, round(LARGE * scale))
+    with _serving(large, large) as url:
+        cost = cost_of(_command("metaharvest", url), dict(os.environ))
+    yield Line(f"memory for one answer of {large:,} records", cost.memory, unit="MB", goal=300)
+
+
+def _harvested(folder: Path, url: str, records: int) -> Cost:
+    """What the first harvest of these records costs: stored, logged and reported. Raises ValueError if one is lost."""
+    installation = Installation(folder)
+    try:
+        installation.register_repository("pages", url)
+        cost = installation.run(NIGHT)
+        stored = installation.number("SELECT COUNT(*) FROM document_revision")
+    finally:
+        installation.close()
+    if stored != records:
+        raise ValueError(f"{stored} of {records} records were stored")
+    return cost
+
+
+@contextmanager
+def _serving(records: int, page: int) -> Iterator[str]:
+    """The base URL of a repository in a process of its own."""
+    port = free_port()
+    command = [sys.executable, "-m", "benchmarks.oai_pages", str(port), str(records), str(page)]
+    process = subprocess.Popen(command)
+    try:
+        _wait_for(port)
+        yield f"http://127.0.0.1:{port}/oai"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(1200):
+        with socket.socket() as connection:
+            if connection.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise TimeoutError("the pages were not made within two minutes")
+
+
+def _command(name: str, url: str) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.oai_clients", name, url]
+
+
+def _took(name: str, url: str, records: int) -> float:
+    """Seconds of the processor. Raises ValueError if not every record came."""
+    told = json.loads(subprocess.run(_command(name, url), capture_output=True, check=True).stdout)
+    if told["records"] != records:
+        raise ValueError(f"{name}: {told['records']} of {records} records came")
+    return float(told["processor"])

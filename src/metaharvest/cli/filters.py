@@ -1,0 +1,75 @@
+"""`metaharvest filter`: tries the filters of a site before it has them; needs no settings and no database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from metaharvest.cli.printing import print_json, print_line
+
+if TYPE_CHECKING:
+    from metaharvest.harvest.filter_trial import TriedRecord
+
+_STATES = {True: ("TAKEN", "green"), False: ("LEFT OUT", "yellow"), None: ("UNDECIDED", "red")}
+
+
+@click.group("filter")
+def command() -> None:
+    """Try the filters of a site. No settings and no database are needed.
+
+    \b
+    Example: metaharvest filter test filters.xml record.xml
+    """
+
+
+@command.command("test")
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument(
+    "records",
+    metavar="RECORD...",
+    nargs=-1,
+    required=True,
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def test(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
+    """Tell for each RECORD whether the filters in FILE take it, which filter decided, and why.
+
+    RECORD is a file with a metadata document, or with records of an OAI-PMH repository: of these, the filters see the
+    metadata, as in a harvest.
+
+    \b
+    Example: metaharvest filter test filters.xml record.xml
+
+    Exit codes: 0 all are taken; 1 one is left out, or it could not be decided; 2 usage, or FILE cannot be used.
+    """
+    from metaharvest.harvest.filter_trial import try_filters
+    from metaharvest.transform import read_filters
+
+    tried = []
+    for each in try_filters(read_filters(file), records):
+        tried.append(each)
+        if not as_json:
+            _print(each)
+    if as_json:
+        print_json({"file": str(file), "records": [_mapping(each) for each in tried]})
+    return 0 if all(each.is_taken for each in tried) else 1
+
+
+def _mapping(tried: TriedRecord) -> dict[str, object]:
+    return {
+        "file": str(tried.file),
+        "record_identifier": tried.identifier or None,
+        "matches": tried.is_taken,
+        "filter": tried.filter,
+        "reason": tried.reason,
+    }
+
+
+def _print(tried: TriedRecord) -> None:
+    name, colour = _STATES[tried.is_taken]
+    what = f"{tried.file}, {tried.identifier}" if tried.identifier else str(tried.file)
+    click.echo(f"{click.style(f'{name:<9}', fg=colour)}  ", nl=False)
+    print_line(f"{what}: {tried.reason}")

@@ -1,0 +1,80 @@
+"""Findings as people read them on a terminal: the place, what is wrong, the line with a caret under it, what to do.
+
+In colour on a terminal; plain, and one line for a text however long it is, on anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from metaharvest.model import Finding, Level
+from metaharvest.reports.source_lines import source_line
+from metaharvest.rules import TRACEBACK_RULE
+from metaharvest.text import clean, one_line
+
+_STYLES = {Level.ERROR: "bold red", Level.WARNING: "bold yellow"}
+_EXCERPT = 200
+_MESSAGE = 2000
+
+
+def place_in(file: str, finding: Finding) -> str:
+    """`eml/gauge.xml:14:9`, which editors and terminals know as a link."""
+    return ":".join([file, *(str(number) for number in (finding.line, finding.column) if number and finding.line)])
+
+
+class FindingPrinter:
+    """Prints findings on stdout."""
+
+    def __init__(self) -> None:
+        self.console = Console(highlight=False, emoji=False, markup=False)
+        self._is_plain = not self.console.is_terminal
+
+    def finding(self, place: str, finding: Finding, docid: str, file: Path | None) -> None:
+        """One finding: where, what is wrong, the line of `file` or else the excerpt, what to do."""
+        head = Text().append(place, style="bold")
+        head.append(f"  {finding.level.value}", style=_STYLES[finding.level])
+        head.append(f"  {finding.rule}", style="cyan")
+        if docid:
+            head.append(f"  {one_line(docid)}", style="dim")
+        self._print(head)
+        self._print(Text(one_line(finding.message, _MESSAGE)), 2)
+        self._source(file, finding)
+        if finding.remedy:
+            self._print(Text().append("What to do: ", style="green").append(one_line(finding.remedy, _MESSAGE)), 2)
+        self.console.print()
+
+    def more(self, numbers: Mapping[str, int], most: int, option: str) -> None:
+        """Of which rules there are more than the `most` that were printed; `option` has all of them."""
+        for rule, number in numbers.items():
+            if number > most:
+                self.line(f"{number - most:,} more like these ({rule}): {option} has all of them.", "dim")
+
+    def line(self, text: str, style: str = "") -> None:
+        """A sentence."""
+        self._print(Text(one_line(text, _MESSAGE), style=style))
+
+    def _source(self, file: Path | None, finding: Finding) -> None:
+        line = source_line(file, finding, self._room)
+        if line is None:
+            if finding.excerpt and finding.rule != TRACEBACK_RULE:
+                excerpt = one_line(clean(finding.excerpt), _EXCERPT)
+                self._print(Text().append("| ", style="dim").append(excerpt), 7)
+            return
+        self._print(Text().append(f"{line.number:>6} | ", style="dim").append(line.text))
+        self._print(Text().append(f"{'| ':>9}", style="dim").append(" " * line.before + "^", style="bold red"))
+
+    @property
+    def _room(self) -> int:
+        return 120 if self._is_plain else max(20, self.console.width - 11)
+
+    def _print(self, text: Text, indent: int = 0) -> None:
+        space = Text(" " * indent)
+        if self._is_plain:
+            self.console.print(space + text, soft_wrap=True)
+            return
+        for line in text.wrap(self.console, max(10, self.console.width - indent)):
+            self.console.print(space + line)

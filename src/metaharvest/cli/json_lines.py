@@ -1,0 +1,76 @@
+"""`--log-format json`: all that goes to stderr is JSON, an object a line, what commands say as well as the log."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TextIO
+
+import click
+
+from metaharvest.config.secret_references import masked
+
+
+def are_asked_for(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for them; seen before it is parsed, so that what is wrong with it is told so too."""
+    return "--log-format=json" in arguments or ("--log-format", "json") in pairwise(arguments)
+
+
+class JsonLines(io.TextIOBase):
+    """What stands in for stderr: what is written up to the end of a line becomes one object."""
+
+    def __init__(self, stream: TextIO, formatter: logging.Formatter) -> None:
+        self._stream = stream
+        self._formatter = formatter
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        """Take a part of a line, or some lines that are said together."""
+        self._begun += text
+        if self._begun.endswith("\n"):
+            said, self._begun = self._begun.strip(), ""
+            if said:
+                self._stream.write(self.line(said))
+        return len(text)
+
+    def line(self, text: str, level: int = logging.INFO) -> str:
+        """The object that says this, as a line."""
+        record = logging.LogRecord("metaharvest", level, "", 0, text, None, None)
+        return self._formatter.format(record) + "\n"
+
+    def say(self, text: str, level: int) -> None:
+        """Write one object that says this."""
+        self._stream.write(self.line(text, level))
+        self.flush()
+
+    def flush(self) -> None:
+        """Flush stderr."""
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Close stderr."""
+        self._stream.close()
+        super().close()
+
+
+def json_formatter() -> logging.Formatter:
+    """Writes records as JSON, without secrets."""
+    from pythonjsonlogger.json import JsonFormatter
+
+    class MaskedJson(JsonFormatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return masked(super().format(record))
+
+    fields = {"asctime": "time", "levelname": "level", "name": "logger"}
+    return MaskedJson("%(asctime)s %(levelname)s %(name)s %(message)s", rename_fields=fields)
+
+
+def print_failure(text: str) -> None:
+    """Say on stderr that something failed, and why."""
+    if isinstance(sys.stderr, JsonLines):
+        sys.stderr.say(text, logging.ERROR)
+    else:
+        click.echo(text, err=True)

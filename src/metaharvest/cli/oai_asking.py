@@ -1,0 +1,71 @@
+"""What all commands of `metaharvest oai` have in common: their options, and the asking of a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from metaharvest.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from metaharvest.fetch.client import Fetcher
+    from metaharvest.model import Finding, Network, OaiOptions, Site
+    from metaharvest.sources.base import Patience
+
+Answer = TypeVar("Answer")
+Ask = Callable[["Site", "Fetcher", "Patience"], Awaitable[Answer]]
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+BASE_URL = click.argument("base_url", metavar="URL")
+PREFIX = click.option(
+    "--prefix", default="oai_dc", metavar="PREFIX", show_default=True, help="The metadataPrefix of the format."
+)
+SETS = click.option("--set", "sets", metavar="SPEC", multiple=True, help="Only this set. May be repeated.")
+POST = click.option("--post", is_flag=True, help="Send requests as forms (POST).")
+
+
+def datestamp(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+    """An option's value as a datestamp of OAI-PMH. Raises click.BadParameter."""
+    from metaharvest.sites.options import check_datestamp
+
+    try:
+        return None if text is None else check_datestamp(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def options_of(prefix: str = "oai_dc", **more: Any) -> OaiOptions:
+    """What is asked of a repository that is not registered."""
+    from metaharvest.model import OaiOptions
+
+    return OaiOptions(origin="oai", prefix=prefix, **more)
+
+
+def ask(
+    invocation: Invocation, base_url: str, allowed: tuple[Network, ...], options: OaiOptions, call: Ask[Answer]
+) -> Answer:
+    """What `call` answers about the repository at this base URL, under the network policy of the settings."""
+    from metaharvest.config.settings import load
+    from metaharvest.harvest import inspecting
+    from metaharvest.model import Site, SiteOptions
+    from metaharvest.sites.rows import no_base_url
+
+    if why := no_base_url(base_url):
+        raise click.UsageError(f"{why[:1].upper()}{why[1:]}")
+    site = Site(
+        0, "", base_url.strip(), (), source_kind="oai-pmh", options=SiteOptions(allow_networks=allowed, oai=options)
+    )
+    return inspecting.ask(load(invocation.config), site, call)
+
+
+def oai_finding(finding: Finding) -> dict[str, Any]:
+    """A finding for JSON."""
+    return {
+        "rule": finding.rule,
+        "level": finding.level.value,
+        "message": finding.message,
+        "remedy": finding.remedy,
+        "oai_identifier": finding.docid or None,
+    }

@@ -1,0 +1,113 @@
+"""`metaharvest oai friends`: finds other repositories by what one says of its friends, or by a list of base URLs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from metaharvest.cli.invocation import NETWORKS, Invocation
+from metaharvest.cli.oai_asking import AS_JSON, PREFIX, ask, options_of
+from metaharvest.cli.printing import print_json, print_line, print_table
+from metaharvest.text import one_line, shown_url
+
+if TYPE_CHECKING:
+    from metaharvest.model import Network
+
+_MOST_BYTES = 67_108_864
+
+
+@click.command("friends")
+@click.argument("source", metavar="URL|FILE")
+@click.option("--add", is_flag=True, help="Register those that are not registered yet, switched off.")
+@click.option("--contact", metavar="EMAILS", help="With --add: who gets the reports.")
+@PREFIX
+@NETWORKS
+@AS_JSON
+@click.pass_obj
+def friends(
+    invocation: Invocation,
+    source: str,
+    add: bool,
+    contact: str | None,
+    prefix: str,
+    networks: tuple[Network, ...],
+    as_json: bool,
+) -> int:
+    """Find other repositories: the friends of the one at URL, or the base URLs in FILE, one a line or as XML.
+
+    \b
+    Example: metaharvest oai friends https://repository.example.org/oai
+             metaharvest oai friends repositories.txt --add --contact steward@example.org
+    """
+    if add and not contact:
+        raise click.UsageError("With --add, give --contact: the email addresses of those who get the reports.")
+    urls = _base_urls(invocation, source, networks)
+    sites = _registered(invocation, urls, contact or "", prefix) if add else {}
+    if as_json:
+        print_json([{"base_url": shown_url(url), "site": sites.get(url)} for url in urls])
+        return 0
+    if not urls:
+        print_line("No other repositories are named there.")
+        return 0
+    headings = ["base URL", "registered as"] if add else ["base URL"]
+    print_table(headings, [(shown_url(url), sites.get(url, "is registered already"))[: len(headings)] for url in urls])
+    if sites:
+        print_line("They are switched off: `metaharvest oai validate URL` looks at one, `sites enable` switches it on.")
+    return 0
+
+
+def _base_urls(invocation: Invocation, source: str, networks: tuple[Network, ...]) -> list[str]:
+    from metaharvest.sources.oai_pmh.friends import base_urls_in, is_url
+    from metaharvest.sources.oai_pmh.inspection import inspect
+
+    if "://" in source:
+        friends = dict.fromkeys(ask(invocation, source, networks, options_of(), inspect).identity.friends)
+        for friend in friends:
+            if not is_url(friend):
+                print_line(f"'{one_line(friend, 200)}' is left out: it is no web address.", err=True)
+        return [friend for friend in friends if is_url(friend)]
+    path = Path(source)
+    if not path.is_file():
+        raise click.UsageError(f"'{one_line(source)}' is no URL, and there is no such file.")
+    with path.open("rb") as file:
+        return base_urls_in(file.read(_MOST_BYTES))
+
+
+def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefix: str) -> dict[str, str]:
+    """The names under which those of the URLs are registered now that were not before. Raises ScheduleError."""
+    from metaharvest.model import OaiOptions, SiteOptions
+    from metaharvest.sites.options import options_text, origin_of
+    from metaharvest.sites.registry import add_site, read_sites
+
+    harvester = invocation.harvester
+    found: dict[str, str] = {}
+    with harvester.writing() as session:
+        sites = read_sites(session)
+        known, names = {site.list_url.rstrip("/") for site in sites}, {site.name for site in sites}
+        for url in urls:
+            if url.rstrip("/") in known:
+                continue
+            origin = origin_of(url)
+            name = next(name for name in _names(origin) if name not in names)
+            values = {
+                "name": name,
+                "documentlisturl": url,
+                "contact_email": contact,
+                "source_kind": "oai-pmh",
+                "enabled": False,
+                "datenextharvest": harvester.today(),
+                "options": options_text(SiteOptions(oai=OaiOptions(origin, prefix))),
+            }
+            add_site(session, values)
+            known.add(url.rstrip("/"))
+            names.add(name)
+            found[url] = name
+    return found
+
+
+def _names(origin: str) -> Sequence[str]:
+    """What a site may be called: as its origin, or with a number behind it where there is such a name."""
+    return [origin[:80], *(f"{origin[:80]}-{number}" for number in range(2, 1000))]

@@ -1,0 +1,275 @@
+"""`metaharvest oai identify`, `formats`, `sets`, `list` and `get`: what a repository says, in words and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from metaharvest.cli.invocation import NETWORKS, ROWS, Invocation
+from metaharvest.cli.oai_asking import (
+    AS_JSON,
+    BASE_URL,
+    POST,
+    PREFIX,
+    SETS,
+    ask,
+    datestamp,
+    oai_finding,
+    options_of,
+)
+from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
+
+if TYPE_CHECKING:
+    from metaharvest.fetch.client import Fetcher
+    from metaharvest.model import FetchedDocument, Finding, Network, Site
+    from metaharvest.sources.base import ListedRecord, Patience
+    from metaharvest.sources.oai_pmh.inspection import Inspection
+
+
+@click.command("identify")
+@BASE_URL
+@POST
+@NETWORKS
+@AS_JSON
+@click.pass_obj
+def identify(invocation: Invocation, base_url: str, post: bool, networks: tuple[Network, ...], as_json: bool) -> int:
+    """Show what the repository at URL says of itself, and what is odd about that.
+
+    \b
+    Example: metaharvest oai identify https://repository.example.org/oai
+    """
+    inspection = _inspected(invocation, base_url, post, networks)
+    identity = inspection.identity
+    told: dict[str, Any] = {
+        "repository_name": identity.name,
+        "base_url": identity.base_url,
+        "protocol_version": identity.version,
+        "response_date": identity.response_date,
+        "earliest_datestamp": identity.earliest or None,
+        "deleted_record": identity.deleted_record or None,
+        "granularity": identity.granularity or None,
+        "admin_emails": list(identity.emails),
+        "compression": list(identity.compression),
+        "friends": list(identity.friends),
+    }
+    findings = [finding for finding in inspection.findings if not finding.is_error]
+    if as_json:
+        print_json({**told, "findings": [oai_finding(finding) for finding in findings]})
+        return 0
+    shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in told.items()}
+    print_fields({name.replace("_", " "): value for name, value in shown.items()})
+    for finding in findings:
+        print_line(f"{finding.level.value}: {finding.message} {finding.remedy}")
+    return 0
+
+
+@click.command("formats")
+@BASE_URL
+@POST
+@NETWORKS
+@AS_JSON
+@click.pass_obj
+def formats(invocation: Invocation, base_url: str, post: bool, networks: tuple[Network, ...], as_json: bool) -> int:
+    """List the metadata formats of the repository at URL.
+
+    \b
+    Example: metaharvest oai formats https://repository.example.org/oai
+    """
+    found = [
+        {"prefix": each.prefix, "namespace": each.namespace, "schema_url": each.schema}
+        for each in _inspected(invocation, base_url, post, networks).formats
+    ]
+    headers = ("prefix", "namespace", "schema")
+    return _print_all(found, headers, "The repository says that it has no metadata formats.", as_json)
+
+
+@click.command("sets")
+@BASE_URL
+@POST
+@NETWORKS
+@AS_JSON
+@click.pass_obj
+def sets(invocation: Invocation, base_url: str, post: bool, networks: tuple[Network, ...], as_json: bool) -> int:
+    """List the sets of the repository at URL.
+
+    \b
+    Example: metaharvest oai sets https://repository.example.org/oai
+    """
+    inspection = _inspected(invocation, base_url, post, networks)
+    found = [{"set_spec": each.spec, "set_name": each.name} for each in inspection.sets]
+    return _print_all(found, ("set", "name"), "The repository has no sets.", as_json)
+
+
+@click.command("list")
+@BASE_URL
+@PREFIX
+@SETS
+@click.option("--from", "begin", metavar="DATE", callback=datestamp, help="The earliest datestamp to ask for.")
+@click.option("--until", metavar="DATE", callback=datestamp, help="The latest datestamp to ask for.")
+@click.option("--limit", type=ROWS, metavar="N", default=100, show_default=True, help="The first N records.")
+@POST
+@NETWORKS
+@AS_JSON
+@click.pass_obj
+def list_(
+    invocation: Invocation,
+    base_url: str,
+    prefix: str,
+    sets: tuple[str, ...],
+    begin: str | None,
+    until: str | None,
+    limit: int,
+    post: bool,
+    networks: tuple[Network, ...],
+    as_json: bool,
+) -> int:
+    """List records of the repository at URL, as they would be harvested.
+
+    \b
+    Example: metaharvest oai list https://repository.example.org/oai --set frogs --from 2026-11-01
+    """
+    options = options_of(prefix, sets=sets, begin=begin, until=until, post=post)
+
+    async def listed(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[list[ListedRecord], Finding | None]:
+        return await _some_records(site, fetcher, patience, limit)
+
+    records, broken_off = ask(invocation, base_url, networks, options, listed)
+    rows = [_record_mapping(record) for record in records]
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(
+            ["identifier", "datestamp", "sets", ""],
+            [(row["oai_identifier"], row["datestamp"], ", ".join(row["set_specs"]), _state(row)) for row in rows],
+        )
+        if len(rows) == limit:
+            print_line(f"The first {limit:,}; --limit shows more.")
+    elif broken_off is None:
+        print_line("The repository has no such records.")
+    if broken_off is None:
+        return 0
+    print_line(f"{broken_off.message} {broken_off.remedy}", err=True)
+    return 1
+
+
+@click.command("get")
+@BASE_URL
+@click.argument("identifier")
+@PREFIX
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the metadata there."
+)
+@POST
+@NETWORKS
+@AS_JSON
+@click.pass_obj
+def get(
+    invocation: Invocation,
+    base_url: str,
+    identifier: str,
+    prefix: str,
+    output: Path | None,
+    post: bool,
+    networks: tuple[Network, ...],
+    as_json: bool,
+) -> int:
+    """Print the metadata of one record of the repository at URL, as a document of its own.
+
+    \b
+    Example: metaharvest oai get https://repository.example.org/oai oai:repository.example.org:17
+    """
+
+    async def fetched(site: Site, fetcher: Fetcher, _patience: Patience) -> FetchedDocument:
+        from metaharvest.sources.oai_pmh.records import Records
+        from metaharvest.sources.oai_pmh.source import OaiSource
+
+        document = Records(site.list_url, options_of(prefix)).document(identifier, "", (), "")
+        return await OaiSource(site, fetcher).fetch(document)
+
+    found = ask(invocation, base_url, networks, options_of(prefix, post=post), fetched)
+    if output is not None:
+        output.write_bytes(found.content)
+    if as_json:
+        print_json(_document_mapping(found))
+    elif output is None:
+        click.echo(found.content, nl=not found.content.endswith(b"\n"))
+    return 0
+
+
+def _inspected(invocation: Invocation, base_url: str, post: bool, allowed: tuple[Network, ...]) -> Inspection:
+    from metaharvest.sources.oai_pmh.inspection import inspect
+
+    return ask(invocation, base_url, allowed, options_of(post=post), inspect)
+
+
+def _print_all(found: list[dict[str, str]], headers: Sequence[str], none: str, as_json: bool) -> int:
+    """Print what a repository has, or that there is none of it; the exit code."""
+    if as_json:
+        print_json(found)
+    elif found:
+        print_table(headers, [tuple(each.values()) for each in found])
+    else:
+        print_line(none)
+    return 0
+
+
+async def _some_records(
+    site: Site, fetcher: Fetcher, patience: Patience, limit: int
+) -> tuple[list[ListedRecord], Finding | None]:
+    """The first records; and why there are no more, where the list broke off."""
+    from metaharvest.errors import BrokenOff
+    from metaharvest.sources.oai_pmh.source import OaiSource
+
+    listing = await OaiSource(site, fetcher).list_records(None, patience, full=True)
+    records: list[ListedRecord] = []
+    try:
+        async with aclosing(cast(Any, listing.pages)) as pages:
+            async for page in pages:
+                records += page.records
+                if len(records) >= limit:
+                    break
+    except BrokenOff as error:
+        return records[:limit], error.findings[0]
+    return records[:limit], None
+
+
+def _record_mapping(record: ListedRecord) -> dict[str, Any]:
+    origin = record.document.origin
+    assert origin is not None
+    return {
+        "oai_identifier": origin.identifier,
+        "datestamp": origin.datestamp or None,
+        "set_specs": list(origin.sets),
+        "is_deleted": record.deleted,
+        "document_type": record.document.document_type or None,
+        "bytes": None if record.content is None else len(record.content),
+        "url": record.document.url,
+        "findings": [oai_finding(finding) for finding in record.findings],
+    }
+
+
+def _state(row: dict[str, Any]) -> str:
+    if row["is_deleted"]:
+        return "deleted"
+    if row["findings"]:
+        return str(row["findings"][0]["message"])
+    return f"{row['bytes']:,} bytes, {row['document_type'] or 'no namespace'}"
+
+
+def _document_mapping(found: FetchedDocument) -> dict[str, Any]:
+    origin = found.document.origin
+    assert origin is not None
+    return {
+        "oai_identifier": origin.identifier,
+        "datestamp": origin.datestamp or None,
+        "set_specs": list(origin.sets),
+        "document_type": found.document.document_type or None,
+        "url": found.document.url,
+        "bytes": len(found.content),
+        "sha256": found.sha256,
+        "content": found.content.decode("utf-8"),
+    }

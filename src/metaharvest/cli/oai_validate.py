@@ -1,0 +1,110 @@
+"""`metaharvest oai validate`: a rehearsal of a repository's harvest, with a remedy for whatever is odd about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from metaharvest.cli.invocation import NETWORKS, ROWS, Invocation
+from metaharvest.cli.list_printing import print_findings
+from metaharvest.cli.oai_asking import AS_JSON, BASE_URL, POST, PREFIX, SETS, ask, oai_finding, options_of
+from metaharvest.cli.printing import print_fields, print_json, print_line
+from metaharvest.text import shown_url
+
+if TYPE_CHECKING:
+    from metaharvest.fetch.client import Fetcher
+    from metaharvest.model import Network, Site
+    from metaharvest.sources.base import Patience
+    from metaharvest.sources.oai_pmh.inspection import Rehearsal
+
+
+@click.command("validate")
+@BASE_URL
+@PREFIX
+@SETS
+@click.option("--pages", type=ROWS, metavar="N", help="Read the first N pages of the list. [default: all of it]")
+@POST
+@NETWORKS
+@AS_JSON
+@click.pass_obj
+def validate(
+    invocation: Invocation,
+    base_url: str,
+    prefix: str,
+    sets: tuple[str, ...],
+    pages: int | None,
+    post: bool,
+    networks: tuple[Network, ...],
+    as_json: bool,
+) -> int:
+    """Rehearse the harvest of the repository at URL, and tell its keeper whatever is odd about it.
+
+    Its list is read as at night, and it is tried how it answers what it has to refuse. Nothing is kept.
+
+    \b
+    Example: metaharvest oai validate https://repository.example.org/oai --pages 3
+
+    Exit codes: 0 nothing is lost to harvesters; 1 something is; 2 settings or usage.
+    """
+
+    async def rehearsed(site: Site, fetcher: Fetcher, patience: Patience) -> Rehearsal:
+        from metaharvest.sources.oai_pmh.inspection import rehearse
+
+        return await rehearse(site, fetcher, patience, pages)
+
+    rehearsal = ask(invocation, base_url, networks, options_of(prefix, sets=sets, post=post), rehearsed)
+    if as_json:
+        print_json(_mapping(base_url, prefix, rehearsal))
+    else:
+        _print(base_url, prefix, rehearsal)
+    return 1 if rehearsal.has_errors else 0
+
+
+def _mapping(base_url: str, prefix: str, rehearsal: Rehearsal) -> dict[str, Any]:
+    identity = rehearsal.inspection.identity
+    return {
+        "base_url": shown_url(base_url),
+        "repository_name": identity.name,
+        "protocol_version": identity.version,
+        "prefix": prefix,
+        "pages": rehearsal.pages,
+        "records": rehearsal.records,
+        "records_deleted": rehearsal.deleted,
+        "records_not_had": rehearsal.bad,
+        "complete_list_size": rehearsal.announced,
+        "is_whole": rehearsal.is_whole,
+        "namespaces": [{"namespace": name, "records": number} for name, number in rehearsal.types.most_common()],
+        "findings": [oai_finding(finding) for finding in rehearsal.findings],
+        "left_out": [{"rule": rule, "findings_left_out": number} for rule, number in rehearsal.left_out.items()],
+    }
+
+
+def _print(base_url: str, prefix: str, rehearsal: Rehearsal) -> None:
+    identity = rehearsal.inspection.identity
+    print_findings((shown_url(base_url), finding) for finding in rehearsal.findings)
+    for rule, number in rehearsal.left_out.items():
+        print_line(f"{number:,} more like these ({rule}).")
+    types = ", ".join(f"{name or 'none'} ({number:,})" for name, number in rehearsal.types.most_common(9))
+    announced = f" of {rehearsal.announced:,} announced" if rehearsal.announced else ""
+    print_fields(
+        {
+            "repository": identity.name or shown_url(base_url),
+            "version": identity.version,
+            "format": prefix,
+            "pages": f"{rehearsal.pages:,}",
+            "records": f"{rehearsal.records:,}{announced}",
+            "deleted": f"{rehearsal.deleted:,}",
+            "not to be had": f"{rehearsal.bad:,}",
+            "namespaces": types,
+        }
+    )
+    print_line(_verdict(rehearsal))
+
+
+def _verdict(rehearsal: Rehearsal) -> str:
+    if rehearsal.has_errors:
+        return "Harvesters lose something here: see what is told above as an error."
+    told = "nothing odd was found" if not rehearsal.findings else "harvesters get along with what is told above"
+    read = "The list was read to its end" if rehearsal.is_whole else "The first pages were read"
+    return f"{read}: {told}."

@@ -1,0 +1,262 @@
+"""The options of `sites add` and `sites edit`: what is registered of a site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from metaharvest.cli.invocation import day
+from metaharvest.model import Deletions, Level, ListMethod, Notify, Site, Unit, ValidationLevel
+
+if TYPE_CHECKING:
+    from metaharvest.model import Network, OaiOptions, SiteOptions
+    from metaharvest.sites.rows import BrokenSite
+
+Options = Mapping[str, Any]
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+AS_SETTINGS = "as-settings"
+_NONE = "none"
+
+_OWN = ("package_id_mismatch", "networks", "ca_file", "validation", "filters", "normalize", "deletions", "max_loss")
+_OAI = ("prefix", "sets", "begin", "until", "method", "full_every", "origin", "post")
+"""What is kept in the column `options`; the other options of `add` and `edit` have the names of columns."""
+
+
+def _networks(
+    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[Network, ...] | None:
+    """The networks; None if the option was not given, an empty tuple for `none`."""
+    from metaharvest.config.field_types import check_network
+
+    parts = [part for value in values for part in value.replace(";", ",").split(",") if part.strip()]
+    if [part.strip().lower() for part in parts] == [_NONE]:
+        return ()
+    try:
+        return tuple(check_network(part) for part in parts) or None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _choice(values: Iterable[str], *more: str) -> click.Choice[str]:
+    return click.Choice([*map(str, values), *more])
+
+
+def registration_options(new: bool) -> Decorator:
+    """The options that `add` and `edit` share; `new`: their help names what holds if they are not given."""
+
+    def default(value: object) -> str:
+        return f" [default: {value}]" if new else ""
+
+    options = [*_schedule_options(default), *_own_options(default), *_oai_options(default)]
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def _schedule_options(default: Callable[[object], str]) -> list[Decorator]:
+    """Where the list is, when it is harvested, and who is told."""
+    return [
+        click.option("--list-url", "documentlisturl", metavar="URL", help="Where the site's harvest list is."),
+        click.option("--oai", "base_url", metavar="BASEURL", help="Or the base URL of an OAI-PMH repository."),
+        click.option(
+            "--contact",
+            "contact_email",
+            metavar="EMAILS",
+            multiple=True,
+            callback=lambda _context, _parameter, emails: ", ".join(emails) if emails else None,
+            help="Who gets the reports; several with commas between them, or by repeating the option.",
+        ),
+        click.option(
+            "--every",
+            "updatefrequency",
+            type=click.IntRange(1, 99),
+            metavar="N",
+            help=f"Harvest every N units.{default(1)}",
+        ),
+        click.option("--unit", type=_choice(Unit), help=f"The unit of --every.{default('days')}"),
+        click.option(
+            "--next", "datenextharvest", metavar="YYYY-MM-DD", callback=day, help=f"The next harvest.{default('today')}"
+        ),
+        click.option("--notify", type=_choice(Notify), help=f"When the contacts get a report.{default('always')}"),
+    ]
+
+
+def _own_options(default: Callable[[object], str]) -> list[Decorator]:
+    """What a site may have of its own instead of what the settings say."""
+    return [
+        click.option(
+            "--package-id-mismatch",
+            type=_choice(Level, AS_SETTINGS),
+            help=f"What a packageId is that is not the docid.{default(AS_SETTINGS)}",
+        ),
+        click.option(
+            "--allow-network",
+            "networks",
+            metavar="CIDR",
+            multiple=True,
+            callback=_networks,
+            help="Addresses that are not public and may be harvested for this site, such as 10.1.0.0/16. "
+            "May be repeated; `none` takes all away.",
+        ),
+        click.option(
+            "--ca-file",
+            metavar="FILE",
+            help="Certificates (PEM) to trust for this site alone; a relative path starts at the settings file. "
+            "`none` takes it back.",
+        ),
+        click.option(
+            "--validation",
+            type=_choice(ValidationLevel, _NONE),
+            help="How documents are checked: strict (well-formed), very-strict (by the schema of their format) or "
+            "loose; `none`: as EML, or, in an OAI-PMH repository, strict.",
+        ),
+        click.option("--filters", metavar="FILE", help="Which documents are taken: a file of filters; or `none`."),
+        click.option("--normalize", metavar="FILE", help="What is added to documents: a file of mappings; or `none`."),
+        click.option(
+            "--deletions",
+            type=_choice(Deletions),
+            help=f"What is done about a record that its repository says is deleted.{default(Deletions.TELL)}",
+        ),
+        click.option(
+            "--max-loss",
+            type=click.IntRange(0, 100),
+            metavar="PERCENT",
+            help=f"How many of its documents may be deleted in one harvest without being confirmed.{default(10)}",
+        ),
+        click.option(
+            "--ldapdn", metavar="DN", help="The site's login at the target, if it has one of its own; or `none`."
+        ),
+        click.option(
+            "--ldappwd",
+            metavar="REFERENCE",
+            help="Where its password is: env:NAME, file:PATH or keyring:SERVICE/USERNAME; or `none`.",
+        ),
+    ]
+
+
+def _oai_options(default: Callable[[object], str]) -> list[Decorator]:
+    """What is asked of an OAI-PMH repository."""
+    return [
+        click.option(
+            "--prefix", metavar="PREFIX", help=f"OAI-PMH: the metadataPrefix of the format.{default('oai_dc')}"
+        ),
+        click.option(
+            "--set",
+            "sets",
+            metavar="SPEC",
+            multiple=True,
+            help="OAI-PMH: only the records of this set. May be repeated; `none` takes all away.",
+        ),
+        click.option("--from", "begin", metavar="DATE", help="OAI-PMH: the earliest datestamp to ask for; or `none`."),
+        click.option("--until", metavar="DATE", help="OAI-PMH: the latest datestamp to ask for; or `none`."),
+        click.option(
+            "--method",
+            type=_choice(ListMethod),
+            help=f"OAI-PMH: how records are had.{default(ListMethod.LIST_RECORDS)}",
+        ),
+        click.option(
+            "--full-every",
+            metavar="DAYS",
+            help="OAI-PMH: list everything again after so many days, not only what has changed; or `none`.",
+        ),
+        click.option("--post/--get", default=None, help="OAI-PMH: send requests as forms (POST), or as usual."),
+        click.option(
+            "--origin",
+            metavar="NAME",
+            help="OAI-PMH: the repository's name in document ids, which stays when its address changes."
+            f"{default('made from the base URL')}",
+        ),
+    ]
+
+
+def columns_of(options: Options, before: Site | BrokenSite | None) -> dict[str, Any]:
+    """The options that were given, by the columns that they stand for. Raises UsageError."""
+    others = (*_OWN, *_OAI, "base_url")
+    columns = {name: value for name, value in options.items() if value is not None and name not in others}
+    for column in ("ldapdn", "ldappwd"):
+        if columns.get(column) == _NONE:
+            columns[column] = None
+    is_oai = before is not None and isinstance(before, Site) and before.options.oai is not None
+    if options["base_url"] is not None:
+        if options["documentlisturl"] is not None:
+            raise click.UsageError("--list-url is for a harvest list, --oai for a repository: use one of the two.")
+        if before is not None and not is_oai:
+            raise click.UsageError("The site has a harvest list. Register the repository as a site of its own.")
+        columns |= {"documentlisturl": options["base_url"], "source_kind": "oai-pmh"}
+    elif is_oai and options["documentlisturl"] is not None:
+        raise click.UsageError("The site is an OAI-PMH repository: give its new address with --oai.")
+    given = [name for name in _OAI if options[name] not in (None, ())]
+    if given and options["base_url"] is None and not is_oai:
+        option = {"sets": "set", "begin": "from"}.get(given[0], given[0]).replace("_", "-")
+        raise click.UsageError(f"--{option} is for OAI-PMH repositories, which are registered with --oai BASEURL.")
+    if given or options["base_url"] is not None or any(options[name] is not None for name in _OWN):
+        columns["options"] = _site_options(options, before)
+    return columns
+
+
+def _site_options(options: Options, before: Site | BrokenSite | None) -> str | None:
+    from metaharvest.model import SiteOptions
+    from metaharvest.sites.options import options_text
+
+    own = before.options if isinstance(before, Site) else SiteOptions()
+    if options["package_id_mismatch"] is not None:
+        chosen = options["package_id_mismatch"]
+        own = replace(own, package_id_mismatch=None if chosen == AS_SETTINGS else Level(chosen))
+    if options["networks"] is not None:
+        own = replace(own, allow_networks=options["networks"])
+    if options["validation"] is not None:
+        chosen = options["validation"]
+        own = replace(own, validation=None if chosen == _NONE else ValidationLevel(chosen))
+    if options["deletions"] is not None:
+        own = replace(own, deletions=Deletions(options["deletions"]))
+    if options["max_loss"] is not None:
+        own = replace(own, max_loss=options["max_loss"])
+    files: dict[str, Any] = {
+        name: None if options[name] in ("", _NONE) else Path(options[name])
+        for name in ("ca_file", "filters", "normalize")
+        if options[name] is not None
+    }
+    own = replace(own, **files)
+    if options["base_url"] is not None or own.oai is not None:
+        own = replace(own, oai=_oai(options, own))
+    return options_text(own)
+
+
+def _oai(options: Options, own: SiteOptions) -> OaiOptions:
+    from metaharvest.model import OaiOptions
+    from metaharvest.sites.options import origin_of
+
+    oai = own.oai or OaiOptions(origin_of(options["base_url"]))
+    if options["sets"]:
+        oai = replace(oai, sets=() if options["sets"] == (_NONE,) else tuple(dict.fromkeys(options["sets"])))
+    texts: dict[str, Any] = {
+        name: None if name in ("begin", "until") and options[name] in ("", _NONE) else options[name]
+        for name in ("origin", "prefix", "begin", "until", "post")
+        if options[name] is not None
+    }
+    oai = replace(oai, **texts)
+    if options["method"] is not None:
+        oai = replace(oai, method=ListMethod(options["method"]))
+    if options["full_every"] is not None:
+        oai = replace(oai, full_every=_days(options["full_every"]))
+    return oai
+
+
+def _days(text: str) -> int | None:
+    if text == _NONE:
+        return None
+    try:
+        days = int(text)
+    except ValueError:
+        days = 0
+    if not 1 <= days <= 9999:
+        raise click.UsageError(f"--full-every is {text}; give a number of days, such as 30, or `none`.")
+    return days

@@ -1,0 +1,86 @@
+"""Whether a server's robots.txt forbids the harvester to ask for an address (RFC 9309); read once a run and server.
+
+What is harvested was registered by people who know each other, so that it is told, and binds only where the settings
+say so. A robots.txt that is missing, or cannot be read, forbids nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from protego import Protego
+
+from metaharvest.config.settings import HttpSettings
+from metaharvest.errors import FetchError
+from metaharvest.model import Finding, Level, Network
+from metaharvest.text import shown_url
+
+_PATIENCE = 30.0
+_MOST_BYTES = 524_288
+"""Of a robots.txt no more is read (RFC 9309, 2.5)."""
+
+
+Fetch = Callable[..., Awaitable[tuple[object, bytes]]]
+"""Fetcher.fetch."""
+
+
+class Robots:
+    """The robots.txt of all servers of one run, fetched by `fetch`; `product` is how they name the harvester."""
+
+    def __init__(self, fetch: Fetch, http: HttpSettings, product: str) -> None:
+        self._fetch = fetch
+        self._http = http
+        self._product = product
+        self._files: dict[str, asyncio.Future[Protego]] = {}
+
+    @property
+    def is_binding(self) -> bool:
+        """Whether nothing is asked for that is forbidden."""
+        return self._http.obey_robots
+
+    async def forbids(
+        self, url: str, *, allow_networks: Sequence[Network] = (), ca_file: Path | None = None
+    ) -> Finding | None:
+        """Why `url` had better not be asked for; an error where the settings make it binding. None: it may be.
+
+        `allow_networks`, `ca_file`: see Fetcher.fetch.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https"):
+            return None
+        host = parts.netloc.rpartition("@")[2].lower()
+
+        async def fetch() -> bytes:
+            address = f"{parts.scheme}://{host}/robots.txt"
+            _, content = await self._fetch(address, allow_networks=allow_networks, ca_file=ca_file, patience=_PATIENCE)
+            return content
+
+        file = self._files.get(host)
+        if file is None:
+            file = self._files[host] = asyncio.ensure_future(_read(fetch))
+        rules = await asyncio.shield(file)
+        if rules.can_fetch(url, self._product):
+            return None
+        return self._finding(url, host)
+
+    def _finding(self, url: str, host: str) -> Finding:
+        message = f"The robots.txt of {host} does not allow the harvester to ask for {shown_url(url)}."
+        if self.is_binding:
+            message += " It was not asked for: the harvester's settings make that binding."
+        remedy = (
+            f'Ask whoever runs the web server to allow it there: "User-agent: {self._product}", then "Allow: /". '
+            "Lines for all others do not count for the harvester where there are lines that name it."
+        )
+        return Finding("http.robots", message, remedy, Level.ERROR if self.is_binding else Level.WARNING)
+
+
+async def _read(fetch: Callable[[], Awaitable[bytes]]) -> Protego:
+    """The rules; those of an empty file where there is none."""
+    try:
+        content = await fetch()
+    except FetchError:
+        content = b""
+    return Protego.parse(content[:_MOST_BYTES].decode("utf-8-sig", "replace"))

@@ -1,0 +1,129 @@
+"""Tells the target what a repository says is deleted, when the list has come to its end, if it is not too much.
+
+What is put off waits in the ledger for the next harvest, and so does what the target did not take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from metaharvest.errors import TargetError
+from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.records import other_owner, owned
+from metaharvest.harvest.site_target import SiteTarget
+from metaharvest.harvest.tasks import in_thread
+from metaharvest.journal import listings
+from metaharvest.journal.log_rows import LogRow
+from metaharvest.journal.outcomes import OutcomeNote
+from metaharvest.journal.unexpected import unexpected_error
+from metaharvest.model import Deletions, ListedDocument, Outcome, OutcomeKind, SiteRun
+from metaharvest.sites import records
+from metaharvest.sites.ledger import LedgerEntry
+
+log = logging.getLogger(__name__)
+
+DEFAULT_MAX_LOSS = 10
+"""The share of a site's documents, in percent, that may be deleted in one harvest without being confirmed."""
+
+ALWAYS_DELETED = 20
+"""So many deletions are never too many."""
+
+_AT_ONCE = 1000
+"""Documents that the target is asked about at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """The deletions that wait, the site's number of documents, and how many deletions somebody has confirmed.
+
+    `owners` are the other sites that documents belong to by now, by document id.
+    """
+
+    entries: Sequence[LedgerEntry]
+    owners: dict[str, str]
+    held: int
+    confirmed: int
+
+    @property
+    def still_confirmed(self) -> int:
+        """How many of the confirmed ones wait still: those that came since were not put off before."""
+        put_off = (each for each in self.entries if each.outcome == OutcomeKind.DEFERRED)
+        return min(self.confirmed, sum(each.document_id not in self.owners for each in put_off))
+
+
+async def tell_deletions(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> int:
+    """Tell the target which documents were deleted, unless they are too many; how many have their outcome now."""
+    site = site_run.site
+    waiting = await in_thread(partial(_waiting, site_run, target, ctx))
+    confirmed, why = waiting.still_confirmed, None
+    if confirmed != waiting.confirmed:
+        await ctx.journal.write(site_run, partial(_keep_confirmed, site.site_id, confirmed))
+    if not waiting.entries:
+        return 0
+    is_told = site.options.deletions is not Deletions.NOTE
+    share = site.options.max_loss if site.options.max_loss is not None else DEFAULT_MAX_LOSS
+    number = len(waiting.entries) - len(waiting.owners)
+    if is_told and number - confirmed > max(ALWAYS_DELETED, waiting.held * share // 100):
+        why = listings.many_deletions(number, waiting.held, site.name)
+    for count, entry in enumerate(waiting.entries):
+        document = ListedDocument(entry.document_id, entry.revision, entry.document_type, entry.url)
+        outcome = Outcome(document, OutcomeKind.DELETED, entry.target_revision)
+        if owner := waiting.owners.get(entry.document_id):
+            finding = owned(document, owner)
+            finding = replace(finding, message=f"{finding.message} It was not deleted.")
+            outcome = outcome.as_error(OutcomeKind.UPLOAD_ERROR, finding)
+        elif is_told:
+            why = why or ctx.deadlines.why() or next(iter(target.health.given_up), None)
+            outcome = await _told(outcome, target) if why is None else replace(outcome, kind=OutcomeKind.DEFERRED)
+        deleting = target.in_journal if is_told and outcome.kind is OutcomeKind.DELETED else None
+        await ctx.journal.record(OutcomeNote(site_run, outcome, None, entry, deleting))
+        ctx.progress.documents_ended(site.name, 1)
+        if count % 100 == 99:
+            await asyncio.sleep(0)
+    if why is not None:
+        await ctx.journal.deferred(site_run, [why])
+    return len(waiting.entries)
+
+
+def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> _Waiting:
+    """To be called in a thread. The documents may have been given to other sites since their deletions were planned."""
+    site_id = site_run.site.site_id
+    with ctx.reading() as session:
+        entries = records.to_delete(session, site_id, site_run.site_run_id)
+        held = records.number_held(session, site_id)
+        confirmed = records.standing_of(session, site_id).confirmed
+    owners: dict[str, str] = {}
+    if site_run.site.options.deletions is not Deletions.NOTE:
+        for first in range(0, len(entries), _AT_ONCE):
+            holdings = target.holdings([each.document_id for each in entries[first : first + _AT_ONCE]])
+            found = {each: other_owner(holding, site_run, ctx.site_names) for each, holding in holdings.items()}
+            owners |= {document_id: owner for document_id, owner in found.items() if owner is not None}
+    return _Waiting(entries, owners, held, confirmed)
+
+
+def _keep_confirmed(site_id: int, number: int, session: Session) -> Iterable[LogRow]:
+    records.keep_standing(session, site_id, {"confirmed": number})
+    return ()
+
+
+async def _told(outcome: Outcome, target: SiteTarget) -> Outcome:
+    """The outcome after the target was told; one in the journal's database is told with the outcome."""
+    document_id = outcome.document.document_id
+    if target.in_journal is not None:
+        return outcome
+    try:
+        async with target.sending:
+            await target.delete(document_id)
+    except TargetError as error:
+        return outcome.as_error(OutcomeKind.DEFERRED if error.transient else OutcomeKind.UPLOAD_ERROR, *error.findings)
+    except Exception as error:  # costs this document alone, or its site would never get past it
+        log.exception("The deletion of %s failed", outcome.document.docid)
+        finding = unexpected_error(error, "The harvester itself failed on this document")
+        return outcome.as_error(OutcomeKind.UPLOAD_ERROR, finding)
+    return outcome

@@ -1,0 +1,71 @@
+"""Looks at a few documents a night that the list says are as they were: does their site still serve those bytes?
+
+It is a sample, and costs next to nothing: one question to the ledger for the whole run, and for most sites on most
+nights nothing more. Documents are asked for one after the other, each only if it has changed; what cannot be fetched is
+passed over in silence, and ends the looking if its server does not answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from metaharvest.errors import FetchError, TargetError
+from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.site_target import SiteTarget
+from metaharvest.harvest.tasks import in_thread
+from metaharvest.journal.looks import Look, Seen
+from metaharvest.model import FetchedDocument, ListVersion, SiteRun, SiteRunKind
+from metaharvest.sites.looks import DueLook, due_looks
+from metaharvest.sources.base import DocumentSource
+from metaharvest.sources.harvest_list.source import HarvestListSource
+
+_PATIENCE = 10.0
+"""Seconds for which a look waits for a free connection."""
+
+
+async def look_again(site_run: SiteRun, source: DocumentSource, target: SiteTarget, ctx: RunContext) -> None:
+    """Look at the documents of a harvest list whose turn it is, after all that is listed has its outcome.
+
+    What is normalised is not what the site serves: there is nothing to compare.
+    """
+    if site_run.site.site_id not in ctx.to_look_at or site_run.kind is SiteRunKind.RETRY:
+        return
+    if ctx.treatment.normalization is not None or not isinstance(source, HarvestListSource):
+        return
+    looks: list[Look] = []
+    for due in await in_thread(partial(_due, site_run, ctx)):
+        # Not why(): that nobody looked is no reason to say that the run was cut short.
+        if ctx.deadlines.stop.is_set() or ctx.deadlines.left() <= 0 or target.health.given_up:
+            break
+        try:
+            looks.append(await _look(due, source, target))
+        except (FetchError, TargetError) as error:
+            looks.append(Look(due, Seen.NOTHING, due.version))
+            if error.transient:
+                break
+    if looks:
+        await ctx.journal.looked_again(site_run, looks)
+
+
+def _due(site_run: SiteRun, ctx: RunContext) -> Sequence[DueLook]:
+    with ctx.reading() as session:
+        return due_looks(session, site_run.site.site_id, ctx.journal.today, ctx.settings.harvester.look_again)
+
+
+async def _look(due: DueLook, source: HarvestListSource, target: SiteTarget) -> Look:
+    """What is seen of one document. Raises FetchError, and TargetError if the repository does not answer."""
+    fetched = await source.fetch_again(due.document, due.version, _PATIENCE)
+    if fetched is None:
+        return Look(due, Seen.SAME, due.version)
+    if not await _is_held(due, fetched, target):
+        # What its server calls it now is not kept: the question stays whether it is what the repository has.
+        return Look(due, Seen.OTHER, due.version)
+    return Look(due, Seen.SAME, ListVersion(fetched.etag, fetched.last_modified, fetched.sha256))
+
+
+async def _is_held(due: DueLook, fetched: FetchedDocument, target: SiteTarget) -> bool:
+    """Whether these bytes are those that were sent to the repository, or those that it has."""
+    if fetched.sha256 == due.version.sha256:
+        return True
+    return await target.holds(due.document.document_id, due.document.revision, fetched.sha256)

@@ -1,0 +1,229 @@
+"""What is to be done with the records of one page of a repository's list. Pure.
+
+A record has no revision: it gets the next one of ours where its content differs from what was received last, or where
+that is not in the target. What the target holds, and whose it is, is asked before, as it is for listed documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from metaharvest.harvest.decide import other_site_owns
+from metaharvest.harvest.plan import Todo
+from metaharvest.model import Action, Deletions, Finding, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
+from metaharvest.sites.ledger import LedgerEntry
+from metaharvest.sites.records import KnownRecord
+from metaharvest.sources.base import ListedRecord
+
+Ended = tuple[Outcome, LedgerEntry | None]
+"""An outcome, and what the ledger has known of the document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What has been accounted for already.
+
+    `listing` is the number of the listing under way; the listings since `first`, that one not included, were begun in
+    the same site run, and broken off. `before` are document ids of pages since the last checkpoint; `logged` are those
+    whose outcomes an interrupted run has logged in this site run. `again`: what has not changed is checked as well.
+    """
+
+    listing: int
+    first: int
+    again: bool = False
+    before: Collection[str] = ()
+    logged: Collection[str] = ()
+
+
+@dataclass(slots=True)
+class PagePlan:
+    """What is to be done with a page.
+
+    `listed` of its records are accounted for with it; so many are `unchanged`, of which `settled` are to be noted in
+    the ledger, or name a record that the listing has named before (`duplicate`). `ended` have their outcome, `chains`
+    are to be brought in, and the target is to be told that those in `to_delete` were deleted.
+    """
+
+    listed: int = 0
+    unchanged: int = 0
+    duplicate: int = 0
+    settled: list[Ended] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
+    chains: list[list[Todo]] = field(default_factory=list)
+    in_hand: dict[str, ListedRecord] = field(default_factory=dict)
+    to_delete: list[tuple[ListedDocument, LedgerEntry | None]] = field(default_factory=list)
+
+
+def plan_page(
+    records: Sequence[ListedRecord],
+    known: Mapping[str, KnownRecord],
+    holdings: Mapping[str, Holding],
+    used_up: Mapping[str, int],
+    seen: Seen,
+    site_run: SiteRun,
+    site_names: Mapping[int, str],
+) -> PagePlan:
+    """What is to be done with these records, given what the ledger knows of them and what the target holds.
+
+    `used_up`: the highest revisions that it had of others, which were deleted.
+    """
+    plan = PagePlan()
+    last = {record.document.document_id: record for record in records}
+    for record in records:
+        document_id = record.document.document_id
+        entry = known.get(document_id)
+        if record is not last[document_id]:
+            # Named again on this very page: the last word counts.
+            plan.listed += 1
+            plan.duplicate += 1
+        elif _is_accounted_for(record, entry, seen):
+            continue
+        elif (document_id in seen.before or _was_listed(entry, seen)) and _is_as_received(record, entry):
+            plan.listed += 1
+            plan.duplicate += 1
+        else:
+            revision = _next_revision(entry, holdings.get(document_id), used_up.get(document_id, 0))
+            _decide(record, entry, holdings.get(document_id), revision, plan, site_run, site_names, seen.again)
+    return plan
+
+
+def _next_revision(known: KnownRecord | None, holding: Holding | None, used_up: int) -> int:
+    """The next revision of ours: above all that the target has, or had."""
+    before = known.entry.target_revision if known else None
+    return max(holding.revision if holding else 0, before or 0, used_up) + 1
+
+
+def _is_accounted_for(record: ListedRecord, known: KnownRecord | None, seen: Seen) -> bool:
+    """Whether this site run has its outcome already, from before it was interrupted or its list was begun anew."""
+    if known is None or not _is_as_received(record, known):
+        return False
+    in_this_run = known.listing is not None and seen.first <= known.listing < seen.listing
+    return in_this_run or known.entry.document_id in seen.logged
+
+
+def _was_listed(known: KnownRecord | None, seen: Seen) -> bool:
+    return known is not None and known.listing == seen.listing
+
+
+def _is_as_received(record: ListedRecord, known: KnownRecord | None) -> bool:
+    """Whether the record is the one that was received last."""
+    if known is None:
+        return False
+    if record.deleted:
+        return known.to_delete or known.entry.outcome == OutcomeKind.DELETED
+    return not known.to_delete and known.entry.outcome != OutcomeKind.DELETED and known.digest == _digest(record)
+
+
+def _digest(record: ListedRecord) -> str | None:
+    return (record.document.origin.digest if record.document.origin else "") or None
+
+
+def _decide(
+    record: ListedRecord,
+    known: KnownRecord | None,
+    holding: Holding | None,
+    next_revision: int,
+    plan: PagePlan,
+    site_run: SiteRun,
+    site_names: Mapping[int, str],
+    again: bool,
+) -> None:
+    entry = known.entry if known else None
+    held = holding.revision if holding else (entry.target_revision if entry else None)
+    owner = other_owner(holding, site_run, site_names)
+    if record.deleted:
+        _decide_deletion(record, known, holding, plan, site_run, owner)
+        return
+    plan.listed += 1
+    if known and not again and _is_there(record, known, holding, site_run):
+        plan.unchanged += 1
+        document = replace(record.document, revision=known.entry.revision)
+        if not _is_noted(record, known):
+            plan.settled.append((Outcome(document, OutcomeKind.UNCHANGED, held), entry))
+        return
+    is_pending = known is not None and known.entry.pending_sha256 is not None and known.digest == _digest(record)
+    revision = entry.revision if entry and is_pending else next_revision
+    if entry and not is_pending and entry.pending_sha256 is not None:
+        # It is not known whether the revision that was sent last arrived: its number is used up.
+        revision = max(revision, entry.revision + 1)
+        entry = replace(entry, pending_sha256=None)
+    document = replace(record.document, revision=revision)
+    if owner is not None:
+        plan.ended.append((_refused(document, owner, held), entry))
+    elif record.content is None:
+        kind = OutcomeKind.ACCESS_ERROR if record.is_away else OutcomeKind.INVALID
+        plan.ended.append((Outcome(document, kind, held, record.findings, transient=record.is_away), entry))
+    else:
+        intent = Intent(document, Action.INSERT, None, record.findings)
+        if holding is not None:
+            intent = replace(intent, action=Action.UPDATE, target_revision=holding.revision, held_sha256=holding.sha256)
+        plan.chains.append([Todo(intent, entry)])
+        plan.in_hand[document.document_id] = replace(record, document=document)
+
+
+def _decide_deletion(
+    record: ListedRecord,
+    known: KnownRecord | None,
+    holding: Holding | None,
+    plan: PagePlan,
+    site_run: SiteRun,
+    owner: str | None,
+) -> None:
+    entry = known.entry if known else None
+    held = holding.revision if holding else (entry.target_revision if entry else None)
+    is_told = site_run.site.options.deletions is not Deletions.NOTE
+    document = replace(record.document, revision=(entry.revision if entry else held) or 0)
+    is_ours = holding is not None and owner is None
+    if known and known.entry.outcome == OutcomeKind.DELETED and not (is_ours and is_told):
+        plan.listed += 1
+        plan.unchanged += 1
+    elif (holding is None and not (entry and entry.pending_sha256)) or not is_told:
+        plan.listed += 1
+        plan.ended.append((Outcome(document, OutcomeKind.DELETED, held), entry))
+    else:
+        # It is accounted for when all deletions of this harvest are known, and whose documents they are by then.
+        plan.to_delete.append((document, entry))
+
+
+def other_owner(holding: Holding | None, site_run: SiteRun, site_names: Mapping[int, str]) -> str | None:
+    """The name of another registered site that the document belongs to; None if there is none."""
+    if holding is None or holding.site_id in (None, site_run.site.site_id):
+        return None
+    return site_names.get(holding.site_id)
+
+
+def _refused(document: ListedDocument, owner: str, held: int | None) -> Outcome:
+    return Outcome(document, OutcomeKind.UPLOAD_ERROR, held, (owned(document, owner),))
+
+
+def owned(document: ListedDocument, owner: str) -> Finding:
+    """What is said of a record whose document belongs to the site `owner`."""
+    finding = other_site_owns(document, owner)
+    remedy = "Harvest it from one site alone, or give this site another origin; the administrator can transfer it."
+    return replace(finding, remedy=remedy, docid="")
+
+
+def _is_there(record: ListedRecord, known: KnownRecord, holding: Holding | None, site_run: SiteRun) -> bool:
+    """Whether this very content is in the target, as the last harvest left it."""
+    return (
+        known.is_well
+        and record.content is not None
+        and known.digest == _digest(record)
+        and holding is not None
+        and holding.revision == known.entry.target_revision
+        and holding.site_id in (None, site_run.site.site_id)
+    )
+
+
+def _is_noted(record: ListedRecord, known: KnownRecord) -> bool:
+    """Whether the ledger says all of this already, so that nothing is to be written."""
+    document, entry = record.document, known.entry
+    return (
+        entry.outcome == OutcomeKind.UNCHANGED
+        and entry.url == document.url
+        and entry.document_type == document.document_type
+        and known.missing_since is None
+        and document.origin is not None
+        and known.datestamp == document.origin.datestamp
+    )

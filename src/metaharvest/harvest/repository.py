@@ -1,0 +1,290 @@
+"""The records of a repository: page by page to their outcomes, then what only the whole list can tell.
+
+A page's records end before its checkpoint is kept: what a crash leaves is done again from there, and what was logged
+already is not logged again. When the list has come to its end, deletions are told (deletions.py), and records that a
+complete list does not name are missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import partial
+from itertools import islice
+from math import inf
+
+from sqlalchemy.orm import Session
+
+from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.deletions import tell_deletions
+from metaharvest.harvest.documents import SiteDocuments, Tally, harvest_documents
+from metaharvest.harvest.plan import retry_batches
+from metaharvest.harvest.records import PagePlan, Seen, plan_page
+from metaharvest.harvest.site_target import SiteTarget
+from metaharvest.harvest.staging import Staging
+from metaharvest.harvest.tasks import in_thread, side_by_side
+from metaharvest.harvest.treating import is_checked_by_reading, outcome_told, told
+from metaharvest.journal import checkpoints, listings
+from metaharvest.journal.checkpoints import PageEnd
+from metaharvest.journal.log_rows import LogRow
+from metaharvest.journal.outcomes import OutcomeNote
+from metaharvest.model import (
+    MAX_FINDINGS,
+    FetchedDocument,
+    ListedDocument,
+    OriginalColumns,
+    Site,
+    SiteRun,
+)
+from metaharvest.sites import records
+from metaharvest.sites.records import Standing
+from metaharvest.sources.base import ListedRecord, Page, PagedListing, PagedSource
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 64
+"""Records of a page that are checked and stored at a time: enough for the processes that check them."""
+
+
+class ListBrokenOff(Exception):
+    """A repository's list did not come to its end; `row` says so, the tally what came before."""
+
+    def __init__(self, row: LogRow, tally: Tally) -> None:
+        super().__init__(row.message)
+        self.row = row
+        self.tally = tally
+
+
+@dataclass(slots=True)
+class _SoFar:
+    """How far the listing has come, in this site run and, for `ids`, since the last checkpoint."""
+
+    seen: Seen
+    tally: Tally
+    is_complete: bool
+    pages: int = 0
+    received: int = 0
+    announced: int | None = None
+    ids: set[str] = field(default_factory=set)
+
+
+class _InHand:
+    """A source that has the records of the page at hand; others it asks the repository for."""
+
+    def __init__(self, source: PagedSource) -> None:
+        self._source = source
+        self.records: dict[str, ListedRecord] = {}
+
+    def original_columns(self, document_id: str) -> OriginalColumns:
+        return self._source.original_columns(document_id)
+
+    async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
+        return self.taken(document) or await self._source.fetch(document, patience)
+
+    def taken(self, document: ListedDocument) -> FetchedDocument | None:
+        """A record of the page, which is then no longer held here; None if it is not of the page."""
+        record = self.records.pop(document.document_id, None)
+        if record is None or record.content is None:
+            return None
+        return FetchedDocument(document, record.content, hashlib.sha256(record.content).hexdigest(), None)
+
+
+async def in_repository(site_run: SiteRun, source: PagedSource, ctx: RunContext) -> PagedListing:
+    """What the repository lists, from where its listing has come to. Raises FetchError, and ListError."""
+    standing = await _standing(site_run, ctx)
+    resumed = site_run.resumed and standing.site_run_id == site_run.site_run_id
+    return await source.list_records(standing.checkpoint, ctx.deadlines, full=ctx.full, resumed=resumed)
+
+
+async def harvest_repository(
+    site_run: SiteRun, listing: PagedListing, source: PagedSource, target: SiteTarget, ctx: RunContext
+) -> Tally:
+    """Bring the records of a list to their outcomes; the numbers that go into the totals.
+
+    Raises ListBrokenOff where the list does not come to its end: the next harvest goes on from the last checkpoint.
+    """
+    standing = await _standing(site_run, ctx)
+    so_far = await _begun(site_run, listing, standing, ctx)
+    await ctx.journal.write(site_run, partial(_note_begun, site_run.site, listing))
+    in_hand = _InHand(source)
+    site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
+    try:
+        async with aclosing(_each(listing.pages)) as pages:
+            async for page in pages:
+                if why := ctx.deadlines.why() or next(iter(target.health.given_up), None):
+                    raise BrokenOff(why)
+                so_far.announced = page.announced if page.announced is not None else so_far.announced
+                await _harvest_page(page, so_far, in_hand, site, site_run, target, ctx)
+    except (BrokenOff, FetchError) as error:
+        await site.tell_deferred()
+        raise ListBrokenOff(
+            listings.broken_off(error.findings, so_far.received, so_far.announced), so_far.tally
+        ) from error
+    await site.tell_deferred()
+    await _retry_failing(site_run, so_far, in_hand, target, ctx)
+    so_far.tally.listed += await tell_deletions(site_run, target, ctx)
+    return so_far.tally
+
+
+def _note_begun(site: Site, listing: PagedListing, session: Session) -> Iterable[LogRow]:
+    if listing.is_other:
+        checkpoints.ask_for_others(session, site.site_id)
+    return listings.begun(site, listing.findings)
+
+
+async def _each(pages: AsyncIterator[Page]) -> AsyncGenerator[Page]:
+    """The pages, of which the next one is fetched while one is harvested."""
+
+    async def fetch() -> Page | None:
+        return await anext(pages, None)
+
+    fetching = asyncio.create_task(fetch())
+    try:
+        while (page := await fetching) is not None:
+            fetching = asyncio.create_task(fetch())
+            yield page
+    finally:
+        fetching.cancel()
+        await asyncio.wait([fetching])
+
+
+async def _standing(site_run: SiteRun, ctx: RunContext) -> Standing:
+    def read() -> Standing:
+        with ctx.reading() as session:
+            return records.standing_of(session, site_run.site.site_id)
+
+    return await in_thread(read)
+
+
+async def _begun(site_run: SiteRun, listing: PagedListing, standing: Standing, ctx: RunContext) -> _SoFar:
+    """Where the listing goes on, or begins: its number, and what this site run has accounted for already."""
+    number = standing.listing if listing.is_begun else standing.listing + 1
+    # Filters and the like may be others by now. A full list that broke off is full still when it goes on.
+    again = (ctx.full or listing.is_complete) and ctx.treatment.transforms
+    if not site_run.resumed:
+        return _SoFar(Seen(number, number, again), Tally(), listing.is_complete)
+    is_same = standing.site_run_id == site_run.site_run_id
+    first = standing.listing if is_same else number
+    unchanged, duplicate = (standing.unchanged, standing.duplicate) if is_same else (0, 0)
+
+    def logged() -> int:
+        with ctx.reading() as session:
+            return checkpoints.number_logged(session, site_run)
+
+    listed = await in_thread(logged) + unchanged + duplicate
+    tally = Tally(listed, unchanged, duplicates=duplicate)
+    return _SoFar(Seen(number, first, again), tally, listing.is_complete)
+
+
+async def _harvest_page(
+    page: Page,
+    so_far: _SoFar,
+    in_hand: _InHand,
+    site: SiteDocuments,
+    site_run: SiteRun,
+    target: SiteTarget,
+    ctx: RunContext,
+) -> None:
+    """Bring the records of a page to their outcomes, and keep how far the listing has come."""
+    plan = await in_thread(partial(_plan, page, so_far, site_run, target, ctx))
+    tally, journal = so_far.tally, ctx.journal
+    if page.findings:
+        await journal.write(site_run, lambda session: listings.doubtful(told(page.findings, ctx.treatment)))
+    for outcome, known in plan.ended:
+        await journal.record(OutcomeNote(site_run, outcome_told(outcome, ctx.treatment), None, known))
+    await journal.set_unchanged(site_run, plan.settled)
+    in_hand.records = plan.in_hand
+    await _bring_in(plan, site, target, ctx)
+    ctx.progress.documents_ended(site_run.site.name, len(page.records) - len(plan.chains))
+    tally.listed += plan.listed
+    tally.unchanged += plan.unchanged
+    tally.duplicates += plan.duplicate
+    so_far.pages += 1
+    so_far.received += len(page.records)
+    ctx.progress.documents_listed(site_run.site.name, max(so_far.received, so_far.announced or 0))
+    so_far.ids.update(record.document.document_id for record in page.records)
+    named = sorted(so_far.ids) if page.checkpoint is not None else ()
+    end = PageEnd(page.checkpoint, so_far.seen.listing, named, plan.to_delete, tally.unchanged, tally.duplicates)
+
+    def keep(session: Session) -> Iterable[LogRow]:
+        checkpoints.write_page_end(session, site_run, end)
+        if not page.is_last:
+            return ()
+        rows = [listings.ended(so_far.received, so_far.pages)]
+        if so_far.is_complete:
+            rows += _note_missing(session, site_run, end.listing, journal.today)
+        return rows
+
+    await journal.write(site_run, keep)
+    if page.checkpoint is not None:
+        so_far.ids = set()
+
+
+async def _bring_in(plan: PagePlan, site: SiteDocuments, target: SiteTarget, ctx: RunContext) -> None:
+    """Bring the records of a page in: side by side, if they wait for checks or for the target."""
+    to_check = sum(not is_checked_by_reading(each.document, ctx.treatment) for each in plan.in_hand.values())
+    ctx.checker.expect(to_check)
+    if target.in_journal and not to_check:
+        for revisions in plan.chains:
+            await site.turn()
+            await site.bring_in(revisions)
+        return
+    async with side_by_side() as tasks:
+        for revisions in plan.chains:
+            await site.turn()
+            tasks.create_task(site.bring_in(revisions))
+
+
+def _plan(page: Page, so_far: _SoFar, site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> PagePlan:
+    """What is to be done with the page, after the ledger and the target were asked. To be called in a thread."""
+    ids = list(dict.fromkeys(record.document.document_id for record in page.records))
+    with ctx.reading() as session:
+        known = records.known_records(session, site_run.site.site_id, ids)
+        logged = checkpoints.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
+    holdings = target.holdings(ids)
+    used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])
+    seen = replace(so_far.seen, before=so_far.ids, logged=logged)
+    if target.health.given_up:
+        # Nothing is known to be held: nothing is decided, and the page is asked for again.
+        raise BrokenOff(*target.health.given_up)
+    return plan_page(page.records, known, holdings, used_up, seen, site_run, ctx.site_names)
+
+
+def _note_missing(session: Session, site_run: SiteRun, listing: int, today: date) -> list[LogRow]:
+    """Mark the copies whose records a complete list did not name; the row that tells of them, if there are any.
+
+    What never came in is forgotten, and with it that it failed.
+    """
+    site_id = site_run.site.site_id
+    unnamed = list(records.unnamed(session, site_id, listing))
+    checkpoints.forget(session, [each.entry_id for each in unnamed if not each.is_held])
+    if not (gone := [each for each in unnamed if each.is_held]):
+        return []
+    checkpoints.mark_missing(session, [each.entry_id for each in gone if each.missing_since is None], today)
+    known = records.number_held(session, site_id)
+    return [listings.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), known)]
+
+
+async def _retry_failing(
+    site_run: SiteRun, so_far: _SoFar, source: _InHand, target: SiteTarget, ctx: RunContext
+) -> None:
+    """Try again what could not be had or handed over before, and has no outcome yet: the list names what changed."""
+
+    def stage() -> None:
+        with ctx.reading() as session:
+            staged.fill(records.failing(session, site_run.site.site_id, site_run.site_run_id))
+
+    with Staging() as staged:
+        await in_thread(stage)
+        if not staged.count:
+            return
+        batches = retry_batches(replace(site_run, resumed=False), staged, ctx)
+        tally = await harvest_documents(site_run, batches, source, target, ctx)
+    so_far.tally.listed += tally.listed
+    so_far.tally.unchanged += tally.unchanged

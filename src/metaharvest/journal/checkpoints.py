@@ -1,0 +1,107 @@
+"""How far the listing of a repository has come, written beside the outcomes of the records that it has listed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import bindparam, func, insert, select, update
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import Base, HarvestDocument, HarvestLog
+from metaharvest.journal.ledger_rows import delete_entries, ledger_key
+from metaharvest.model import Checkpoint, ListedDocument, SiteRun
+from metaharvest.sites.ledger import LedgerEntry
+from metaharvest.sites.records import keep_standing
+
+_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
+_AT_ONCE = 500
+_NAMED = (
+    update(_LEDGER)
+    .where(
+        _LEDGER.c.site_schedule_id == bindparam("site"),
+        _LEDGER.c.document_id.in_(bindparam("documents", expanding=True)),
+    )
+    .values(listing=bindparam("number"), missing_since=None)
+)
+_BY_ID = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
+
+
+@dataclass(frozen=True, slots=True)
+class PageEnd:
+    """What is to be kept with a page whose records have their outcomes.
+
+    `checkpoint` is None in the middle of an answer, from where a listing cannot go on: then nothing but `to_delete` is
+    kept. `document_ids` are those that were named since the last checkpoint. So many records of this site run were
+    `unchanged`, or named again (`duplicate`).
+    """
+
+    checkpoint: Checkpoint | None
+    listing: int
+    document_ids: Sequence[str]
+    to_delete: Sequence[tuple[ListedDocument, LedgerEntry | None]]
+    unchanged: int
+    duplicate: int
+
+
+def write_page_end(session: Session, site_run: SiteRun, end: PageEnd) -> None:
+    """Keep this; the outcomes of the page are in the same transaction, or in one before it."""
+    for document, entry in end.to_delete:
+        datestamp = document.origin.datestamp[:40] if document.origin else None
+        told = {"to_delete": True, "datestamp": datestamp, "next_attempt": None}
+        if entry is not None:
+            session.execute(_BY_ID.values(told), {"this": entry.entry_id})
+        else:
+            values = {**ledger_key(site_run, document), "target_revision": document.revision, **told}
+            session.execute(insert(_LEDGER).values(values))
+    if end.checkpoint is None:
+        return
+    site_id = site_run.site.site_id
+    for first in range(0, len(end.document_ids), _AT_ONCE):
+        some = end.document_ids[first : first + _AT_ONCE]
+        session.execute(_NAMED, {"site": site_id, "documents": some, "number": end.listing})
+    kept = {
+        "checkpoint": json.dumps(end.checkpoint),
+        "listing": end.listing,
+        "site_run_id": site_run.site_run_id,
+        "unchanged": end.unchanged,
+        "duplicate": end.duplicate,
+    }
+    keep_standing(session, site_id, kept)
+
+
+def ask_for_others(session: Session, site_id: int) -> None:
+    """Note that the site asks for other records from now on: which of those that are known are among them will show."""
+    unknown = {"listing": None, "missing_since": None, "next_attempt": None}
+    session.execute(update(_LEDGER).where(_LEDGER.c.site_schedule_id == site_id).values(unknown))
+
+
+def mark_missing(session: Session, entry_ids: Sequence[int], today: date) -> None:
+    """Note since when these rows are not named any more: what failed of them is not tried again."""
+    rows = [{"this": entry_id} for entry_id in entry_ids]
+    if rows:
+        session.connection().execute(_BY_ID.values(missing_since=today, next_attempt=None), rows)
+
+
+def forget(session: Session, entry_ids: Sequence[int]) -> None:
+    """Delete these rows."""
+    for first in range(0, len(entry_ids), _AT_ONCE):
+        delete_entries(session, entry_ids[first : first + _AT_ONCE])
+
+
+def number_logged(session: Session, site_run: SiteRun) -> int:
+    """How many outcomes are logged in this site run."""
+    query = select(func.count()).where(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.outcome.is_not(None))
+    return session.scalar(query) or 0
+
+
+def logged_documents(session: Session, site_run: SiteRun, document_ids: Sequence[str]) -> frozenset[str]:
+    """Those of these documents whose outcomes are logged in this site run."""
+    query = select(HarvestLog.document_id).where(
+        HarvestLog.site_run_id == site_run.site_run_id,
+        HarvestLog.document_id.in_(document_ids),
+        HarvestLog.outcome.is_not(None),
+    )
+    return frozenset(str(each) for each in session.scalars(query))

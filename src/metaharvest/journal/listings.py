@@ -1,0 +1,84 @@
+"""What the log says of a repository's list, beside its documents. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from metaharvest.journal.log_rows import LogRow
+from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
+from metaharvest.text import shown_url
+
+CHANGED = "oai.repository-changed"
+"""The rule of findings that say in what a repository is not as it was."""
+
+BROKEN_OFF = "oai.broken-off"
+"""The rule of findings that say of a list after how many records it broke off, and why."""
+
+MISSING = "records.missing"
+"""The rule of findings about records that a complete list does not name; only another one says that they are back."""
+
+
+def begun(site: Site, findings: Sequence[Finding]) -> list[LogRow]:
+    """The rows about a repository that has said what it is, and what is doubtful about that."""
+    rows = [LogRow("IdentifySuccess", f"The repository {shown_url(site.list_url)} answers.")]
+    changed = tuple(finding for finding in findings if finding.rule == CHANGED)
+    if changed:
+        message = "The repository is not as it was at the last harvest."
+        rows.append(LogRow("RepositoryChanged", message, changed))
+    others = tuple(finding for finding in findings if finding.rule != CHANGED)
+    return rows + doubtful(others)
+
+
+def doubtful(findings: Sequence[Finding]) -> list[LogRow]:
+    """The row about what is doubtful about a list; none if nothing is."""
+    if not findings:
+        return []
+    return [LogRow("ListRecordsWarning", findings[0].message, tuple(findings))]
+
+
+def ended(listed: int, pages: int) -> LogRow:
+    """The row about a list that came to its end."""
+    records = "1 record" if listed == 1 else f"{listed:,} records"
+    return LogRow("ListRecordsSuccess", f"The repository listed {records} to the end, in {pages:,} parts.")
+
+
+def broken_off(findings: Sequence[Finding], listed: int, announced: int | None) -> LogRow:
+    """The row about a list that did not come to its end, after how many of how many records."""
+    if findings[0].rule == BROKEN_OFF:  # its source has said so already
+        return LogRow("ListRecordsError", findings[0].message, tuple(findings))
+    of = f" of {announced:,}" if announced is not None else ""
+    message = f"The list broke off after {listed:,}{of} records: {findings[0].message}"
+    return LogRow("ListRecordsError", message, (replace(findings[0], message=message), *findings[1:]))
+
+
+def missing(document_ids: Sequence[str], number: int, known: int) -> LogRow:
+    """The row about records that a complete list did not name: `number`, of the `known`; the first of them by name."""
+    were = "1 record that was" if number == 1 else f"{number:,} records that were"
+    message = f"The complete list does not name {were} there before; {known:,} are known. Nothing was deleted."
+    named = [_missing(each) for each in document_ids[:MAX_FINDINGS]]
+    all_told = [] if number <= len(named) else [Finding(MISSING, message, _FOUND_OUT, Level.WARNING)]
+    return LogRow("DocMissing", message, (*all_told, *named))
+
+
+def _missing(document_id: str) -> Finding:
+    message = f"{document_id} is not in the repository's list any more, and was not said to be deleted; the copy stays."
+    return Finding(MISSING, message, _FOUND_OUT, Level.WARNING, docid=document_id)
+
+
+_FOUND_OUT = (
+    'If the record was deleted, the repository should say so (a header with status="deleted"). If it was lost, or '
+    "moved out of the set, its keeper should look into it."
+)
+
+
+def many_deletions(number: int, held: int, name: str) -> Finding:
+    """Why deletions are not told to the target: they are too many for one harvest."""
+    return Finding(
+        "records.many-deletions",
+        f"The repository says that {number:,} of the {held:,} documents of this site are deleted. As these are many, "
+        "none of them was deleted.",
+        f"Ask the keeper of the repository whether that is right. If it is: `metaharvest sites confirm '{name}'`, and "
+        "the next harvest deletes them. If not, nothing is to be done until the repository lists the records again.",
+        Level.WARNING,
+    )

@@ -1,0 +1,58 @@
+"""Notes that a list was read: its log rows, and what is doubtful about it beside the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from metaharvest.journal import forensics, totals
+from metaharvest.journal.log_rows import LogRow, Stamp, whose, write_log
+from metaharvest.model import Finding, SiteRun
+from metaharvest.sites.registry import forget_lists
+from metaharvest.text import shown_url
+
+
+@dataclass(frozen=True, slots=True)
+class ListNote:
+    """A list of so many documents that was fetched and is valid; `unchanged`: it is the one of the last harvest.
+
+    `findings` are warnings about where it is.
+    """
+
+    site_run: SiteRun
+    unchanged: bool
+    listed: int
+    findings: tuple[Finding, ...] = ()
+    size: int = 0
+
+    def rows(self) -> list[LogRow]:
+        """What the log says of it."""
+        rows = [
+            LogRow("GetHarvestListSuccess", f"The harvest list {shown_url(self.site_run.site.list_url)} was fetched."),
+            LogRow("ValidateHarvestListSuccess", f"The harvest list is valid and names {self.listed:,} documents."),
+        ]
+        if self.unchanged:
+            rows.append(LogRow("HarvestListUnchanged", "The harvest list is the one of the last harvest."))
+        rows += [LogRow("ValidateHarvestListWarning", finding.message, (finding,)) for finding in self.findings]
+        return rows
+
+
+def write(session: Session, notes: Sequence[ListNote], stamp: Stamp) -> None:
+    """Write these notes."""
+    write_log(session, [(row, whose(note.site_run)) for note in notes for row in note.rows()], stamp)
+    changed = [note for note in notes if not note.unchanged]
+    _compare(session, changed, stamp)
+    # From here on the ledger follows the new list: until all of it is done, it mirrors neither.
+    if changed:
+        forget_lists(session, [note.site_run.site.site_id for note in changed])
+
+
+def _compare(session: Session, notes: Sequence[ListNote], stamp: Stamp) -> None:
+    """Log which of these lists, that are not those of the last harvest, have lost much since."""
+    before = totals.last_listings(session, [note.site_run.site.site_id for note in notes]) if notes else {}
+    for note in notes:
+        listed, _ = before.get(note.site_run.site.site_id, (0, None))
+        if not note.site_run.resumed and (row := forensics.shrank(note.listed, listed)):
+            write_log(session, [(row, whose(note.site_run))], stamp)

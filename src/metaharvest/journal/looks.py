@@ -1,0 +1,69 @@
+"""Writes what was seen of documents that were looked at again although their site lists them as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from sqlalchemy.orm import Session
+
+from metaharvest.journal.ledger_rows import Columns, write_ledger
+from metaharvest.journal.log_rows import LogRow, Stamp, whose, write_log
+from metaharvest.model import Finding, Level, ListVersion, SiteRun
+from metaharvest.sites.looks import CHANGED, DueLook
+
+
+class Seen(Enum):
+    """What was seen: the bytes that the repository has, other ones, or nothing, as it could not be fetched."""
+
+    SAME = auto()
+    OTHER = auto()
+    NOTHING = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A document that was looked at. `version` is what its server calls the bytes that the repository has."""
+
+    due: DueLook
+    seen: Seen
+    version: ListVersion
+
+
+def write(session: Session, site_run: SiteRun, looks: Sequence[Look], stamp: Stamp) -> None:
+    """Log what has changed, and what was put back; note in the ledger that these documents were looked at.
+
+    A document that could not be fetched is passed over: nobody asked for it tonight.
+    """
+    write_log(session, [(row, whose(site_run)) for look in looks for row in _rows(look)], stamp)
+    changed: list[Columns] = [
+        {
+            "harvest_document_id": look.due.entry_id,
+            "looked_at": stamp.today,
+            "etag": look.version.etag,
+            "last_modified": look.version.last_modified,
+        }
+        for look in looks
+    ]
+    write_ledger(session, (), changed)
+
+
+def _rows(look: Look) -> Iterator[LogRow]:
+    document = look.due.document
+    if look.seen is Seen.OTHER:
+        yield LogRow("ValidateDocWarning", f"{document.docid} was changed at its URL.", (_changed(look.due),), document)
+    elif look.seen is Seen.SAME and look.due.was_changed:
+        # journal/problems.py knows by this row that it is mended.
+        yield LogRow("MetacatHasDoc", f"{document.docid} is again as the repository has it.", (), document)
+
+
+def _changed(due: DueLook) -> Finding:
+    revision = due.document.revision
+    return Finding(
+        CHANGED,
+        f"The document was changed, but is still listed as revision {revision}: the repository has other bytes of it.",
+        f"Raise the revision to {revision + 1}, in the list and in the document's packageId: then the change comes in. "
+        "If nothing was to change, put the document back as it was.",
+        Level.WARNING,
+    )

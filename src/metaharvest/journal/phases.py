@@ -1,0 +1,32 @@
+"""Where the time of a site run's documents goes, a phase at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Phases:
+    """Sums over the documents of one site run, in seconds; added to while they are brought in.
+
+    `server`: the site's server answers; `waiting`: for what all sites share, connections to its host, places among all
+    documents, memory; `checking`: also waiting for a free worker; `sending`: to a repository outside of the harvester's
+    database; `writing`: documents, log rows and ledger, without the commit that a group shares. The event loop adds to
+    all but `writing`, to which only the writer's thread does.
+    """
+
+    server: float = 0.0
+    waiting: float = 0.0
+    checking: float = 0.0
+    sending: float = 0.0
+    writing: float = 0.0
+
+    def columns(self) -> dict[str, float]:
+        """The columns of harvest_site_run."""
+        storing = self.sending + self.writing
+        sums = {"server": self.server, "waiting": self.waiting, "checking": self.checking, "storing": storing}
+        return {f"{phase}_seconds": round(seconds, 3) for phase, seconds in sums.items()}
+
+
+UNKNOWN = dict.fromkeys(Phases().columns())
+"""The columns of a site run of which nothing was measured."""

@@ -1,0 +1,137 @@
+"""The closed sets of words that values are made of: levels, units, kinds, statuses, actions, outcomes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How grave a finding is: an error keeps the document out, a warning does not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Unit(StrEnum):
+    """The unit of a site's update frequency."""
+
+    DAYS = "days"
+    WEEKS = "weeks"
+    MONTHS = "months"
+
+
+class Notify(StrEnum):
+    """When a site's contacts get a report."""
+
+    ALWAYS = "always"
+    ON_CHANGE = "on-change"
+    ON_ERROR = "on-error"
+    NEVER = "never"
+
+
+class ValidationLevel(StrEnum):
+    """How documents are checked: well-formed; by the schema of their format as well; or taken as they can be had.
+
+    Without a level, documents are checked as EML.
+    """
+
+    STRICT = "strict"
+    VERY_STRICT = "very-strict"
+    LOOSE = "loose"
+
+
+class Deletions(StrEnum):
+    """What becomes of a record that its repository says is deleted: the target is told, or it is only noted."""
+
+    TELL = "tell"
+    NOTE = "note"
+
+
+class ListMethod(StrEnum):
+    """How the records of an OAI-PMH repository are had: by ListRecords, or by ListIdentifiers and GetRecord."""
+
+    LIST_RECORDS = "list-records"
+    LIST_IDENTIFIERS = "list-identifiers"
+
+
+class SiteRunKind(StrEnum):
+    """Why a site is harvested in this run."""
+
+    SCHEDULED = "scheduled"
+    NAMED = "named"
+    RETRY = "retry"
+
+
+class SiteRunStatus(StrEnum):
+    """How one site's part of a run stands, or ended."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    WITH_ERRORS = "with-errors"
+    LIST_FAILED = "list-failed"
+    INCOMPLETE = "incomplete"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+class RunStatus(StrEnum):
+    """How a run stands, or ended; `imported`: nothing was harvested, it holds the log of another harvester."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    WITH_ERRORS = "with-errors"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    IMPORTED = "imported"
+
+
+class Action(StrEnum):
+    """What is to be done with a listed document, decided before anything is fetched."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    UNCHANGED = "unchanged"
+    STALE = "stale"
+    DUPLICATE = "duplicate"
+    REFUSE = "refuse"
+    """The document id belongs to another site."""
+
+
+class OutcomeKind(StrEnum):
+    """How one listed document ended: a closed set, exactly one per listed document."""
+
+    INSERTED = "inserted"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    DELETED = "deleted"
+    FILTERED = "filtered"
+    STALE = "stale"
+    DUPLICATE = "duplicate"
+    DEFERRED = "deferred"
+    ACCESS_ERROR = "access-error"
+    INVALID = "invalid"
+    UPLOAD_ERROR = "upload-error"
+
+    @property
+    def is_error(self) -> bool:
+        """True for the outcomes that somebody has to mend."""
+        return self in ERROR_OUTCOMES
+
+    @property
+    def column(self) -> str:
+        """The name of this outcome's column in harvest_site_run."""
+        return self.value.replace("-", "_")
+
+
+FINE_OUTCOMES = (
+    OutcomeKind.INSERTED,
+    OutcomeKind.UPDATED,
+    OutcomeKind.UNCHANGED,
+    OutcomeKind.DELETED,
+    OutcomeKind.FILTERED,
+)
+ERROR_OUTCOMES = frozenset({OutcomeKind.ACCESS_ERROR, OutcomeKind.INVALID, OutcomeKind.UPLOAD_ERROR})
+ATTENTION_OUTCOMES = frozenset({OutcomeKind.STALE, OutcomeKind.DUPLICATE, OutcomeKind.DEFERRED})
+
+LOG_LEVELS = ("error", "warning", "notice", "info", "debug")
+"""The levels of operations in the log, the gravest first."""

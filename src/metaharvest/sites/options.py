@@ -1,0 +1,149 @@
+"""The per-site options as they are stored: a JSON object in the column `options`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, fields
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from metaharvest.config.field_types import check_network
+from metaharvest.config.paths import at_home
+from metaharvest.model import Deletions, Level, ListMethod, OaiOptions, SiteOptions, ValidationLevel
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+_PREFIX = re.compile(r"[A-Za-z0-9\-_.!~*'()]+")
+"""A metadataPrefix (OAI-PMH 2.0, section 3.4)."""
+
+
+_DATESTAMP = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?")
+_ORIGIN = re.compile(r"[A-Za-z0-9._~-]{1,200}")
+_LONGEST = 300
+
+
+def options_text(options: SiteOptions) -> str | None:
+    """Per-site options as they are stored: JSON, or None if there are none."""
+    stored = {name: value for name, value in asdict(options).items() if value or value == 0}
+    if options.oai is not None:
+        stored["oai"] = {name: value for name, value in asdict(options.oai).items() if value}
+    return json.dumps(stored, default=str) if stored else None
+
+
+def read_options(text: str) -> SiteOptions:
+    """The options in a JSON text. Raises ValueError, TypeError, AttributeError or RecursionError if it has none."""
+    stored = json.loads(text)
+    _require_known(stored, SiteOptions)
+    mismatch = stored.get("package_id_mismatch")
+    return SiteOptions(
+        package_id_mismatch=Level(mismatch) if mismatch is not None else None,
+        allow_networks=tuple(map(check_network, stored.get("allow_networks", []))),
+        ca_file=_path(stored, "ca_file"),
+        validation=_choice(stored, "validation", ValidationLevel),
+        filters=_path(stored, "filters"),
+        normalize=_path(stored, "normalize"),
+        deletions=_choice(stored, "deletions", Deletions),
+        max_loss=_number(stored, "max_loss", 0, 100),
+        oai=_oai(stored["oai"]) if stored.get("oai") is not None else None,
+    )
+
+
+def check_datestamp(text: object) -> str:
+    """`text`, if it is a datestamp of OAI-PMH for a day or a moment that there is. Raises ValueError if not."""
+    try:
+        if isinstance(text, str) and _DATESTAMP.fullmatch(text) and datetime.fromisoformat(text):
+            return text
+    except ValueError:
+        pass
+    raise ValueError(f"{text!r:.80} is no datestamp; write 2026-11-20 or 2026-11-20T03:00:00Z")
+
+
+def origin_of(base_url: str) -> str:
+    """The name in document ids that a repository gets if nobody gives it one: its base URL without the scheme."""
+    parts = urlsplit(base_url.strip())
+    address = f"{parts.netloc.rpartition('@')[2]}{parts.path}".lower()
+    return re.sub("[^a-z0-9._~]+", "-", address).strip("-")[:200] or "repository"
+
+
+def _oai(stored: Any) -> OaiOptions:
+    _require_known(stored, OaiOptions)
+    begin, until = _date(stored, "begin"), _date(stored, "until")
+    if begin and until and (len(begin) != len(until) or begin > until):
+        raise ValueError("from (begin) and until must have the same form, and from must not be later")
+    return OaiOptions(
+        origin=_text(stored, "origin", _ORIGIN) or _missing("origin"),
+        prefix=_text(stored, "prefix", _PREFIX) or "oai_dc",
+        sets=tuple(_set(each) for each in stored.get("sets", [])),
+        begin=begin,
+        until=until,
+        method=_choice(stored, "method", ListMethod) or ListMethod.LIST_RECORDS,
+        full_every=_number(stored, "full_every", 1, 9999),
+        post=bool(stored.get("post", False)),
+    )
+
+
+def _set(spec: object) -> str:
+    # Repositories of version 1.x, and careless ones, have others: they are quoted in what is sent.
+    if not isinstance(spec, str) or not 0 < len(spec) <= _LONGEST or not spec.isprintable() or " " in spec:
+        raise ValueError(f"{spec!r:.80} is not a setSpec")
+    return spec
+
+
+def _require_known(stored: Any, kind: type[SiteOptions] | type[OaiOptions]) -> None:
+    if unknown := set(stored) - {field.name for field in fields(kind)}:
+        raise ValueError(f"there is no option {', '.join(sorted(map(str, unknown)))}")
+
+
+def _missing(name: str) -> str:
+    raise ValueError(f"{name} is missing")
+
+
+def _text(stored: Any, name: str, form: re.Pattern[str]) -> str | None:
+    value = stored.get(name)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or len(value) > _LONGEST or not form.fullmatch(value):
+        raise ValueError(f"{name} is {value!r:.80}, which it cannot be")
+    return value
+
+
+def _date(stored: Any, name: str) -> str | None:
+    value = stored.get(name)
+    try:
+        return check_datestamp(value) if value else None
+    except ValueError as error:
+        raise ValueError(f"{name} is wrong: {error}") from None
+
+
+def _choice(stored: Any, name: str, choices: type[_Choice]) -> _Choice | None:
+    value = stored.get(name)
+    try:
+        return None if value is None else choices(value)
+    except ValueError:
+        raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(choices)}") from None
+
+
+def _number(stored: Any, name: str, low: int, high: int) -> int | None:
+    value = stored.get(name)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high):
+        raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {low} to {high}")
+    return value
+
+
+def _path(stored: Any, name: str) -> Path | None:
+    """A path; whether there is such a file is checked when it is read. Raises ValueError if it cannot be one."""
+    if not stored.get(name):
+        return None
+    path = Path(stored[name])
+    try:
+        at_home(path)
+        if b"\0" in os.fsencode(path):
+            raise ValueError("a path has no NUL characters")
+    except ValueError as error:
+        raise ValueError(f"{name} is not a path: {error}") from None
+    return path

@@ -1,0 +1,176 @@
+"""What the ledger says of the records of a repository, and how far its listing has come.
+
+Runs write through the journal; what is written here is what people say: that deletions may be told to the target.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from sqlalchemy import and_, func, insert, or_, select, update
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import Base, HarvestDocument, HarvestLog, SiteCheckpoint
+from metaharvest.model import ERROR_OUTCOMES, Checkpoint, ListedDocument, OutcomeKind
+from metaharvest.sites.ledger import ENTRY, GOOD, LedgerEntry
+
+_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
+_CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
+_RECORD = _LEDGER.c["digest", "datestamp", "listing", "to_delete", "missing_since"]
+_IS_DELETED = _LEDGER.c.outcome == OutcomeKind.DELETED.value
+IS_HELD = or_(
+    _LEDGER.c.to_delete,
+    and_(_LEDGER.c.target_revision.is_not(None), _LEDGER.c.sha256.is_not(None), ~_IS_DELETED),
+)
+"""Whether the target has the document of a row, as far as the ledger knows. Of those that the target has from another
+site, nothing was ever fetched."""
+
+MOST_FAILED = 100
+"""So many records that failed for good are looked at again in each harvest, though their datestamp is as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRecord:
+    """One row of the ledger about a record: see HarvestDocument."""
+
+    entry: LedgerEntry
+    digest: str | None
+    datestamp: str | None
+    listing: int | None
+    to_delete: bool
+    missing_since: date | None
+
+    @property
+    def is_well(self) -> bool:
+        """Whether what was received last is in the target, as far as the ledger knows."""
+        return self.entry.outcome in GOOD and self.entry.pending_sha256 is None and not self.to_delete
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far the listing of a site has come: see SiteCheckpoint. All is 0 where nothing was listed yet."""
+
+    checkpoint: Checkpoint | None = None
+    listing: int = 0
+    site_run_id: int | None = None
+    unchanged: int = 0
+    duplicate: int = 0
+    confirmed: int = 0
+
+
+def standing_of(session: Session, site_id: int) -> Standing:
+    """How far the listing of this site has come."""
+    row = session.get(SiteCheckpoint, site_id)
+    if row is None:
+        return Standing()
+    checkpoint = json.loads(row.checkpoint) if row.checkpoint else None
+    return Standing(checkpoint, row.listing, row.site_run_id, row.unchanged, row.duplicate, row.confirmed)
+
+
+def known_records(session: Session, site_id: int, document_ids: Sequence[str]) -> dict[str, KnownRecord]:
+    """What the ledger says of these records of a site, by document id."""
+    query = select(*ENTRY, *_RECORD).where(
+        _LEDGER.c.site_schedule_id == site_id, _LEDGER.c.document_id.in_(document_ids)
+    )
+    rows = session.connection().execute(query)
+    known = (KnownRecord(LedgerEntry(*row[: len(ENTRY)]), *row[len(ENTRY) :]) for row in rows)
+    return {each.entry.document_id: each for each in known}
+
+
+def to_delete(session: Session, site_id: int, site_run_id: int) -> list[LedgerEntry]:
+    """The records that their repository says are deleted, and of which the target has not been told yet.
+
+    Those that were refused in this site run, before it was interrupted, are left to the next one.
+    """
+    refused = select(HarvestLog.document_id).where(
+        HarvestLog.site_run_id == site_run_id,
+        HarvestLog.document_id.is_not(None),
+        HarvestLog.outcome == OutcomeKind.UPLOAD_ERROR.value,
+    )
+    query = select(*ENTRY).where(
+        _LEDGER.c.site_schedule_id == site_id, _LEDGER.c.to_delete, _LEDGER.c.document_id.not_in(refused)
+    )
+    rows = session.connection().execute(query.order_by(_LEDGER.c.document_id))
+    return [LedgerEntry(*row) for row in rows]
+
+
+def number_held(session: Session, site_id: int) -> int:
+    """How many documents of the site the target has, as far as the ledger knows."""
+    return session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, IS_HELD)) or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unnamed:
+    """A row whose record a complete listing did not name. `is_held`: the target has the document."""
+
+    entry_id: int
+    document_id: str
+    is_held: bool
+    missing_since: date | None
+
+
+def unnamed(session: Session, site_id: int, listing: int) -> Iterator[Unnamed]:
+    """The records that a complete listing did not name, but for deleted ones, and uploads of which nothing is known.
+
+    Those that only lists with another format, other sets or dates have named are not asked for, and not among them.
+    """
+    query = (
+        select(*_LEDGER.c["harvest_document_id", "document_id"], IS_HELD, _LEDGER.c.missing_since)
+        .where(
+            _LEDGER.c.site_schedule_id == site_id,
+            _LEDGER.c.listing != listing,
+            _LEDGER.c.pending_sha256.is_(None),
+            ~_IS_DELETED,
+            ~_LEDGER.c.to_delete,
+        )
+        .order_by(_LEDGER.c.document_id)
+    )
+    for row in session.connection().execute(query):
+        yield Unnamed(row[0], row[1], bool(row[2]), row[3])
+
+
+def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[ListedDocument]:
+    """The records that are not in the target as they should be, and have no outcome in this site run.
+
+    All those that were put off, or failed for a while. Of those that failed for good, which may have been mended
+    without a new datestamp, a few: those that were tried least often. None of those that are missing.
+    """
+    columns = _LEDGER.c["document_id", "revision", "document_type", "document_url"]
+    ended = select(HarvestLog.document_id).where(
+        HarvestLog.site_run_id == site_run_id, HarvestLog.document_id.is_not(None), HarvestLog.outcome.is_not(None)
+    )
+    is_asked_for = _LEDGER.c.listing.is_not(None)
+    is_here = _LEDGER.c.site_schedule_id == site_id
+    is_there = and_(~_LEDGER.c.to_delete, or_(_LEDGER.c.missing_since.is_(None), _LEDGER.c.pending_sha256.is_not(None)))
+    here = (is_here, is_asked_for, _LEDGER.c.document_id.not_in(ended), is_there)
+    is_error = _LEDGER.c.outcome.in_([kind.value for kind in ERROR_OUTCOMES])
+    is_late = or_(_LEDGER.c.outcome == OutcomeKind.DEFERRED.value, _LEDGER.c.pending_sha256.is_not(None))
+    owed = or_(is_late, and_(is_error, _LEDGER.c.next_attempt.is_not(None)))
+    for row in session.connection().execute(select(*columns).where(*here, owed).order_by(_LEDGER.c.document_id)):
+        yield ListedDocument(*row)
+    few = select(*columns).where(*here, is_error, ~owed)
+    few = few.order_by(_LEDGER.c.attempts, _LEDGER.c.document_id).limit(MOST_FAILED)
+    for row in session.connection().execute(few):
+        yield ListedDocument(*row)
+
+
+def confirm_deletions(session: Session, site_id: int) -> int:
+    """Let the next harvest delete the documents that were put off, however many; how many there are."""
+    put_off = (_LEDGER.c.to_delete, _LEDGER.c.outcome == OutcomeKind.DEFERRED.value)
+    number = session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, *put_off)) or 0
+    if number:
+        keep_standing(session, site_id, {"confirmed": number})
+    return number
+
+
+def keep_standing(session: Session, site_id: int, values: Mapping[str, Any]) -> None:
+    """Write these columns of the site's row, which may not be there yet."""
+    here = _CHECKPOINTS.c.site_schedule_id == site_id
+    if session.scalar(select(_CHECKPOINTS.c.site_schedule_id).where(here)) is None:
+        session.execute(insert(_CHECKPOINTS).values(site_schedule_id=site_id, **values))
+    else:
+        session.execute(update(_CHECKPOINTS).where(here).values(**values))

@@ -1,0 +1,14 @@
+"""OAI-PMH repositories as sources: versions 2.0, 1.1 and 1.0 of the protocol, and what repositories make of them.
+
+protocol.py     the protocol's values and names
+datestamps.py   datestamps and windows of them
+answers.py      an answer's bytes -> its records, one after the other; or the tree of a short answer
+cutting.py      damaged answers: mended, or cut where records begin
+records.py      the element of a record -> a listed record
+repository.py   asks a repository, over fetch/
+describe.py     what a repository says of itself: Identify, its formats and sets, and what has changed of that
+progress.py     checkpoints
+listing.py      a whole list, from its first answer to its last, whatever happens on the way
+source.py       the source: where a harvest begins, and what it asks for
+inspection.py   what registering a repository, and its keeper, want to know
+"""

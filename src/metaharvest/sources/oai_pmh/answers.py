@@ -1,0 +1,254 @@
+"""An answer's bytes: its records, one after the other in bounded memory; or the tree of an answer that is short.
+
+Nothing is repaired silently: an answer is parsed strictly, and what is not well-formed is left to cutting.py. A DTD is
+refused: its entities could change what a record says. What a record is made into is for the caller's function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO, TypeVar
+
+from lxml import etree
+
+from metaharvest.fetch.html_page import HEAD_BYTES, html_title
+from metaharvest.model import Finding, Level
+from metaharvest.sources.oai_pmh.cutting import Damage, Lost, Mended, cut, mended_whole
+from metaharvest.sources.oai_pmh.protocol import ProtocolError, Root, Token, root_of, token_from
+from metaharvest.text import one_line
+
+Item = TypeVar("Item")
+Take = Callable[[etree._Element, "Answer"], Item | None]
+
+_CHUNK = 65_536
+_ITEMS = {"ListRecords": "record", "GetRecord": "record", "ListIdentifiers": "header"}
+
+
+class NoAnswer(Exception):
+    """What came is no answer of OAI-PMH to what was asked; `finding` says what it is."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+@dataclass(slots=True)
+class Answer:
+    """What is known of an answer beside its records, as far as it was read.
+
+    `is_whole`: it did not break off. `damage`: what the parser found first, if it is not well-formed.
+    """
+
+    verb: str
+    root: Root = field(default_factory=lambda: Root("", ""))
+    response_date: str = ""
+    errors: list[ProtocolError] = field(default_factory=list)
+    token: Token | None = None
+    is_whole: bool = False
+    damage: str = ""
+
+
+def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
+    """The tree of an answer that has no records; what is not well-formed in it is passed over. Raises NoAnswer."""
+    root = _begun(content, verb)
+    answer = Answer(verb, root, is_whole=True)
+    try:
+        tree = etree.fromstring(content, _parser())
+    except etree.XMLSyntaxError as error:
+        answer.damage = one_line(error.msg or "not well-formed", 200)
+        tree = _recovered(content, answer)
+    found = False
+    for child in tree:
+        _note(child, answer)
+        found = found or child.tag == root.name(verb)
+        if child.tag == root.name(verb):
+            answer.token = next((_token(each) for each in child if each.tag == root.name("resumptionToken")), None)
+    if root.is_old:
+        answer.token = next((_token(each) for each in tree if each.tag == root.name("resumptionToken")), None)
+    if not (found or answer.errors or root.verb == verb):
+        raise NoAnswer(_another_verb(verb))
+    return tree, answer
+
+
+def items(file: BinaryIO, answer: Answer, take: Take[Item]) -> Iterator[Item | Lost | Mended[Item]]:
+    """What `take` makes of each record (or header) of the answer in `file`, which is open for reading at its start.
+
+    `answer` says at first which verb was asked; it is filled in on the way. To be used within one thread. Raises
+    NoAnswer.
+    """
+    head = file.read(HEAD_BYTES)
+    answer.root = _begun(head + file.read(_CHUNK), answer.verb)
+    file.seek(0)
+    number = 0
+    try:
+        for item in _strictly(file, answer, take):
+            number += 1
+            if item is not None:
+                yield item
+    except Damage as damage:
+        file.seek(0)
+        answer.errors.clear()
+        answer.token, answer.damage = None, str(damage)
+        yield from _cut(file, answer, take, number)
+
+
+def _strictly(file: BinaryIO, answer: Answer, take: Take[Item]) -> Iterator[Item | None]:
+    """Each record as soon as it has come. Raises Damage before a record that is not well-formed, or follows one."""
+    container, item = answer.root.names(answer.verb, _item(answer))
+    beside = answer.root.names("responseDate", "error", "resumptionToken")
+    parser = _pull_parser((container, item, *beside))
+    found, holder = False, None
+    for ended in _ended(file, parser):
+        for _, element in ended:
+            parent, tag = element.getparent(), element.tag
+            if tag == item and (parent is holder or _is_top(parent, container)):
+                holder = parent
+                yield take(element, answer)
+            elif tag == container:
+                found = found or parent is None or parent.getparent() is None
+            elif tag in beside and (parent is None or parent.getparent() is None or _is_top(parent, container)):
+                _note(element, answer)
+        if holder is not None:
+            del holder[:-1]  # not the last one, of which more may come, or text behind it
+    answer.is_whole = True
+    if not found and not answer.errors:
+        raise NoAnswer(_another_verb(answer.verb))
+
+
+def _ended(file: BinaryIO, parser: Any) -> Iterator[Iterable[tuple[str, etree._Element]]]:
+    """The elements that end, some at a time. Raises Damage before those of a part that is not well-formed."""
+    while chunk := file.read(_CHUNK):
+        try:
+            parser.feed(chunk)
+        except etree.XMLSyntaxError as error:
+            raise Damage(error.msg or "not well-formed") from None
+        if len(parser.feed_error_log) and (wrong := parser.feed_error_log.filter_from_errors()):
+            raise Damage(wrong[0].message)
+        yield parser.read_events()
+    try:
+        parser.close()
+    except etree.XMLSyntaxError as error:
+        raise Damage(error.msg or "not well-formed") from None
+
+
+def _cut(file: BinaryIO, answer: Answer, take: Take[Item], number: int) -> Iterator[Item | Lost | Mended[Item]]:
+    """The records after the first `number`, each for itself, of an answer that is not well-formed."""
+    for record in cut(file, answer.root, answer.verb, _item(answer), number):
+        if isinstance(record, Lost):
+            yield record
+        elif isinstance(record, etree._Element):
+            item = take(record, answer)
+            if item is not None:
+                yield item
+        elif isinstance(record, Mended):
+            item = take(record.item, answer)
+            if item is not None:
+                yield Mended(item)
+        else:
+            for element in record.elements:
+                _note(element, answer)
+            answer.is_whole = record.is_whole
+
+
+def _item(answer: Answer) -> str:
+    """The local name of what is listed: 1.x has identifiers without headers."""
+    return "identifier" if answer.root.is_old and answer.verb == "ListIdentifiers" else _ITEMS[answer.verb]
+
+
+def _is_top(element: etree._Element | None, container: str) -> bool:
+    """Whether this is the container of the answer, none that is within a record."""
+    if element is None or element.tag != container:
+        return False
+    parent = element.getparent()
+    return parent is None or parent.getparent() is None
+
+
+def _note(element: etree._Element, answer: Answer) -> None:
+    if element.tag == answer.root.name("resumptionToken"):
+        answer.token = _token(element)
+    elif element.tag == answer.root.name("responseDate"):
+        answer.response_date = (element.text or "").strip()
+    elif element.tag == answer.root.name("error"):
+        code = (element.get("code") or "").strip() or "error"
+        answer.errors.append(ProtocolError(one_line(code, 60), one_line("".join(map(str, element.itertext())), 300)))
+
+
+def _token(element: etree._Element) -> Token:
+    return token_from(element.text, ((str(name), str(value)) for name, value in element.attrib.items()))
+
+
+def _recovered(content: bytes, answer: Answer) -> etree._Element:
+    """What the parser makes of an answer that is not well-formed. Raises NoAnswer."""
+    with suppress(etree.XMLSyntaxError):
+        tree = etree.fromstring(mended_whole(content), _parser(recover=True))
+        if tree is not None and root_of(str(tree.tag)) == answer.root:
+            return tree
+    raise NoAnswer(replace(ill_formed(answer), level=Level.ERROR))
+
+
+def _parser(*, recover: bool = False) -> etree.XMLParser:
+    return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, recover=recover)
+
+
+def _pull_parser(tags: tuple[str, ...]) -> Any:
+    return etree.XMLPullParser(
+        events=("end",), tag=tags, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True
+    )
+
+
+def _begun(head: bytes, verb: str) -> Root:
+    """The root element of what begins like this. Raises NoAnswer for a page, another document, or a DTD."""
+    if not head.strip(b"\0 \t\r\n\xef\xbb\xbf"):
+        remedy = "Ask the keeper of the repository; its log says more."
+        raise NoAnswer(Finding("oai.not-oai", f"The answer to {verb} is empty.", remedy))
+    title = html_title(head[:HEAD_BYTES])
+    if title is not None:
+        raise NoAnswer(_page(verb, title))
+    tag, has_dtd = _first_tag(head)
+    if tag is None:
+        raise NoAnswer(Finding("oai.not-oai", f"The answer to {verb} is no XML.", _IF_NOT_OAI))
+    if has_dtd:
+        message = f"The answer to {verb} begins with a DTD (<!DOCTYPE …>), which can change what records say."
+        raise NoAnswer(Finding("oai.dtd", message, "Have the repository answer without a DOCTYPE."))
+    root = root_of(tag)
+    if root is None:
+        message = f"The answer to {verb} is a document <{one_line(tag, 120)}>, not one of OAI-PMH."
+        raise NoAnswer(Finding("oai.not-oai", message, _IF_NOT_OAI))
+    if root.verb and root.verb != verb:
+        raise NoAnswer(_another_verb(verb))
+    return root
+
+
+def _first_tag(head: bytes) -> tuple[str | None, bool]:
+    """The name of the root element, if one begins, and whether there is a DTD; entities cannot grow meanwhile."""
+    parser: Any = etree.XMLPullParser(events=("start",), resolve_entities=False, no_network=True, load_dtd=False)
+    for start in range(0, len(head), 512):
+        with suppress(etree.XMLSyntaxError):
+            parser.feed(head[start : start + 512])
+        for _, element in parser.read_events():
+            return str(element.tag), element.getroottree().docinfo.internalDTD is not None
+    return None, False
+
+
+_IF_NOT_OAI = (
+    "Check the base URL: with ?verb=Identify behind it, it must answer with an OAI-PMH document. If it does in a "
+    "browser, something keeps programs out."
+)
+
+
+def _page(verb: str, title: str) -> Finding:
+    titled = f" titled '{one_line(title, 200)}'" if title else ""
+    return Finding("oai.not-oai", f"The answer to {verb} is an HTML page{titled}, not one of OAI-PMH.", _IF_NOT_OAI)
+
+
+def _another_verb(verb: str) -> Finding:
+    message = f"The repository answered something else than {verb}, which it was asked."
+    return Finding("oai.not-oai", message, "Ask the keeper of the repository to mend that.")
+
+
+def ill_formed(answer: Answer) -> Finding:
+    """An answer is not well-formed, and was read all the same."""
+    message = f"The answer to {answer.verb} is no well-formed XML: {answer.damage}. What could be read of it was taken."
+    return Finding("oai.ill-formed", message, "Ask the keeper of the repository to mend that.", Level.WARNING)

@@ -1,0 +1,131 @@
+"""How one list goes: which token comes next, how much came of how much, and what is odd about that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from metaharvest.model import Finding, Level, ListMethod
+from metaharvest.sources.oai_pmh.answers import Answer
+from metaharvest.sources.oai_pmh.datestamps import Window
+from metaharvest.sources.oai_pmh.progress import Progress
+from metaharvest.sources.oai_pmh.protocol import Token
+from metaharvest.text import one_line
+
+MOST_STALE = 10
+"""Pages in a row that have no new records, each with a token, after which nothing more is expected."""
+
+KEEPER = "Ask the keeper of the repository to mend it."
+
+
+@dataclass(slots=True)
+class Course:
+    """One list: of one set, or of all, in one window. `is_main`: it is what the harvest is about, no part of it.
+
+    `used` are the tokens that were sent, `named` the records that came (see is_new). `stale` counts the pages in a row
+    without new ones, `broken` those that broke off. `restarted`: it was begun again, as a token was refused. `notes`
+    are warnings.
+    """
+
+    method: ListMethod
+    set_spec: str | None
+    window: Window
+    progress: Progress
+    is_main: bool = True
+    used: set[str] = field(default_factory=set)
+    named: set[int] = field(default_factory=set)
+    stale: int = 0
+    broken: int = 0
+    restarted: bool = False
+    ended: bool = False
+    notes: list[Finding] = field(default_factory=list)
+
+    @property
+    def verb(self) -> str:
+        """What is asked."""
+        return "ListRecords" if self.method is ListMethod.LIST_RECORDS else "ListIdentifiers"
+
+    def arguments(self, prefix: str, *, is_old: bool) -> dict[str, str]:
+        """The arguments of the next request; ListIdentifiers of 1.x has no prefix."""
+        if self.progress.token:
+            return {"resumptionToken": self.progress.token}
+        named = {} if is_old and self.method is ListMethod.LIST_IDENTIFIERS else {"metadataPrefix": prefix}
+        return {**named, "set": self.set_spec or "", **self.window.arguments()}
+
+    def part(self, window: Window, method: ListMethod) -> Course:
+        """A list of a part of this one's window."""
+        return Course(method, self.set_spec, window, Progress(self.progress.full), is_main=False)
+
+    def restart(self) -> None:
+        """Begin again."""
+        self.progress = replace(self.progress, token="", expires="", pages=0, received=0, announced=None)
+        self.restarted = True
+        self.used.clear()
+        self.named = set()
+
+    def is_new(self, key: int) -> bool:
+        """Whether the record has not come in this list, since it was begun; from now on it has."""
+        is_new = key not in self.named
+        self.named.add(key)
+        return is_new
+
+    def follow(self, answer: Answer, number: int, new: int) -> Finding | None:
+        """Go on after a whole answer with so many records, of which so many were `new`; why it does not go on."""
+        token, before = answer.token or Token(""), self.progress
+        if before.token:
+            self.used.add(before.token)
+        self.progress = replace(
+            before,
+            token=token.text,
+            expires=token.expires,
+            first=before.first or answer.response_date,
+            pages=before.pages + 1,
+            received=before.received + number,
+            announced=token.size or before.announced,
+        )
+        self.broken = 0
+        self.stale = 0 if new else self.stale + 1
+        if token.is_blank:
+            self.notes.append(_blank(self.progress.received))
+        if token.text in self.used and not new:
+            return _repeated(token.text)
+        if token.text and self.stale >= MOST_STALE:
+            message = f"{self.stale} pages in a row had no new records, and a token each."
+            return Finding("oai.broken-off", message, KEEPER)
+        self.ended = not token.text
+        return self._size() if self.ended else None
+
+    def end(self, answer: Answer) -> Finding | None:
+        """There is nothing more, as the repository says noRecordsMatch; what is wrong about that."""
+        self.ended = True
+        self.progress = replace(self.progress, first=self.progress.first or answer.response_date)
+        if not self.progress.token:
+            return None
+        message = f"A list of the repository ended in an error: {', '.join(map(str, answer.errors))}."
+        self.notes.append(Finding("oai.token", message, KEEPER, Level.WARNING))
+        return self._size()
+
+    def _size(self) -> Finding | None:
+        """Why a list that has ended is too short; one that is shorter by very little is only noted."""
+        announced, received = self.progress.announced or 0, self.progress.received
+        short = announced - received
+        if short <= 0:
+            return None
+        message = f"The repository announced a list of {announced:,} records (completeListSize) and sent {received:,}."
+        if short > max(1, announced // 100):
+            return Finding("oai.broken-off", message, KEEPER)
+        self.notes.append(Finding("oai.list-size", message, KEEPER, Level.WARNING))
+        return None
+
+
+def _repeated(token: str) -> Finding:
+    message = f"The repository gives the same resumption token again, with no new records: {one_line(token, 100)}."
+    return Finding("oai.broken-off", message, KEEPER)
+
+
+def _blank(received: int) -> Finding:
+    message = (
+        "The resumption token of a page was nothing but white space, which was taken for the end of the list: "
+        f"{received:,} records had come."
+    )
+    remedy = "If there are more records, ask the keeper of the repository for a proper token, or an empty element."
+    return Finding("oai.token", message, remedy, Level.WARNING)

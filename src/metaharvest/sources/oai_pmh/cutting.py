@@ -1,0 +1,276 @@
+"""Answers that are not well-formed: cut where records begin, each record read for itself, and mended if need be.
+
+A record that is well-formed by itself is taken as it is. In others, bytes that are no text and characters that XML does
+not have are replaced by U+FFFD; if that does not help, the record is lost, and only that record. Records of which only
+parts are found are lost too: by their identifiers, or as a number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import unescape
+from io import UnsupportedOperation
+from mmap import ACCESS_READ, mmap
+from typing import BinaryIO, Generic, TypeVar
+
+from lxml import etree
+
+from metaharvest.sources.oai_pmh.protocol import Root
+from metaharvest.text import one_line
+
+Item = TypeVar("Item")
+Data = bytes | mmap
+
+_LARGEST = 268_435_456
+"""Bytes of one record: the end of a longer one is not looked for."""
+
+_HEAD = 1_048_576
+_TAIL = 262_144
+"""Bytes, each, of what follows the last record and of the end of the answer: what is beside records is found there."""
+
+_MOST_NESTED = 20
+"""Records with headers within the metadata of one: if there are more, its own end is missing."""
+
+_MOST_BESIDE = 50
+_NO_BEGINNING = "its beginning is damaged"
+
+
+def _compiled(pattern: str) -> re.Pattern[bytes]:
+    """A pattern in which `~` is the prefix of an element's name, or none."""
+    return re.compile(pattern.replace("~", r"(?:[A-Za-z_][\w.-]*:)?").encode())
+
+
+_ENCODING = re.compile(rb"""^(?:\xef\xbb\xbf)?\s*<\?xml[^<>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
+_ONE_BYTE = re.compile(r"us-ascii|iso-8859-(?:[1-9]|1[0-6])|windows-125[0-8]|koi8-[ru]")
+"""The encodings beside UTF-8 whose tags can be found in bytes, and whose texts Python decodes."""
+
+_IDENTIFIER = _compiled(r"<~identifier[^<>]*>([^<>]{1,2000})<")
+_METADATA = _compiled(r"<~metadata[\s/>]")
+_BAD_REFERENCE = re.compile(r"&#(?:[xX]([0-9a-fA-F]{1,8})|([0-9]{1,8}));")
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BESIDE = _compiled(r"<(~(?:responseDate|error|resumptionToken))(?:\s[^<>]*)?/?>")
+
+
+class Damage(Exception):
+    """An answer is not well-formed; the message is the parser's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A record that cannot be read; `identifier` is empty if not even that can."""
+
+    identifier: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mended(Generic[Item]):
+    """A record in which characters were replaced."""
+
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Surrounding:
+    """What an answer has beside its records, and whether its end was there."""
+
+    elements: list[etree._Element]
+    is_whole: bool
+
+
+def cut(
+    file: BinaryIO, root: Root, verb: str, item: str, skip: int
+) -> Iterator[etree._Element | Lost | Mended[etree._Element] | Surrounding]:
+    """The records of the answer in `file`, without the first `skip`, and what is beside them at last."""
+    data, tags = _bytes_of(file), _Tags(item)
+    start = tags.headed.search(data) or tags.start.search(data)
+    at = start.start() if start else len(data)
+    head, tail = data[max(at - _HEAD, 0) : at] if start else data[:_HEAD], data[-_TAIL:]
+    frame = _Frame(head, data[:_HEAD], root, verb)
+    if not skip:
+        yield from tags.traces(data, 0, at, _NO_BEGINNING)
+    number = 0
+    while start:
+        begin, end, number = start.start(), tags.end_of(data, start), number + 1
+        at = begin if end is None else end
+        read: etree._Element | Lost | Mended[etree._Element] | None = None
+        if number > skip:
+            read = Lost("", "it has no end") if end is None else frame.read(data[begin:end])
+        start = tags.next(data, max(at, begin + 1), is_sure=not isinstance(read, Lost | Mended))
+        behind = start.start() if start else len(data)
+        if start is None:
+            tail = data[at : at + _TAIL] + data[max(at + _TAIL, len(data) - _TAIL) :]
+        if not isinstance(read, Lost):
+            if read is not None:
+                yield read
+            if number >= skip:
+                yield from tags.traces(data, at, behind, _NO_BEGINNING)
+        elif start or end or _ends(tail, root, verb):  # if the answer breaks off in a record, it is asked for again
+            yield from tags.traces(data, begin, behind, read.why, least=1)
+    yield Surrounding(list(frame.surrounding(head + tail)), _ends(tail, root, verb))
+
+
+def mended(data: bytes, encoding: str = "utf-8") -> bytes:
+    """`data` in UTF-8, with U+FFFD where there was no text, or a character that XML does not have."""
+    text = data.decode(encoding, "replace")
+    return _NO_XML.sub("\ufffd", _BAD_REFERENCE.sub(_proper_reference, text)).encode()
+
+
+def mended_whole(content: bytes) -> bytes:
+    """A whole document, mended, in UTF-8 whatever it declares."""
+    text = mended(content, _encoding(content))
+    return re.sub(rb"^(?:\xef\xbb\xbf)?\s*<\?xml[^<>]*\?>", b"", text).lstrip()
+
+
+class _Tags:
+    """How what is listed begins and ends: records, their headers alone, or in 1.x their identifiers.
+
+    `start` is any beginning; `headed` one that is followed by what a record or a header begins with, as metadata may
+    have elements of that name too.
+    """
+
+    def __init__(self, item: str) -> None:
+        tag = rf"<((~){item})(?:\s[^<>]*)?"
+        self.start = _compiled(tag + "/?>")
+        if item == "identifier":
+            self.headed = self.start
+            self._names = _compiled(r"</~identifier\s*>")
+            self._counted = [self._names]
+            return
+        first = "header" if item == "record" else "identifier"
+        self.headed = _compiled(tag + rf">\s*(?:<!--(?:[^-]|-(?!->)){{0,200}}-->\s*)?<\2{first}[\s/>]")
+        stamped = r"\s*<~datestamp\s*>[^<>]{0,200}</~datestamp\s*>\s*(?:<~setSpec|</~header)[\s>]"
+        self._names = _compiled(rf"</~identifier\s*>(?={stamped})")
+        self._counted = [_compiled(r"</~(?:datestamp|setSpec)\s*>\s*</~header\s*>")]
+        if item == "header":
+            self._counted += [_compiled(r"<~datestamp[\s>]"), _compiled(r"</~datestamp[\s>]")]
+
+    def next(self, data: Data, at: int, *, is_sure: bool) -> re.Match[bytes] | None:
+        """The next beginning; behind parts of records only one that is `headed`, as it may be within metadata."""
+        found = self.start.search(data, at) if is_sure else None
+        return found if found and not data[at : found.start()].strip() else self.headed.search(data, at)
+
+    def end_of(self, data: Data, start: re.Match[bytes]) -> int | None:
+        """Where the item ends that begins at `start`, with elements of the same name within it."""
+        depth = nested = 0
+        begin, limit = start.start(), min(start.start() + _LARGEST, len(data))
+        tag = re.compile(rb"</?" + re.escape(start[1]) + rb"(?:\s[^<>]*)?/?>")
+        for found in tag.finditer(data, begin, limit):
+            text = found[0]
+            if text.startswith(b"</"):
+                depth -= 1
+            elif not text.endswith(b"/>"):
+                nested += bool(depth and self.headed.match(data, found.start()))
+                depth += 1
+            if not depth:
+                return found.end()
+            if nested > _MOST_NESTED:
+                break
+        following = self.headed.search(data, start.end())
+        last = data.rfind(b"</" + start[1], begin, min(following.start() if following else limit, limit))
+        found_last = tag.match(data, last) if last > 0 else None
+        return found_last.end() if found_last else None
+
+    def traces(self, data: Data, begin: int, end: int, why: str, least: int = 0) -> Iterator[Lost]:
+        """The items of which there are parts, by their identifiers; those without, but `least` of all, as a number."""
+        names = dict.fromkeys(self._identifiers(data, begin, end))
+        number = max(least, *(sum(1 for _ in each.finditer(data, begin, end)) for each in self._counted))
+        yield from (Lost(name, why) for name in names)
+        yield from (Lost("", why) for _ in range(len(names), number))
+
+    def _identifiers(self, data: Data, begin: int, end: int) -> Iterator[str]:
+        metadata = _METADATA.search(data, begin, end)
+        until = metadata.start() if metadata else end
+        if own := _IDENTIFIER.search(data, begin, min(until, begin + 65_536)):
+            yield _text(own[1])
+        for found in self._names.finditer(data, begin, end):
+            text = data[max(found.start() - 2000, begin) : found.start()].rpartition(b">")[2]
+            if text and b"<" not in text:
+                yield _text(text)
+
+
+class _Frame:
+    """The start tags that records of an answer are in, which declare prefixes that the records may use."""
+
+    def __init__(self, head: bytes, first: bytes, root: Root, verb: str) -> None:
+        self._encoding = _encoding(first)
+        names = [verb] if root.is_old else ["OAI-PMH", verb]
+        self._depth = len(names)
+        self._open, self._close = b"", b""
+        for name in names:
+            pattern = _compiled(rf"<(~{name})(?:\s[^<>]*)?>")
+            tag = pattern.search(head) or pattern.search(first)
+            opened = tag[0] if tag else f'<{name} xmlns="{root.namespace}">'.encode()
+            self._open += opened
+            self._close = b"</" + (tag[1] if tag else name.encode()) + b">" + self._close
+
+    def read(self, record: bytes) -> etree._Element | Lost | Mended[etree._Element]:
+        try:
+            return self._parsed(record, self._encoding)
+        except etree.XMLSyntaxError:
+            pass
+        try:
+            return Mended(self._parsed(mended(record, self._encoding), "utf-8"))
+        except etree.XMLSyntaxError as error:
+            return Lost("", one_line(error.msg or "it is not well-formed", 200))
+
+    def surrounding(self, text: bytes) -> Iterator[etree._Element]:
+        """The protocol's elements in `text`, which are no records: the first of them, and the last."""
+        starts = list(_BESIDE.finditer(text))
+        at = 0
+        for start in starts if len(starts) <= 2 * _MOST_BESIDE else starts[:_MOST_BESIDE] + starts[-_MOST_BESIDE:]:
+            if start.start() < at:
+                continue
+            end = start.end()
+            if not start[0].endswith(b"/>"):
+                closing = text.find(b"</" + start[1], end)
+                end = text.find(b">", closing) + 1 if closing > 0 else 0
+            if not end:
+                continue
+            at = end
+            try:
+                yield self._parsed(mended(text[start.start() : end], self._encoding), "utf-8")
+            except etree.XMLSyntaxError:
+                continue
+
+    def _parsed(self, record: bytes, encoding: str) -> etree._Element:
+        declaration = f'<?xml version="1.0" encoding="{encoding}"?>'.encode()
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
+        element = etree.fromstring(declaration + self._open + record + self._close, parser)
+        for _ in range(self._depth):
+            element = element[0]
+        return element
+
+
+def _bytes_of(file: BinaryIO) -> Data:
+    """All of a file, which is not read into memory if it is on a disk."""
+    try:
+        number = file.fileno()
+    except UnsupportedOperation:
+        file.seek(0)
+        return file.read()
+    file.flush()
+    return mmap(number, 0, access=ACCESS_READ)
+
+
+def _ends(tail: bytes, root: Root, verb: str) -> bool:
+    """Whether the answer comes to its end there."""
+    return _compiled(rf"</~(?:{verb}|{verb if root.is_old else 'OAI-PMH'})\s*>").search(tail) is not None
+
+
+def _text(identifier: bytes) -> str:
+    return unescape(identifier.decode("utf-8", "replace")).strip()
+
+
+def _encoding(head: bytes) -> str:
+    declared = _ENCODING.match(head[:1000])
+    name = declared[1].decode().lower() if declared else "utf-8"
+    return name if _ONE_BYTE.fullmatch(name) else "utf-8"
+
+
+def _proper_reference(found: re.Match[str]) -> str:
+    number = int(found[1], 16) if found[1] else int(found[2])
+    is_proper = number <= 0x10FFFF and not _NO_XML.match(chr(number))
+    return found[0] if is_proper else "\ufffd"

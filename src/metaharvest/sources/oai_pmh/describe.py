@@ -1,0 +1,253 @@
+"""What a repository says of itself: Identify, its metadata formats and its sets; and what of that has changed.
+
+It is compared as values, not as text: a repository may write the same in another way every night.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lxml import etree
+
+from metaharvest.errors import FetchError, ListError
+from metaharvest.model import Finding, Level
+from metaharvest.sources.base import Patience
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed
+from metaharvest.sources.oai_pmh.protocol import Format, Identity, ProtocolError, Set
+from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.text import one_line
+
+_MOST_PAGES = 1000
+_MOST_KEPT = 1000
+_NAMED = 12
+"""Formats or sets that a sentence names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a repository says of itself; `sets` is None if they are not known. `findings`: what is odd there."""
+
+    identity: Identity
+    formats: tuple[Format, ...]
+    sets: tuple[Set, ...] | None = None
+    findings: tuple[Finding, ...] = ()
+
+    def remembered(self, before: Mapping[str, object]) -> dict[str, object]:
+        """What the next harvest compares it with, as JSON; `before` is what was remembered until now."""
+        identity = self.identity
+        specs = sorted(each.spec for each in self.sets or ())
+        sets = _digest(specs) if len(specs) > _MOST_KEPT else specs
+        return {
+            "name": identity.name,
+            "base_url": identity.base_url,
+            "version": identity.version,
+            "granularity": identity.granularity,
+            "deleted_record": identity.deleted_record,
+            "formats": sorted([each.prefix, each.schema, each.namespace] for each in self.formats),
+            "sets": before.get("sets") if self.sets is None else sets,
+        }
+
+
+async def described(repository: Repository, patience: Patience, *, sets: bool) -> Description:
+    """What the repository says of itself. Raises FetchError, and ListError.
+
+    `sets`: all of them are asked for; otherwise as many as one answer has, and only if those are all.
+    """
+    try:
+        asking = _Asking(repository, patience)
+        identity = await asking.identity()
+        formats = await asking.formats()
+        found = await asking.sets() if sets else await asking.few_sets()
+        return Description(identity, formats, found, tuple(asking.findings))
+    except NoAnswer as error:
+        raise ListError(error.finding) from error
+
+
+class _Asking:
+    """Asks a repository about itself. Its methods raise FetchError, NoAnswer and ListError."""
+
+    def __init__(self, repository: Repository, patience: Patience) -> None:
+        self._repository = repository
+        self._patience = patience
+        self.findings: list[Finding] = []
+
+    async def identity(self) -> Identity:
+        """What the repository says of itself. Raises FetchError, and ListError."""
+        tree, answer = await self._ask("Identify", {})
+        _refuse_errors(answer)
+        texts = _texts(tree if answer.root.is_old else _container(tree, answer))
+
+        def one(name: str) -> str:
+            return next(iter(texts.get(name, ())), "")
+
+        version = one("protocolVersion") if answer.root.is_old else answer.root.version
+        return Identity(
+            one_line(one("repositoryName"), 200),
+            one("baseURL"),
+            version if version in ("1.0", "1.1") else answer.root.version,
+            tuple(texts.get("adminEmail", ())),
+            one("earliestDatestamp"),
+            one("deletedRecord"),
+            one("granularity"),
+            tuple(texts.get("compression", ())),
+            tuple(_friends(tree)),
+            answer.response_date,
+        )
+
+    async def formats(self) -> tuple[Format, ...]:
+        tree, answer = await self._ask("ListMetadataFormats", {})
+        if any(error.code == "noMetadataFormats" for error in answer.errors):
+            return ()
+        _refuse_errors(answer)
+        name = answer.root.name
+        return tuple(
+            Format(*(_text(each, name(part)) for part in ("metadataPrefix", "schema", "metadataNamespace")))
+            for each in tree.iter(name("metadataFormat"))
+        )
+
+    async def sets(self) -> tuple[Set, ...]:
+        """All of them, over all pages; none if it has none."""
+        found: dict[str, Set] = {}
+        arguments: dict[str, str] = {}
+        for _ in range(_MOST_PAGES):
+            some, token = await self._some_sets(arguments)
+            before = len(found)
+            for each in some:
+                found.setdefault(each.spec, each)
+            if not token or len(found) == before:
+                break
+            arguments = {"resumptionToken": token}
+        return tuple(found.values())
+
+    async def few_sets(self) -> tuple[Set, ...] | None:
+        """All of them, if one answer has them all; None if it has not, or there is none."""
+        try:
+            found, token = await self._some_sets({})
+        except (FetchError, NoAnswer, ListError):
+            return None
+        return None if token else tuple(dict.fromkeys(found))
+
+    async def _some_sets(self, arguments: Mapping[str, str]) -> tuple[list[Set], str]:
+        """Those of one answer, and the token for the next."""
+        tree, answer = await self._ask("ListSets", arguments)
+        if any(error.code == "noSetHierarchy" for error in answer.errors):
+            return [], ""
+        _refuse_errors(answer)
+        name = answer.root.name
+        found = [
+            Set(_text(each, name("setSpec")), one_line(_text(each, name("setName")), 200))
+            for each in tree.iter(name("set"))
+        ]
+        return found, answer.token.text if answer.token else ""
+
+    async def _ask(self, verb: str, arguments: Mapping[str, str]) -> tuple[etree._Element, Answer]:
+        tree, answer = await self._repository.short(verb, arguments, self._patience)
+        if answer.damage:
+            self.findings.append(ill_formed(answer))
+        return tree, answer
+
+
+def missing(description: Description, prefix: str, sets: Sequence[str]) -> Iterator[Finding]:
+    """What is to be asked for and is not there, each with what there is."""
+    prefixes = [each.prefix for each in description.formats]
+    if prefix not in prefixes:
+        message = f"The repository has no metadata format '{one_line(prefix, 60)}'; {_there_are(prefixes)}."
+        yield Finding("oai.no-format", message, "Correct the prefix of the site, or ask the keeper of the repository.")
+    if description.sets is None:
+        return
+    specs = [each.spec for each in description.sets]
+    for spec in sets:
+        # Not every set of a hierarchy need be listed: `a` is there where `a:b` is.
+        if spec not in specs and not any(each.startswith(f"{spec}:") for each in specs):
+            message = f"The repository has no set '{one_line(spec, 60)}'; {_there_are(specs)}."
+            yield Finding("oai.no-set", message, "Correct the sets of the site, or ask the keeper of the repository.")
+
+
+def changes(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[Finding]:
+    """What the repository says otherwise than the last time."""
+    for key, (what, told) in _COMPARED.items():
+        before, now = old.get(key), new.get(key)
+        if before == now or (before is None or now is None):
+            continue
+        message = f"The repository's {what} changed since its last harvest: {told(before, now)}."
+        remedy = "See whether that is meant; if much is listed anew or not at all, ask the keeper of the repository."
+        yield Finding("oai.repository-changed", message, remedy, Level.WARNING)
+
+
+def _refuse_errors(answer: Answer) -> None:
+    if answer.errors:
+        raise ListError(refused(answer.verb, answer.errors))
+
+
+def refused(verb: str, errors: Sequence[ProtocolError]) -> Finding:
+    """The repository answered with errors of the protocol."""
+    message = f"The repository refuses {verb}: {', '.join(map(str, errors))}."
+    return Finding("oai.error", message, "Check the options of the site; otherwise ask the keeper of the repository.")
+
+
+def _text(element: etree._Element, name: str) -> str:
+    return (element.findtext(name) or "").strip()
+
+
+def _container(tree: etree._Element, answer: Answer) -> etree._Element:
+    found = tree.find(answer.root.name(answer.verb))
+    return tree if found is None else found
+
+
+def _texts(container: etree._Element) -> dict[str, list[str]]:
+    """The texts of the children, by local name."""
+    found: dict[str, list[str]] = {}
+    for child in container:
+        if isinstance(child.tag, str) and child.text and child.text.strip():
+            found.setdefault(etree.QName(child).localname, []).append(child.text.strip())
+    return found
+
+
+def _friends(tree: etree._Element) -> Iterator[str]:
+    for friends in tree.iter("{http://www.openarchives.org/OAI/2.0/friends/}friends"):
+        for child in friends:
+            if isinstance(child.tag, str) and etree.QName(child).localname == "baseURL" and child.text:
+                yield child.text.strip()
+
+
+def _there_are(names: Sequence[str]) -> str:
+    if not names:
+        return "it has none at all"
+    shown = ", ".join(f"'{one_line(name, 60)}'" for name in names[:_NAMED])
+    return f"there are {shown}" + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
+
+
+def _digest(specs: Sequence[str]) -> str:
+    return f"{len(specs):,} sets, {hashlib.sha256(chr(10).join(specs).encode()).hexdigest()[:16]}"
+
+
+def _value_change(before: object, now: object) -> str:
+    return f"it was '{one_line(str(before), 200)}', now it is '{one_line(str(now), 200)}'"
+
+
+def _list_change(before: object, now: object) -> str:
+    """Of formats, or of sets: which are new, which are gone."""
+    if not (isinstance(before, list) and isinstance(now, list)):
+        return _value_change(before, now)
+    old, new = (["/".join(each) if isinstance(each, list) else str(each) for each in side] for side in (before, now))
+    named = (("new", [name for name in new if name not in old]), ("gone", [name for name in old if name not in new]))
+    parts = (
+        f"{word}: {', '.join(one_line(name, 120) for name in names[:_NAMED])}"
+        + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
+        for word, names in named
+        if names
+    )
+    return "; ".join(parts)
+
+
+_COMPARED: dict[str, tuple[str, Callable[[object, object], str]]] = {
+    "name": ("name", _value_change),
+    "base_url": ("base URL", _value_change),
+    "version": ("version of the protocol", _value_change),
+    "granularity": ("granularity", _value_change),
+    "deleted_record": ("way with deleted records (deletedRecord)", _value_change),
+    "formats": ("list of metadata formats", _list_change),
+    "sets": ("list of sets", _list_change),
+}

@@ -1,0 +1,52 @@
+"""Lists of base URLs: one a line, or XML with elements baseURL or attributes of that name, as registries have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lxml import etree
+
+from metaharvest.errors import CannotBeChecked
+from metaharvest.fetch.url import BadUrl, parse_url
+
+
+def base_urls_in(content: bytes) -> list[str]:
+    """The base URLs in the text or XML `content`, each once, in their order; comments (#) in a text are passed over.
+
+    Raises CannotBeChecked, with a sentence, for XML that is not well-formed.
+    """
+    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    found = _in_xml(start) if start.startswith(b"<") else _in_text(content.decode("utf-8-sig", "replace"))
+    return list(dict.fromkeys(url for url in found if is_url(url)))
+
+
+def _in_text(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        words = line.partition("#")[0].split()
+        if words:
+            yield words[0]
+
+
+def _in_xml(content: bytes) -> Iterator[str]:
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    try:
+        root = etree.fromstring(content, parser)
+    except etree.XMLSyntaxError as error:
+        raise CannotBeChecked(f"The list of repositories is no well-formed XML: {error.msg}.") from None
+    for element in root.iter():
+        if not isinstance(element.tag, str):
+            continue
+        if etree.QName(element).localname.lower() == "baseurl" and element.text:
+            yield element.text.strip()
+        for name, value in element.attrib.items():
+            if str(name).lower() == "baseurl":
+                yield str(value).strip()
+
+
+def is_url(text: str) -> bool:
+    """Whether this may be a base URL."""
+    try:
+        parse_url(text)
+    except BadUrl:
+        return False
+    return True

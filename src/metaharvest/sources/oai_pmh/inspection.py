@@ -1,0 +1,243 @@
+"""What is to be known of a repository before it is registered, and what its keeper would like to hear.
+
+`inspect` asks for what it says of itself. `rehearse` reads its list as a harvest would, and tries how it answers what
+harvesters get wrong, or repositories; nothing is kept of either.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from metaharvest.errors import BrokenOff, FetchError, HarvestError, ListError
+from metaharvest.fetch.client import Fetcher
+from metaharvest.model import Finding, Level, OaiOptions, Site
+from metaharvest.sources.base import ListedRecord, Patience
+from metaharvest.sources.oai_pmh.answers import NoAnswer
+from metaharvest.sources.oai_pmh.datestamps import is_proper, moment
+from metaharvest.sources.oai_pmh.describe import Description, described, missing
+from metaharvest.sources.oai_pmh.protocol import Format, Identity, Set
+from metaharvest.sources.oai_pmh.records import without_login
+from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.source import OaiSource
+from metaharvest.text import one_line, shown_url
+
+_MOST_OF_A_RULE = 20
+_GRANULARITIES = ("YYYY-MM-DD", "YYYY-MM-DDThh:mm:ssZ")
+_DELETED = ("no", "transient", "persistent")
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What a repository says of itself; `findings`: what it lacks of what a site asks for, and what is odd."""
+
+    identity: Identity
+    formats: tuple[Format, ...]
+    sets: tuple[Set, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """Why the site cannot be harvested like this."""
+        return tuple(finding for finding in self.findings if finding.is_error)
+
+
+async def inspect(site: Site, fetcher: Fetcher, patience: Patience) -> Inspection:
+    """What the repository at the site's base URL says of itself. Raises FetchError, and ListError."""
+    options = site.options.oai or OaiOptions("")
+    description = await described(Repository(site, fetcher, post=options.post), patience, sets=True)
+    findings = (
+        *missing(description, options.prefix, options.sets),
+        *description.findings,
+        *oddities(description, site.list_url),
+    )
+    return Inspection(description.identity, description.formats, description.sets or (), findings)
+
+
+def oddities(description: Description, base_url: str) -> Iterator[Finding]:
+    """What is odd in the answer to Identify, and in the formats."""
+    identity = description.identity
+    if not identity.name:
+        yield _odd("Identify has no repositoryName.", "Give the repository a name: reports call it by that.")
+    if not identity.emails:
+        yield _odd("Identify has no adminEmail.", "Name an address to which harvesters can write.")
+    if identity.base_url and without_login(identity.base_url) != without_login(base_url):
+        message = f"Identify says that the base URL is {shown_url(identity.base_url)}; it was asked at another one."
+        yield _odd(message, "Correct baseURL in Identify, or give out the address that it names.")
+    if not identity.base_url:
+        yield _odd("Identify has no baseURL.", "Have it say the address that harvesters are to use.")
+    if moment(identity.response_date) is None:
+        yield _odd("Its answers have no responseDate that is a date.", "Harvesters go by it: write it as UTC.")
+    if identity.version == "2.0":
+        yield from _odd_in_2_0(identity)
+    if "oai_dc" not in [each.prefix for each in description.formats]:
+        yield _odd("There is no format oai_dc, which every repository has to have.", "Add it for simple harvesters.")
+
+
+def _odd_in_2_0(identity: Identity) -> Iterator[Finding]:
+    if identity.granularity not in _GRANULARITIES:
+        message = f"The granularity '{one_line(identity.granularity, 60)}' is not one of the protocol's."
+        yield _odd(message, f"Write {' or '.join(_GRANULARITIES)}.")
+    if identity.deleted_record not in _DELETED:
+        message = f"deletedRecord is '{one_line(identity.deleted_record, 60)}', which the protocol does not have."
+        yield _odd(message, f"Write {', '.join(_DELETED[:2])} or {_DELETED[2]}.")
+    elif identity.deleted_record == "no":
+        message = "The repository never tells that a record is deleted (deletedRecord: no)."
+        yield _odd(message, "Keep deleted records: otherwise copies of them stay everywhere until a full harvest.")
+    earliest, now = moment(identity.earliest), moment(identity.response_date)
+    if earliest is None or not is_proper(identity.earliest):
+        message = f"earliestDatestamp is '{one_line(identity.earliest, 60)}', which is no datestamp."
+        yield _odd(message, "Write the lowest datestamp of all records, in the granularity of Identify.")
+    elif now is not None and earliest > now:
+        message = f"earliestDatestamp is {identity.earliest}, which is in the future."
+        yield _odd(message, "Write the lowest datestamp of all records.")
+
+
+@dataclass(slots=True)
+class Rehearsal:
+    """What a harvest of the list came to: how many records of which kind, and what was found, each rule with a number.
+
+    `findings` has the first of each rule, `left_out` how many more there were. `pages` were read; `is_whole`: the list
+    was read to its end. `types` are the namespaces of the metadata.
+    """
+
+    inspection: Inspection
+    pages: int = 0
+    records: int = 0
+    deleted: int = 0
+    bad: int = 0
+    announced: int | None = None
+    is_whole: bool = False
+    types: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    _told: Counter[str] = field(default_factory=Counter)
+
+    def add(self, finding: Finding) -> None:
+        """Tell it, if it is one of the first of its rule."""
+        self._told[finding.rule] += 1
+        if self._told[finding.rule] > _MOST_OF_A_RULE:
+            self.left_out[finding.rule] += 1
+        else:
+            self.findings.append(finding)
+
+    def count(self, record: ListedRecord) -> None:
+        """One more record."""
+        self.records += 1
+        self.deleted += record.deleted
+        self.bad += record.content is None and not record.deleted
+        if record.content is not None:
+            self.types[record.document.document_type] += 1
+        for finding in record.findings:
+            self.add(finding)
+
+    @property
+    def has_errors(self) -> bool:
+        """True if something is lost to harvesters."""
+        return any(finding.is_error for finding in self.findings)
+
+
+async def rehearse(site: Site, fetcher: Fetcher, patience: Patience, pages: int | None) -> Rehearsal:
+    """What a harvest of the whole list would come to, or of its first pages. Raises FetchError, and ListError."""
+    rehearsal = Rehearsal(await inspect(site, fetcher, patience))
+    for finding in rehearsal.inspection.findings:
+        rehearsal.add(finding)
+    if rehearsal.inspection.problems:
+        return rehearsal
+    try:
+        await _read_list(site, fetcher, patience, pages, rehearsal)
+    except (BrokenOff, ListError, FetchError) as error:
+        for finding in error.findings:
+            rehearsal.add(replace(finding, level=Level.ERROR) if finding is error.findings[0] else finding)
+    if rehearsal.inspection.identity.version == "2.0":
+        for finding in await _answers_to_mistakes(site, fetcher, patience, rehearsal.inspection.identity):
+            rehearsal.add(finding)
+    return rehearsal
+
+
+async def _read_list(
+    site: Site, fetcher: Fetcher, patience: Patience, most_pages: int | None, rehearsal: Rehearsal
+) -> None:
+    listing = await OaiSource(site, fetcher).list_records(None, patience, full=True)
+    for finding in listing.findings:
+        if finding.rule == "http.robots":
+            rehearsal.add(finding)
+    async with aclosing(cast(Any, listing.pages)) as pages:
+        async for page in pages:
+            rehearsal.announced = page.announced or rehearsal.announced
+            for record in page.records:
+                rehearsal.count(record)
+            for finding in page.findings:
+                rehearsal.add(finding)
+            rehearsal.pages += bool(page.records) and page.checkpoint is not None
+            if most_pages is not None and rehearsal.pages >= most_pages:
+                return
+    rehearsal.is_whole = True
+
+
+_NO_SUCH_IDENTIFIER = "oai:invalid.example.org:there-is-no-such-record"
+_MISTAKES: tuple[tuple[str, dict[str, str], str, str], ...] = (
+    ("ListNonsense", {}, "badVerb", "a verb that there is not"),
+    ("ListRecords", {}, "badArgument", "ListRecords without metadataPrefix"),
+    ("ListRecords", {"metadataPrefix": "no-such-format"}, "cannotDisseminateFormat", "a format that there is not"),
+    ("ListRecords", {"resumptionToken": "no-such-token"}, "badResumptionToken", "a token that it never gave out"),
+    (
+        "ListRecords",
+        {"metadataPrefix": "PREFIX", "from": "2002-02-05", "until": "2002-02-06T05:35:00Z"},
+        "badArgument",
+        "from in days with until in seconds",
+    ),
+    (
+        "GetRecord",
+        {"metadataPrefix": "PREFIX", "identifier": _NO_SUCH_IDENTIFIER},
+        "idDoesNotExist",
+        "a record that there is not",
+    ),
+)
+
+
+async def _answers_to_mistakes(site: Site, fetcher: Fetcher, patience: Patience, identity: Identity) -> list[Finding]:
+    """What is wrong with the answers to questions that a repository has to refuse."""
+    options = site.options.oai or OaiOptions("")
+    repository = Repository(site, fetcher, post=options.post)
+    found = []
+    for verb, arguments, code, what in _MISTAKES:
+        if patience.why():
+            break
+        given = {name: options.prefix if value == "PREFIX" else value for name, value in arguments.items()}
+        told = await _answer_to(repository, verb, given, patience)
+        if told != code:
+            message = f"Asked for {what}, the repository answers {told}; the protocol has the error {code} for that."
+            found.append(_odd(message, "Harvesters cannot tell what is wrong: have it answer as the protocol says."))
+    if (
+        identity.has_seconds
+        and await _answer_to(
+            repository,
+            "ListIdentifiers",
+            {"metadataPrefix": options.prefix, "from": "2002-02-05T05:35:00Z", "until": "2002-02-05T05:36:00Z"},
+            patience,
+        )
+        == "badArgument"
+    ):
+        message = "Identify says that datestamps have seconds, and requests with seconds are refused."
+        remedy = "Correct the granularity in Identify, or accept seconds in from and until."
+        found.append(Finding("oai.granularity", message, remedy, Level.WARNING))
+    return found
+
+
+async def _answer_to(repository: Repository, verb: str, arguments: dict[str, str], patience: Patience) -> str:
+    """The code of the error that a question is answered with, or what else comes, in words."""
+    try:
+        _, answer = await repository.short(verb, arguments, patience)
+    except FetchError as error:
+        return f"with the status {error.status}" if error.status else "nothing"
+    except (NoAnswer, HarvestError):
+        return "with something else"
+    return answer.errors[0].code if answer.errors else "as if all were well"
+
+
+def _odd(message: str, remedy: str) -> Finding:
+    return Finding("oai.protocol", message, remedy, Level.WARNING)

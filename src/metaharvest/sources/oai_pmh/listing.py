@@ -1,0 +1,325 @@
+"""A whole list, from its first answer to its last, page by page, whatever happens on the way.
+
+A list that ends too early is never taken for a whole one: it is broken off, and the finding says after how many records
+of how many. A page that cannot be had is looked for in smaller lists: its window is halved by date, and at last the
+records are asked for one by one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import BinaryIO, cast
+
+from metaharvest.config.settings import HttpSettings
+from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.fetch.backoff import back_off
+from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions
+from metaharvest.sources.base import ListedRecord, Page, Patience
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
+from metaharvest.sources.oai_pmh.course import KEEPER, Course
+from metaharvest.sources.oai_pmh.describe import refused
+from metaharvest.sources.oai_pmh.progress import Progress
+from metaharvest.sources.oai_pmh.protocol import Identity
+from metaharvest.sources.oai_pmh.reading import Reading
+from metaharvest.sources.oai_pmh.records import Records
+from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.singly import Singly, Stopped
+from metaharvest.text import one_line
+
+MOST_FAILED = 200
+"""Pages that could not be had, after which no smaller ones are tried."""
+
+_IN_MEMORY = 8_388_608
+_ONE_PAGE_RULES = frozenset({"http.deadline", "http.timeout-read", "http.truncated", "http.too-large"})
+
+
+class _PageFailed(Exception):
+    """A page cannot be had; smaller ones perhaps can."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+class OaiListing:
+    """One harvest of a repository's list. `progress` says how far it is, `in_days`: days alone are accepted.
+
+    `checkpoint` makes the checkpoint of how it stands. `is_begun`: it goes on from a token. `is_done`: it has come to
+    its end.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        records: Records,
+        options: OaiOptions,
+        identity: Identity,
+        progress: Progress,
+        http: HttpSettings,
+        checkpoint: Callable[[OaiListing], Checkpoint],
+    ) -> None:
+        self._repository = repository
+        self._records = records
+        self._options = options
+        self._identity = identity
+        self._http = http
+        self._checkpoint = checkpoint
+        self._sets: tuple[str | None, ...] = options.sets or (None,)
+        self._seen: set[int] = set()
+        self._twice = 0
+        self._yielded = 0
+        self._failed = 0
+        self._ill_formed: list[str] = []
+        self._notes: list[Finding] = []
+        self.progress = progress
+        self.is_begun = bool(progress.token or progress.number)
+        self._is_resumed = bool(progress.token)
+        self._before = progress.earlier + progress.received
+        self.is_done = False
+        self.in_days = False
+
+    async def pages(self, patience: Patience) -> AsyncGenerator[Page, None]:
+        """The pages; the last is empty, and has the checkpoint of a whole list. Raises BrokenOff."""
+        self._patience = patience
+        self._singly = Singly(self._repository, self._records, self._http, patience)
+        with (
+            tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="metaharvest-") as spool,
+            Reading(cast(BinaryIO, spool), self._repository, self._records, patience) as self._reading,
+        ):
+            while (number := self.progress.number) < len(self._sets):
+                course = Course(self._options.method, self._sets[number], self.progress.window, self.progress)
+                if len(self._sets) == 1:
+                    course.named = self._seen
+                async with aclosing(self._list(course)) as pages:
+                    async for page in pages:
+                        yield page
+                if self.progress.number == number:
+                    self.progress = course.progress
+                    self._next_set()
+        self.is_done = True
+        yield Page((), self._checkpoint(self), self._odd(), is_last=True)
+
+    async def _list(self, course: Course) -> AsyncGenerator[Page, None]:
+        """One list to its end. Raises BrokenOff."""
+        course.ended = course.window.is_empty
+        while not course.ended:
+            try:
+                async with aclosing(self._answer(course)) as pages:
+                    async for page in pages:
+                        yield page
+            except _PageFailed as failed:
+                if await self._is_tried_again(course, failed):
+                    continue
+                async with aclosing(self._in_parts(course, failed.finding)) as pages:
+                    async for page in pages:
+                        yield page
+                course.ended = True
+        self._notes += course.notes
+
+    async def _answer(self, course: Course) -> AsyncGenerator[Page, None]:
+        """One answer, and what follows from it. Raises BrokenOff, and _PageFailed."""
+        self._require_time(course)
+        answer = Answer(course.verb)
+        held: list[ListedRecord] = []
+        number = new = 0
+        try:
+            arguments = course.arguments(self._options.prefix, is_old=self._identity.version != "2.0")
+            async with aclosing(self._reading.answer(answer, arguments)) as parts:
+                async for part in parts:
+                    if held:
+                        yield self._page(held, course)
+                    held, named = self._not_seen(part, course)
+                    number, new = number + len(part), new + named
+                    if course.method is ListMethod.LIST_IDENTIFIERS:
+                        held = await self._singly.all_of(held)
+        except (FetchError, NoAnswer, Stopped) as error:
+            if course.progress.token and not isinstance(error, Stopped) and self._may_be_the_token(error):
+                self._begin_again(course, error.finding if isinstance(error, NoAnswer) else error.findings[0])
+                return
+            raise self._failure(error, course) from error
+        self._is_resumed = False
+        if answer.damage:
+            self._ill_formed.append(answer.damage)
+        if answer.errors and not number:
+            self._heed(answer, course)
+            return
+        wrong = course.follow(answer, number, new) if answer.is_whole else _cut_off(answer)
+        if wrong and answer.is_whole:
+            broken_off = self._broken_off(wrong, course, len(held))
+            yield self._page(held, course, self._begun_again())
+            raise broken_off
+        if wrong:
+            if held:
+                yield self._page(held, course)
+            raise _PageFailed(wrong)
+        yield self._page(held, course, self._moved(course))
+
+    def _moved(self, course: Course) -> Checkpoint | None:
+        """The checkpoint after an answer; parts of a list have none."""
+        if not course.is_main:
+            return None
+        self.progress = course.progress
+        if course.ended:
+            self._next_set()
+        return self._checkpoint(self)
+
+    def _begun_again(self) -> Checkpoint:
+        """The checkpoint with which the next harvest begins at the same window's beginning: no token leads further."""
+        self.progress = Progress(self.progress.full, self.progress.begin, self.progress.until)
+        return self._checkpoint(self)
+
+    def _next_set(self) -> None:
+        """The list of one set has ended."""
+        done = self.progress
+        self.progress = replace(
+            done,
+            number=done.number + 1,
+            token="",
+            expires="",
+            pages=0,
+            received=0,
+            announced=None,
+            earlier=done.earlier + done.received,
+        )
+
+    def _heed(self, answer: Answer, course: Course) -> None:
+        """What follows from errors of the protocol. Raises BrokenOff, and _PageFailed."""
+        codes = {error.code for error in answer.errors}
+        why = refused(course.verb, answer.errors)
+        if "noRecordsMatch" in codes:
+            if wrong := course.end(answer):
+                raise self._broken_off(wrong, course)
+        elif course.progress.token:
+            self._begin_again(course, why)
+        elif "badArgument" in codes and course.window.has_seconds:
+            message = f"The repository says that its datestamps have seconds, and refuses them: {why.message}"
+            remedy = "Ask its keeper to mend the granularity in Identify. It was asked for whole days instead."
+            course.notes.append(Finding("oai.granularity", message, remedy, Level.WARNING))
+            course.window, self.in_days = course.window.in_days(), True
+            course.progress = replace(course.progress, begin=course.window.begin, until=course.window.until)
+        else:
+            raise self._broken_off(why, course)
+
+    def _begin_again(self, course: Course, why: Finding) -> None:
+        """After a token that was refused: the same list from its beginning, once. Raises _PageFailed."""
+        if course.restarted:
+            raise _PageFailed(why)
+        course.restart()
+        if course.is_main:
+            self.is_begun, self._before = self.progress.number > 0, self.progress.earlier
+
+    def _may_be_the_token(self, error: FetchError | NoAnswer) -> bool:
+        """Whether the token may be refused by this, as one is that was kept from another harvest, and is dead by now.
+
+        1.x has no other way to refuse any of them than the status 400.
+        """
+        if isinstance(error, NoAnswer):
+            return self._is_resumed
+        if error.status == 400:
+            return True
+        is_of_page = error.findings[0].rule in _ONE_PAGE_RULES or error.status >= 500
+        return self._is_resumed and not error.transient and not is_of_page
+
+    async def _is_tried_again(self, course: Course, failed: _PageFailed) -> bool:
+        """Whether an answer that broke off is asked for again."""
+        course.broken += 1
+        if failed.finding.rule != "oai.cut-off" or course.broken > self._http.retries:
+            return False
+        await self._patience.sleep(back_off(course.broken, self._http))
+        return True
+
+    async def _in_parts(self, course: Course, why: Finding) -> AsyncGenerator[Page, None]:
+        """A list of which a page cannot be had, in two halves; in the end, record by record. Raises BrokenOff."""
+        self._failed += 1
+        if self._failed > MOST_FAILED or course.method is ListMethod.LIST_IDENTIFIERS:
+            raise self._broken_off(why, course)
+        if self._failed == 1:
+            message = "A page of the list could not be had, and its records were asked for in smaller lists"
+            self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", KEEPER, Level.WARNING))
+        identity = self._identity
+        seconds = identity.has_seconds and not self.in_days and not course.window.has_days
+        halves = course.window.halves(identity.earliest, identity.response_date, seconds=seconds)
+        method = ListMethod.LIST_RECORDS if halves else ListMethod.LIST_IDENTIFIERS
+        for window in halves or (course.window,):
+            async with aclosing(self._list(course.part(window, method))) as pages:
+                async for page in pages:
+                    yield page
+
+    def _not_seen(self, part: Sequence[ListedRecord], course: Course) -> tuple[list[ListedRecord], int]:
+        """The records that have not come before in this harvest, as they are; how many are new in this list."""
+        fresh: list[ListedRecord] = []
+        new, is_whole = 0, course.named is self._seen
+        is_usual = not (course.is_main and len(self._sets) == 1) or course.restarted or course.broken > 0
+        for record in part:
+            origin = record.document.origin
+            assert origin is not None
+            key = hash((origin.identifier, origin.datestamp, record.deleted))
+            if not is_whole:
+                new += course.is_new(key)
+            if key in self._seen:
+                self._twice += not is_usual
+                continue
+            self._seen.add(key)
+            fresh.append(record)
+        return fresh, len(fresh) if is_whole else new
+
+    def _page(self, records: Sequence[ListedRecord], course: Course, checkpoint: Checkpoint | None = None) -> Page:
+        announced = self.progress.announced or (course.progress.announced if course.is_main else None)
+        self._yielded += len(records)
+        return Page(records, checkpoint, announced=announced if len(self._sets) == 1 else None)
+
+    def _require_time(self, course: Course) -> None:
+        """Raises BrokenOff if nothing more is to be begun."""
+        if why := self._patience.why():
+            raise self._broken_off(why, course)
+
+    def _failure(self, error: FetchError | NoAnswer | Stopped, course: Course) -> BrokenOff | _PageFailed:
+        """What follows from an answer that did not come."""
+        if isinstance(error, NoAnswer):
+            return self._broken_off(error.finding, course)
+        cause = error.error if isinstance(error, Stopped) else error
+        first, is_stopped = cause.findings[0], isinstance(error, Stopped) or self._patience.why() is not None
+        is_of_page = first.rule in _ONE_PAGE_RULES or (cause.status >= 500 and cause.status != 503)
+        if is_of_page and not is_stopped:
+            return _PageFailed(first)
+        return self._broken_off(self._patience.why() or first, course, transient=cause.transient)
+
+    def _broken_off(self, why: Finding, course: Course, more: int = 0, *, transient: bool = False) -> BrokenOff:
+        """The list ends here, after what was yielded and so many `more`."""
+        announced = self.progress.announced or (course.progress.announced if course.is_main else None)
+        of = f" of {self.progress.earlier + announced:,}" if announced else ""
+        came = self._before + self._yielded + more
+        message = f"The list broke off after {came:,}{of} records: {why.message}"
+        finding = Finding("oai.broken-off", message, why.remedy or KEEPER)
+        self._twice = 0
+        return BrokenOff(finding, *self._odd(), transient=transient)
+
+    def _odd(self) -> tuple[Finding, ...]:
+        """What was odd about the list as a whole."""
+        notes = [*self._notes, *self._records.findings()]
+        if self._ill_formed:
+            message = (
+                f"{_answers(len(self._ill_formed))} not well-formed XML "
+                f"({one_line(self._ill_formed[0], 200)}); what could be read was taken."
+            )
+            notes.append(Finding("oai.ill-formed", message, KEEPER, Level.WARNING))
+        if self._twice:
+            message = (
+                f"{self._twice:,} records came twice in the list. Where that is because the list moved while it was "
+                "read, others may have been left out."
+            )
+            remedy = f"{KEEPER} A full harvest finds what was left out."
+            notes.append(Finding("oai.duplicates", message, remedy, Level.WARNING))
+        return tuple(notes)
+
+
+def _answers(number: int) -> str:
+    return "1 answer of the list was" if number == 1 else f"{number:,} answers of the list were"
+
+
+def _cut_off(answer: Answer) -> Finding:
+    message = f"An answer to {answer.verb} breaks off before its end: {one_line(answer.damage, 200)}."
+    return Finding("oai.cut-off", message, KEEPER)

@@ -1,0 +1,89 @@
+"""Checkpoints: how far a list has come, and where the next one begins; as values, and as JSON for the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from metaharvest.model import Checkpoint, OaiOptions
+from metaharvest.sources.oai_pmh.datestamps import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A list under way: `full` or changes only, its window as sent, and the set that is being read, by its number.
+
+    `first` is the responseDate of the first answer. `pages`, `received` and `announced` are of this set's list; what
+    came of sets before it is in `earlier`.
+    """
+
+    full: bool
+    begin: str | None = None
+    until: str | None = None
+    number: int = 0
+    token: str = ""
+    expires: str = ""
+    first: str = ""
+    pages: int = 0
+    received: int = 0
+    announced: int | None = None
+    earlier: int = 0
+
+    @property
+    def window(self) -> Window:
+        """The window as it is sent."""
+        return Window(self.begin, self.until)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is kept of a repository from one harvest to the next.
+
+    `asked` are the options that make another list if they change. `watermark` is the first responseDate of the last
+    list that came to its end, `full_at` that of the last full one. `in_days`: seconds are advertised, not accepted.
+    """
+
+    asked: tuple[object, ...]
+    identity: Mapping[str, object] = field(default_factory=dict)
+    watermark: str = ""
+    full_at: str = ""
+    in_days: bool = False
+    progress: Progress | None = None
+
+    def as_checkpoint(self) -> Checkpoint:
+        """As JSON."""
+        return {
+            **{each.name: getattr(self, each.name) for each in fields(self)},
+            "asked": list(self.asked),
+            "identity": dict(self.identity),
+            "progress": asdict(self.progress) if self.progress else None,
+        }
+
+
+def asked_by(base_url: str, options: OaiOptions) -> tuple[object, ...]:
+    """The options that make another list if they change, as JSON has them."""
+    which = [options.origin, options.prefix, list(options.sets), options.begin, options.until]
+    return (base_url, options.method.value, which)
+
+
+def asks_for_others(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> bool:
+    """Whether the checkpoint is of a list of other records: another format, origin, other sets or dates."""
+    before = checkpoint.get("asked") if checkpoint else None
+    return isinstance(before, list) and before[-1:] != list(asked[-1:])
+
+
+def state_from(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> State:
+    """What the checkpoint says; nothing where there is none, or it is of another list, or cannot be read."""
+    if not checkpoint or checkpoint.get("asked") != list(asked):
+        identity = checkpoint.get("identity") if checkpoint else None
+        return State(asked, identity if isinstance(identity, Mapping) else {})
+    given: dict[str, Any] = {name: value for name, value in checkpoint.items() if name in _STATE}
+    progress = given.pop("progress", None)
+    try:
+        return State(**{**given, "asked": asked}, progress=Progress(**progress) if progress else None)
+    except TypeError:
+        return State(asked)
+
+
+_STATE = frozenset(each.name for each in fields(State))

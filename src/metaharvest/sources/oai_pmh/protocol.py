@@ -1,0 +1,124 @@
+"""The values of the protocol: errors, tokens, headers, formats, sets, and what tells the versions apart.
+
+OAI-PMH 2.0 has one namespace, and a root element of its own; in 1.1 and 1.0 the root element is the verb, in a
+namespace that names the verb too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_OLD = re.compile(r"http://www\.openarchives\.org/OAI/(?:(1\.[01])/)?OAI_\w+")
+
+VERBS = ("Identify", "ListMetadataFormats", "ListSets", "ListIdentifiers", "ListRecords", "GetRecord")
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The root element of an answer: what it says of the protocol. `verb` is empty in 2.0, where other elements say it.
+
+    `namespace` is that of all elements of the protocol in this answer; `version` is 2.0, 1.1 or 1.0.
+    """
+
+    namespace: str
+    version: str
+    verb: str = ""
+
+    @property
+    def is_old(self) -> bool:
+        """True for the versions 1.0 and 1.1."""
+        return self.version != "2.0"
+
+    def name(self, local: str) -> str:
+        """The name of one of the protocol's elements, as lxml has it."""
+        return f"{{{self.namespace}}}{local}" if self.namespace else local
+
+    def names(self, *local: str) -> tuple[str, ...]:
+        """The names of several elements."""
+        return tuple(map(self.name, local))
+
+
+def root_of(tag: str) -> Root | None:
+    """What the root element of an answer says; None: it is no answer of OAI-PMH."""
+    namespace, _, local = tag.rpartition("}")
+    namespace = namespace.removeprefix("{")
+    if local == "OAI-PMH":
+        return Root(namespace, "2.0")
+    old = _OLD.fullmatch(namespace)
+    return Root(namespace, old[1] or "1.0", local) if old and local in VERBS else None
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolError:
+    """An error that a repository answers with: one of the protocol's codes, and its words for it."""
+
+    code: str
+    words: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.code} ({self.words})" if self.words else self.code
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A resumption token, with what it says about the list; `text` is empty at the list's end.
+
+    `is_blank`: it is white space and nothing else, where there should be a token or nothing.
+    """
+
+    text: str
+    expires: str = ""
+    size: int | None = None
+    is_blank: bool = False
+
+
+def token_from(text: str | None, attributes: Iterable[tuple[str, str]]) -> Token:
+    """The token that an element holds. A size that is no number is none."""
+    given = dict(attributes)
+    size = given.get("completeListSize", "").strip()
+    number = int(size) if size.isascii() and size.isdigit() and len(size) < 16 else None
+    stripped = (text or "").strip()
+    return Token(stripped, given.get("expirationDate", "").strip(), number or None, bool(text) and not stripped)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A metadata format that a repository has."""
+
+    prefix: str
+    schema: str = ""
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """A set of a repository: its name in requests, and the one for people."""
+
+    spec: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a repository says of itself (Identify). `granularity` and `deleted_record` are as it wrote them.
+
+    `friends` are base URLs of other repositories; `version` is the one that its answer is written in.
+    """
+
+    name: str
+    base_url: str
+    version: str
+    emails: tuple[str, ...] = ()
+    earliest: str = ""
+    deleted_record: str = ""
+    granularity: str = ""
+    compression: tuple[str, ...] = ()
+    friends: tuple[str, ...] = ()
+    response_date: str = ""
+
+    @property
+    def has_seconds(self) -> bool:
+        """True if datestamps have a time of day."""
+        return self.version == "2.0" and "T" in self.granularity

@@ -1,0 +1,104 @@
+"""Asks for one answer of a list and reads it, a few hundred records at a time, beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from io import BytesIO
+from itertools import islice
+from typing import BinaryIO, Self, TypeVar
+
+from metaharvest.model import Finding, Level
+from metaharvest.sources.base import ListedRecord, Patience
+from metaharvest.sources.oai_pmh.answers import Answer, items
+from metaharvest.sources.oai_pmh.cutting import Lost, Mended
+from metaharvest.sources.oai_pmh.records import Records
+from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.text import one_line
+from metaharvest.validation.parse_lock import parsing
+
+Result = TypeVar("Result")
+
+MOST_RECORDS = 200
+MOST_BYTES = 8_388_608
+"""Of one page; it ends with the record with which it has as many."""
+
+
+class Reading:
+    """Reads answers into `spool`, one after the other, all in one thread: a parser of lxml belongs to its thread."""
+
+    def __init__(self, spool: BinaryIO, repository: Repository, records: Records, patience: Patience) -> None:
+        self._spool = spool
+        self._repository = repository
+        self._records = records
+        self._patience = patience
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="metaharvest-oai")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown(wait=False)
+
+    async def answer(self, answer: Answer, arguments: Mapping[str, str]) -> AsyncGenerator[list[ListedRecord], None]:
+        """The records of the answer, which was fetched whole before; `answer` is filled in on the way.
+
+        Raises FetchError, and NoAnswer.
+        """
+        await self._repository.ask_list(answer.verb, arguments, self._spool, self._patience)
+        found = listed(self._spool, answer, self._records)
+        while part := await self._in_thread(lambda: _some(found)):
+            yield part
+
+    async def _in_thread(self, call: Callable[[], Result]) -> Result:
+        """A caller that is cancelled waits for the thread, which uses the spool."""
+        running = asyncio.get_running_loop().run_in_executor(self._thread, call)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait([running])
+            raise
+
+
+def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedRecord]:
+    """The records of the answer in `file`, with what had to be repaired, and those that are lost. Raises NoAnswer."""
+    take = records.header if answer.verb == "ListIdentifiers" else records.taken
+    for item in items(file, answer, take):
+        if isinstance(item, ListedRecord):
+            yield item
+        elif isinstance(item, Mended):
+            yield replace(item.item, findings=(*item.item.findings, _mended(item.item)))
+        elif isinstance(item, Lost) and (lost := records.lost(item, answer.response_date)):
+            yield lost
+
+
+def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Answer]:
+    """The record in an answer to GetRecord; None if there is none. Raises NoAnswer."""
+    answer = Answer("GetRecord")
+    with parsing():
+        found = list(islice(listed(BytesIO(content), answer, records), 2))
+    return (found[0] if found else None), answer
+
+
+def _some(found: Iterator[ListedRecord]) -> list[ListedRecord]:
+    some: list[ListedRecord] = []
+    size = 0
+    with parsing():
+        for record in islice(found, MOST_RECORDS):
+            some.append(record)
+            size += len(record.content or b"")
+            if size >= MOST_BYTES:
+                break
+    return some
+
+
+def _mended(record: ListedRecord) -> Finding:
+    identifier = record.document.origin.identifier if record.document.origin else record.document.document_id
+    message = (
+        f"The repository's record {one_line(identifier, 200)} has bytes that are no text, or characters that XML does "
+        "not have; each was replaced by U+FFFD (\ufffd)."
+    )
+    remedy = "Ask the keeper of the repository to mend it: what stood there is lost."
+    return Finding("oai.damaged-text", message, remedy, Level.WARNING, docid=identifier)

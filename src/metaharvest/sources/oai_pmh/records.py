@@ -1,0 +1,257 @@
+"""The element of a record, or of a header, made into a listed record: id, metadata as a document, origin."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from urllib.parse import quote, urlsplit
+
+from lxml import etree
+
+from metaharvest.fetch.url import BadUrl, parse_url
+from metaharvest.model import Finding, Level, ListedDocument, OaiOptions, RecordOrigin
+from metaharvest.sources.base import ListedRecord
+from metaharvest.sources.oai_pmh.answers import Answer
+from metaharvest.sources.oai_pmh.cutting import Lost
+from metaharvest.sources.oai_pmh.datestamps import is_proper
+from metaharvest.sources.oai_pmh.protocol import Root
+from metaharvest.text import one_line
+
+_MAX_DOCUMENT_ID = 800
+_PARTS = ("header", "metadata", "about")
+_OF_HEADER = ("identifier", "datestamp", "setSpec")
+_DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
+_PLAIN = re.compile(r"[A-Za-z0-9._~:/-]*")
+_PRINTABLE = "".join(map(chr, range(33, 127)))
+_ASK_KEEPER = "Ask the keeper of the repository to mend it. It is harvested as soon as its datestamp has changed."
+
+
+def without_login(base_url: str) -> str:
+    """A base URL as it may be shown and kept: without user name and password."""
+    try:
+        return parse_url(base_url).url
+    except BadUrl:
+        return base_url
+
+
+class Records:
+    """Makes the listed records of one repository and prefix. `odd` counts what is told of a list as a whole."""
+
+    def __init__(self, base_url: str, options: OaiOptions) -> None:
+        self._base_url = without_login(base_url)
+        self._prefix = options.prefix
+        self._start = f"{options.origin}/{options.prefix}/"
+        joint = "&" if urlsplit(self._base_url).query else "?"
+        prefix = quote(options.prefix, safe="")
+        self._url = f"{self._base_url}{joint}verb=GetRecord&metadataPrefix={prefix}&identifier="
+        self._root = Root("", "")
+        self._parts: tuple[str, ...] = ()
+        self._of_header: tuple[str, ...] = ()
+        self.odd: Counter[str] = Counter()
+        self.example: dict[str, str] = {}
+
+    def taken(self, element: etree._Element, answer: Answer) -> ListedRecord | None:
+        """The record in this element; None for one that cannot be named, or does not exist in this format."""
+        root = answer.root
+        self._heed(root)
+        header = metadata = None
+        about: list[bytes] = []
+        header_tag, metadata_tag, about_tag = self._parts
+        for child in element:
+            tag = child.tag
+            if tag == header_tag:
+                header = child
+            elif tag == metadata_tag:
+                metadata = child
+            elif tag == about_tag:
+                about.extend(_standing_alone(each) for each in child if isinstance(each.tag, str))
+        if header is None:
+            self._note("nameless", "")
+            return None
+        deleted = "deleted" in (header.get("status"), element.get("status"))
+        if root.is_old and metadata is None and not deleted:
+            self._note("no-format", header.findtext(root.name("identifier")) or "")
+            return None
+        return self._listed(header, answer, metadata, tuple(about), deleted=deleted)
+
+    def _heed(self, root: Root) -> None:
+        """Make the names of a record's elements, once for an answer."""
+        if root is not self._root:
+            self._root, self._parts, self._of_header = root, root.names(*_PARTS), root.names(*_OF_HEADER)
+
+    def header(self, element: etree._Element, answer: Answer) -> ListedRecord | None:
+        """A record of which only the header is known, or, in 1.x, the identifier."""
+        self._heed(answer.root)
+        return self._listed(element, answer, None, (), deleted=element.get("status") == "deleted", is_header=True)
+
+    def lost(self, lost: Lost, response_date: str) -> ListedRecord | None:
+        """A record that cannot be read."""
+        if not lost.identifier:
+            self._note("nameless", "")
+            return None
+        message = f"The repository's record {one_line(lost.identifier, 200)} cannot be read: {lost.why}."
+        finding = Finding("oai.damaged-record", message, _ASK_KEEPER, docid=lost.identifier)
+        return self.unhad(self.document(lost.identifier, "", (), response_date), finding)
+
+    def unhad(self, document: ListedDocument, *findings: Finding) -> ListedRecord:
+        """A record that cannot be had."""
+        return ListedRecord(document, None, findings=findings)
+
+    def document(
+        self, identifier: str, datestamp: str, sets: tuple[str, ...], response_date: str, about: tuple[bytes, ...] = ()
+    ) -> ListedDocument:
+        """A record by its identifier, of which the metadata are not known."""
+        origin = RecordOrigin(
+            self._base_url, identifier, self._prefix, datestamp, response_date, sets=sets, about=about
+        )
+        return ListedDocument(self.document_id(identifier), 0, "", self.url(identifier), origin=origin)
+
+    def document_id(self, identifier: str) -> str:
+        """The document id: the identifier, of which `%` and all that is not printable ASCII is percent-encoded.
+
+        No two identifiers have the same one.
+        """
+        document_id = self._start + identifier
+        if len(document_id) <= _MAX_DOCUMENT_ID and _PLAIN.fullmatch(document_id):
+            return document_id
+        document_id = self._start + identifier.replace("%", "%25")
+        if not (document_id.isascii() and document_id.isprintable() and " " not in document_id):
+            document_id = quote(document_id, safe=_PRINTABLE)
+        if len(document_id) <= _MAX_DOCUMENT_ID:
+            return document_id
+        return f"{document_id[: _MAX_DOCUMENT_ID - 65]}~{hashlib.sha256(document_id.encode()).hexdigest()}"
+
+    def arguments(self, identifier: str) -> dict[str, str]:
+        """Those of GetRecord."""
+        return {"identifier": identifier, "metadataPrefix": self._prefix}
+
+    def url(self, identifier: str) -> str:
+        """The address of the record by itself."""
+        if _PLAIN.fullmatch(identifier):  # almost every one: to quote it takes longer
+            return self._url + identifier.replace(":", "%3A").replace("/", "%2F")
+        return self._url + quote(identifier, safe="")
+
+    def _listed(
+        self,
+        header: etree._Element,
+        answer: Answer,
+        metadata: etree._Element | None,
+        about: tuple[bytes, ...],
+        *,
+        deleted: bool,
+        is_header: bool = False,
+    ) -> ListedRecord | None:
+        identifiers, datestamp, sets = _read_header(header, self._of_header)
+        identifier = identifiers[-1] if identifiers else ""
+        if not identifier or len(identifiers) > 1:
+            self._note("nameless", "")
+        if not identifier:
+            return None
+        if datestamp and not is_proper(datestamp):
+            self._note("datestamp", f"{identifier}: {datestamp}")
+        document_id = self.document_id(identifier)
+        if len(self._start + identifier) > _MAX_DOCUMENT_ID:
+            document = self.document(identifier, datestamp, sets, answer.response_date, about)
+            message = f"The identifier is longer than can be kept: {one_line(identifier, 100)}."
+            return self.unhad(document, Finding("oai.identifier", message, "Ask for a shorter identifier."))
+        root, findings = (None, ()) if deleted or is_header else _only_child(metadata, identifier)
+        content, namespace, digest = (None, "", "") if root is None else _content(root)
+        date = answer.response_date
+        origin = RecordOrigin(self._base_url, identifier, self._prefix, datestamp, date, namespace, digest, sets, about)
+        document = ListedDocument(document_id, 0, namespace, self.url(identifier), origin=origin)
+        return ListedRecord(document, content, deleted, findings)
+
+    def _note(self, what: str, example: str) -> None:
+        self.odd[what] += 1
+        self.example.setdefault(what, one_line(example, 200))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What was odd about the list as a whole, each with its number."""
+        return tuple(
+            Finding(rule, sentence.format(self.odd[what], self.example[what]), remedy, level)
+            for what, (rule, sentence, remedy, level) in _ODD.items()
+            if self.odd[what]
+        )
+
+
+_ODD = {
+    "nameless": (
+        "oai.identifier",
+        "{0:,} of the list's records have no identifier that can be read; they cannot be harvested.",
+        "Ask the keeper of the repository to mend them.",
+        Level.ERROR,
+    ),
+    "no-format": (
+        "oai.no-metadata",
+        "{0:,} of the list's records do not exist in this format, such as {1}.",
+        "Nothing is to be done, unless they should exist.",
+        Level.WARNING,
+    ),
+    "datestamp": (
+        "oai.datestamp",
+        "{0:,} of the list's records have a datestamp that OAI-PMH does not have, such as {1}.",
+        "Ask the keeper of the repository to write them in UTC, like 2026-11-20T03:00:00Z or 2026-11-20.",
+        Level.WARNING,
+    ),
+}
+
+
+def _read_header(header: etree._Element, tags: tuple[str, ...]) -> tuple[list[str], str, tuple[str, ...]]:
+    """The identifiers of a header, of which there should be one, its datestamp, and its sets."""
+    identifier_tag, datestamp_tag, set_tag = tags
+    if header.tag == identifier_tag:
+        return [(header.text or "").strip()], "", ()
+    identifiers, datestamp = [], ""
+    sets = []
+    for child in header:
+        tag, text = child.tag, child.text
+        if tag == identifier_tag:
+            identifiers.append((text or "").strip())
+        elif tag == datestamp_tag:
+            datestamp = (text or "").strip()
+        elif tag == set_tag and text:
+            sets.append(text.strip())
+    return identifiers, datestamp, tuple(sets)
+
+
+def _only_child(metadata: etree._Element | None, identifier: str) -> tuple[etree._Element | None, tuple[Finding, ...]]:
+    """The one element that metadata are; an error if it is none, or not the only one."""
+    if metadata is not None and len(metadata) == 1 and not metadata.text:
+        only = metadata[0]
+        if isinstance(only.tag, str) and not only.tail:
+            return only, ()
+    children = () if metadata is None else tuple(metadata)
+    root = next((child for child in children if isinstance(child.tag, str)), None)
+    if metadata is None or root is None:
+        what = "has no metadata" if metadata is None else "has metadata without any element"
+        return None, (_about(identifier, "oai.no-metadata", f"{what}, and is not said to be deleted"),)
+    number = 1 if len(children) == 1 else sum(isinstance(child.tag, str) for child in children)
+    if number > 1:
+        return None, (_about(identifier, "oai.metadata-parts", f"has {number} elements as metadata, not one"),)
+    texts = (metadata.text, *(child.tail for child in children))
+    if any(text and not text.isspace() for text in texts):
+        why = "has text beside its metadata, which is left out"
+        return root, (_about(identifier, "oai.metadata-parts", why, Level.WARNING),)
+    return root, ()
+
+
+def _about(identifier: str, rule: str, what: str, level: Level = Level.ERROR) -> Finding:
+    message = f"The repository's record {one_line(identifier, 200)} {what}."
+    return Finding(rule, message, _ASK_KEEPER, level, docid=identifier)
+
+
+def _content(root: etree._Element) -> tuple[bytes, str, str]:
+    """The metadata as a document of its own, their namespace, and their digest."""
+    content = _standing_alone(root)
+    try:
+        canonical = etree.tostring(root, method="c14n", exclusive=True, with_comments=False)
+    except (etree.C14NError, ValueError):
+        canonical = content  # Canonical XML has no relative namespace URIs.
+    namespace, brace, _ = str(root.tag).rpartition("}")
+    return content, namespace[1:] if brace else "", hashlib.sha256(canonical).hexdigest()
+
+
+def _standing_alone(element: etree._Element) -> bytes:
+    """The element as a document, with every namespace that is declared around it: values may use their prefixes."""
+    return _DECLARATION + etree.tostring(element, encoding="UTF-8", xml_declaration=False, with_tail=False)

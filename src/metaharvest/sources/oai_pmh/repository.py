@@ -1,0 +1,120 @@
+"""Asks a repository: one question after the other, over fetch/, with as many attempts as the settings allow."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from math import inf
+from typing import BinaryIO, cast
+from urllib.parse import quote
+
+from lxml import etree
+
+from metaharvest.errors import FetchError, NotAsked
+from metaharvest.fetch.client import Fetcher
+from metaharvest.fetch.exchange import Query
+from metaharvest.fetch.limits import WaitedTooLong
+from metaharvest.model import Finding, Level, Site
+from metaharvest.sources.attempts import in_attempts
+from metaharvest.sources.base import Patience
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, short_answer
+from metaharvest.sources.oai_pmh.records import without_login
+from metaharvest.text import shown_url
+
+_LONGEST_URL = 4000
+"""Characters: what is longer is sent as a form, as servers refuse long URLs."""
+
+_MOST_SHORT = 33_554_432
+"""Bytes of an answer that is read as a whole."""
+
+
+class Repository:
+    """The repository at a site's base URL. `post`: every question is sent as a form."""
+
+    def __init__(self, site: Site, fetcher: Fetcher, *, post: bool = False) -> None:
+        self._site = site
+        self._fetcher = fetcher
+        self._post = post
+        self.shown = shown_url(site.list_url)
+
+    async def ask_list(self, verb: str, arguments: Mapping[str, str], file: BinaryIO, patience: Patience) -> None:
+        """The answer to a question for a list, into `file`; nobody else asks for one meanwhile. Raises FetchError."""
+        turns, turn = self._fetcher.lists, without_login(self._site.list_url)
+
+        async def ask() -> None:
+            file.seek(0)
+            file.truncate()
+            await self._ask(self._query(verb, arguments), file, patience.left())
+            file.seek(0)
+
+        try:
+            await turns.acquire(turn, patience.left())
+        except WaitedTooLong as error:
+            raise NotAsked(_no_turn(self.shown), "", seconds=0.0) from error
+        try:
+            await in_attempts(ask, self._fetcher.http, patience)
+        finally:
+            turns.release(turn)
+
+    async def short(self, verb: str, arguments: Mapping[str, str], patience: Patience) -> tuple[etree._Element, Answer]:
+        """The answer to a question for something short. Raises FetchError, and NoAnswer."""
+        with tempfile.SpooledTemporaryFile(max_size=1_048_576) as file:
+            await self.ask_list(verb, arguments, cast(BinaryIO, file), patience)
+            return short_answer(file.read(_MOST_SHORT), verb)
+
+    async def record(self, arguments: Mapping[str, str], seconds: float = inf) -> tuple[bytes, float]:
+        """The answer to GetRecord, and the seconds that it took. Raises FetchError."""
+        options = self._site.options
+        try:
+            response, content = await self._fetcher.fetch(
+                self._site.list_url,
+                allow_networks=options.allow_networks,
+                ca_file=options.ca_file,
+                patience=seconds,
+                site_id=self._site.site_id,
+                query=self._query("GetRecord", arguments),
+            )
+        except FetchError as error:
+            if is_answer(error, "GetRecord"):
+                return error.page, error.seconds or 0.0
+            raise
+        return content, response.seconds
+
+    async def _ask(self, query: Query, file: BinaryIO, seconds: float) -> None:
+        options = self._site.options
+        try:
+            await self._fetcher.fetch_to(
+                self._site.list_url,
+                file,
+                allow_networks=options.allow_networks,
+                ca_file=options.ca_file,
+                seconds=seconds,
+                query=query,
+            )
+        except FetchError as error:
+            if not is_answer(error, query.arguments[len("verb=") :].partition("&")[0]):
+                raise
+            file.seek(0)
+            file.truncate()
+            file.write(error.page)
+
+    def _query(self, verb: str, arguments: Mapping[str, str]) -> Query:
+        text = "&".join(
+            f"{name}={quote(value, safe='')}" for name, value in (("verb", verb), *arguments.items()) if value
+        )
+        return Query(text, self._post or len(text) + len(self._site.list_url) > _LONGEST_URL)
+
+
+def is_answer(error: FetchError, verb: str) -> bool:
+    """Whether an error status came with an answer of the protocol: some repositories tell its errors so."""
+    if error.transient or b"OAI" not in error.page:
+        return False
+    try:
+        return bool(short_answer(error.page, verb)[1].errors)
+    except NoAnswer:
+        return False
+
+
+def _no_turn(shown: str) -> Finding:
+    message = f"{shown} was not asked: another site of the same repository was being read all the time."
+    return Finding("http.busy", message, "The harvester tries again by itself.", Level.WARNING)

@@ -1,0 +1,196 @@
+"""An OAI-PMH repository as a source of records: where a harvest begins, and what it asks for.
+
+The order is that of the implementation guidelines: Identify, the formats, the sets, then the list. How that goes on is
+in listing.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from math import inf
+from urllib.parse import parse_qsl, urlsplit
+
+from metaharvest.errors import BrokenOff, FetchError, ListError, NotUsable
+from metaharvest.fetch.client import Fetcher
+from metaharvest.model import (
+    Checkpoint,
+    FetchedDocument,
+    Finding,
+    Level,
+    ListedDocument,
+    OaiOptions,
+    OriginalColumns,
+    Site,
+)
+from metaharvest.sources.base import Page, PagedListing, Patience
+from metaharvest.sources.oai_pmh.answers import NoAnswer
+from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment, window
+from metaharvest.sources.oai_pmh.describe import Description, changes, described, missing
+from metaharvest.sources.oai_pmh.listing import OaiListing
+from metaharvest.sources.oai_pmh.progress import Progress, State, asked_by, asks_for_others, state_from
+from metaharvest.sources.oai_pmh.protocol import Identity
+from metaharvest.sources.oai_pmh.records import Records, without_login
+from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.singly import checked_record
+from metaharvest.text import one_line
+
+
+class OaiSource:
+    """The records of one repository that a site asks for: in one format, of all sets or of some."""
+
+    def __init__(self, site: Site, fetcher: Fetcher) -> None:
+        self._site = site
+        self._fetcher = fetcher
+        self._options = site.options.oai or OaiOptions(origin=without_login(site.list_url))
+        self._repository = Repository(site, fetcher, post=self._options.post)
+
+    async def list_records(
+        self, checkpoint: Checkpoint | None, patience: Patience, *, full: bool, resumed: bool = False
+    ) -> PagedListing:
+        """What the repository lists; see PagedSource. A repository that has changed is a warning."""
+        options = self._options
+        forbidden = await self._robots()
+        asked = asked_by(without_login(self._site.list_url), options)
+        state, is_other = state_from(checkpoint, asked), asks_for_others(checkpoint, asked)
+        description = await described(self._repository, patience, sets=bool(options.sets))
+        if wrong := tuple(missing(description, options.prefix, options.sets)):
+            raise ListError(*wrong)
+        remembered = description.remembered(state.identity)
+        ahead = tuple(_ahead(state, description.identity))
+        findings = (*forbidden, *description.findings, *changes(state.identity, remembered), *ahead)
+        if full and not resumed:
+            state = replace(state, progress=None)
+        progress = _progress(state, options, description, full=full or bool(ahead))
+        records = Records(self._site.list_url, options)
+
+        def checkpoint_of(listing: OaiListing) -> Checkpoint:
+            now = replace(state, identity=remembered)
+            return _state_after(now, listing, description.identity.response_date).as_checkpoint()
+
+        listing = OaiListing(
+            self._repository, records, options, description.identity, progress, self._fetcher.http, checkpoint_of
+        )
+        listing.in_days = state.in_days
+        pages = listing.pages(patience)
+        first = await _first(pages)
+        is_empty = listing.is_done and not (first.records or progress.earlier or progress.received)
+        # A record that changes leaves a window with an end: it is not missing.
+        is_complete = progress.full and options.until is None and not is_empty
+        return PagedListing(_with_first(first, pages), is_complete, listing.is_begun, findings, is_other)
+
+    async def _robots(self) -> tuple[Finding, ...]:
+        """What the server's robots.txt says against it. Raises FetchError where that is binding."""
+        options = self._site.options
+        finding = await self._fetcher.robots.forbids(
+            self._site.list_url, allow_networks=options.allow_networks, ca_file=options.ca_file
+        )
+        if finding is not None and finding.is_error:
+            raise FetchError(finding)
+        return () if finding is None else (finding,)
+
+    def original_columns(self, document_id: str) -> OriginalColumns:
+        """None: see PagedSource."""
+        return None, None
+
+    async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
+        """One record by itself; see PagedSource. Raises FetchError, also for one that is deleted; NotUsable."""
+        identifier = document.origin.identifier if document.origin else identifier_in(document.url)
+        records = Records(self._site.list_url, self._options)
+        content, seconds = await self._repository.record(records.arguments(identifier), patience)
+        record = checked_record(content, identifier, records)
+        if record is None or record.deleted:
+            raise FetchError(_gone(identifier), seconds=seconds)
+        if record.content is None:
+            raise NotUsable(*record.findings, seconds=seconds)
+        sha256 = hashlib.sha256(record.content).hexdigest()
+        found = replace(record.document, document_id=document.document_id, revision=document.revision)
+        return FetchedDocument(found, record.content, sha256, seconds)
+
+
+def identifier_in(url: str) -> str:
+    """The identifier that a GetRecord URL asks for."""
+    return dict(parse_qsl(urlsplit(url).query)).get("identifier", "")
+
+
+def _progress(state: State, options: OaiOptions, description: Description, *, full: bool) -> Progress:
+    """Where the list begins: at the stored token, at the watermark, or at the very beginning."""
+    identity = description.identity
+    under_way = state.progress
+    if under_way is not None and (under_way.full or not full):
+        if _has_expired(under_way, identity.response_date):
+            return replace(under_way, token="", expires="", pages=0, received=0, announced=None)
+        return under_way
+    is_full = full or not state.watermark or _is_due(state, options, identity.response_date)
+    seconds = _has_seconds(state, identity)
+    since = None if is_full else from_watermark(state.watermark, seconds=seconds, local=identity.version != "2.0")
+    asked = window(options.begin, options.until, since, seconds=seconds)
+    return Progress(full=since is None, begin=asked.begin, until=asked.until)
+
+
+def _has_seconds(state: State, identity: Identity) -> bool:
+    return identity.has_seconds and not state.in_days
+
+
+def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
+    """What was kept of the repository's clock, if that is later than it is now, even by more than the overlap."""
+    today, local = moment(identity.response_date), identity.version != "2.0"
+    for stamp in (state.watermark, state.full_at):
+        since = moment(from_watermark(stamp, seconds=_has_seconds(state, identity), local=local) or "")
+        if today is not None and since is not None and since > today:
+            message = (
+                f"The repository's clock shows {identity.response_date}, and showed {stamp} in an earlier harvest: it "
+                "cannot be told what has changed since then, and everything is listed again."
+            )
+            remedy = "Ask the keeper of the repository to look after its clock."
+            yield Finding("oai.clock", message, remedy, Level.WARNING)
+            return
+
+
+def _has_expired(progress: Progress, now: str) -> bool:
+    """Whether the repository itself has said that its token would not live so long."""
+    expires, today = moment(progress.expires), moment(now)
+    return bool(progress.token) and expires is not None and today is not None and expires < today
+
+
+def _is_due(state: State, options: OaiOptions, now: str) -> bool:
+    """Whether everything is to be listed again, by the repository's clock."""
+    if options.full_every is None:
+        return False
+    last, today = moment(state.full_at), moment(now)
+    return last is None or today is None or (today - last).days >= options.full_every
+
+
+def _state_after(state: State, listing: OaiListing, before: str) -> State:
+    """What is kept now; the watermark moves when a list has come to its end. `before`: a date before it began."""
+    progress = listing.progress
+    state = replace(state, in_days=listing.in_days)
+    if not listing.is_done:
+        return replace(state, progress=progress)
+    first = progress.first or before
+    return replace(state, watermark=first, full_at=first if progress.full else state.full_at, progress=None)
+
+
+async def _first(pages: AsyncIterator[Page]) -> Page:
+    """The first page. Raises FetchError or ListError where there is none."""
+    try:
+        return await anext(pages)
+    except BrokenOff as error:
+        cause = error.__cause__
+        if isinstance(cause, FetchError):
+            raise cause from None
+        raise ListError(*((cause.finding,) if isinstance(cause, NoAnswer) else error.findings)) from error
+
+
+async def _with_first(first: Page, pages: AsyncGenerator[Page, None]) -> AsyncGenerator[Page, None]:
+    async with aclosing(pages):
+        yield first
+        async for page in pages:
+            yield page
+
+
+def _gone(identifier: str) -> Finding:
+    message = f"The repository says that its record {one_line(identifier, 200)} is deleted, or not in this format."
+    return Finding("oai.record-failed", message, "Nothing is to be done: its next list says so too.")

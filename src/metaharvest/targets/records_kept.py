@@ -1,0 +1,84 @@
+"""What the embedded target keeps of records beside their bytes: where they come from, and that they were deleted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlalchemy import ColumnElement, delete, exists, func, insert, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import Base, DocumentOrigin, DocumentRevision, DocumentTombstone
+from metaharvest.database.rows import insert_rows
+from metaharvest.model import ListedDocument
+from metaharvest.targets.base import Deletion, Upload
+
+_REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
+_ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]
+_TOMBSTONES = Base.metadata.tables[DocumentTombstone.__tablename__]
+
+
+def note_origins(session: Session, uploads: Sequence[Upload]) -> None:
+    """Keep where those of these come from that are records of a repository."""
+    if rows := [row for upload in uploads if (row := _origin(upload))]:
+        insert_rows(session.connection(), _ORIGINS, rows)
+
+
+def bury(session: Session, deletion: Deletion) -> None:
+    """Put a tombstone for a document that is there."""
+    document = deletion.document
+    highest = select(func.max(_REVISIONS.c.revision)).where(_REVISIONS.c.document_id == document.document_id)
+    session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id == document.document_id))
+    session.execute(
+        insert(_TOMBSTONES).values(
+            document_id=document.document_id,
+            revision=session.scalar(highest) or document.revision,
+            site_schedule_id=deletion.site_id or None,
+            datestamp=document.origin.datestamp[:40] if document.origin else "",
+            deleted_at=deletion.at,
+        )
+    )
+
+
+def is_buried(document_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether there is a tombstone for this document."""
+    return exists().where(_TOMBSTONES.c.document_id == document_id)
+
+
+def used_up(session: Session, document_ids: Collection[str]) -> dict[str, int]:
+    """The highest revision that each of these documents had, if there is a tombstone for it."""
+    query = select(_TOMBSTONES.c.document_id, _TOMBSTONES.c.revision)
+    return {row[0]: row[1] for row in session.execute(query.where(_TOMBSTONES.c.document_id.in_(document_ids)))}
+
+
+def revive(session: Session, documents: Sequence[ListedDocument]) -> dict[str, int]:
+    """Take the tombstones of these documents away, as there is a revision above; the highest that each had.
+
+    If the upload is refused after all, the transaction is undone, and they are there again.
+    """
+    buried = used_up(session, {document.document_id for document in documents})
+    if buried:
+        session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id.in_(buried)))
+    return buried
+
+
+def _origin(upload: Upload) -> Mapping[str, object] | None:
+    fetched, document = upload.fetched, upload.fetched.document
+    origin = document.origin
+    if origin is None:
+        return None
+    return {
+        "document_id": document.document_id,
+        "revision": document.revision,
+        "base_url": origin.base_url,
+        "identifier": origin.identifier,
+        "prefix": origin.prefix,
+        "datestamp": origin.datestamp[:40],
+        "response_date": origin.response_date[:40],
+        "namespace": origin.namespace,
+        "digest": origin.digest,
+        "altered": fetched.received is not None,
+        "sets": json.dumps(origin.sets),
+        "about": json.dumps([each.decode("utf-8", "replace") for each in origin.about]),
+        "received": fetched.received,
+    }

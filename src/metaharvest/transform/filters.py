@@ -1,0 +1,147 @@
+"""Filters: which documents of a site are taken, by what an XPath finds in them and by what its text matches.
+
+A document that the filters match is taken. `match` speaks of the filters and of the nodes that each of them finds:
+`any`, that one is enough; `all`, that none may be missing. A filter with a regular expression matches by the texts of
+the nodes, and not where there is no node; one without matches where there is a node. `invert` turns a filter round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lxml import etree
+
+from metaharvest.model import Finding, Level
+from metaharvest.text import one_line
+from metaharvest.transform.files import RuleFile, line_of
+from metaharvest.transform.paths import Namespaces, evaluated, text_of
+from metaharvest.transform.patterns import Patience, matches
+
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One filter; `number` counts from 1, `line` is its place in the file."""
+
+    number: int
+    line: int | None
+    xpath: str
+    regexp: str | None
+    ignore_case: bool
+    invert: bool
+
+    @property
+    def name(self) -> str:
+        """How people are told of it: `Filter 2 (line 5)`."""
+        return f"Filter {self.number}" + (f" (line {self.line})" if self.line else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a filter said of a document: whether it matches, and why."""
+
+    filter: Filter
+    is_match: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a document is taken, and what each filter said that was asked: the last one decided."""
+
+    is_taken: bool
+    tried: tuple[Tried, ...]
+
+    @property
+    def reason(self) -> str:
+        """In words: what the filter that decided says, and that the others say the same where it took all of them."""
+        last, number = self.tried[-1], len(self.tried)
+        said = f"{last.filter.name}, {last.reason}."
+        if number == 1 or any(each.is_match is not self.is_taken for each in self.tried):
+            return said
+        return f"{'Each' if self.is_taken else 'None'} of {number} filters matches. {said}"
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters of one file."""
+
+    file: str
+    needs_all: bool
+    namespaces: Namespaces
+    filters: tuple[Filter, ...]
+
+    def decision(self, root: etree._Element, patience: Patience) -> Decision:
+        """Whether the document of this root element is taken. Raises TransformTooCostly and NotEvaluated."""
+        tried: list[Tried] = []
+        for each in self.filters:
+            tried.append(self._try(each, root, patience))
+            if tried[-1].is_match is not self.needs_all:
+                break
+        return Decision(tried[-1].is_match, tuple(tried))
+
+    def _try(self, each: Filter, root: etree._Element, patience: Patience) -> Tried:
+        found, reason = self._finds(each, root, patience)
+        if each.invert:
+            return Tried(each, not found, f"{reason}, and the filter is inverted")
+        return Tried(each, found, reason)
+
+    def _finds(self, each: Filter, root: etree._Element, patience: Patience) -> tuple[bool, str]:
+        path, result = one_line(each.xpath, _SHOWN), evaluated(each.xpath, self.namespaces, root)
+        if not isinstance(result, list):
+            if each.regexp is None:
+                return bool(result), f"{path} is {_shown(result)}"
+            result = [_shown(result) if isinstance(result, bool | float) else result]
+        if not result:
+            return False, f"{path} finds nothing"
+        noun = "node" if len(result) == 1 else "nodes"
+        if each.regexp is None:
+            return True, f"{path} finds {len(result):,} {noun}"
+        return self._match(each, each.regexp, result, patience)
+
+    def _match(self, each: Filter, regexp: str, nodes: list[object], patience: Patience) -> tuple[bool, str]:
+        """Whether one of the nodes matches, or each of them if all are needed; with the text that decided."""
+        path, shown = one_line(each.xpath, _SHOWN), one_line(regexp, _SHOWN)
+        for node in nodes:
+            text = text_of(node)
+            is_match = matches(regexp, each.ignore_case, text, patience)
+            if is_match is not self.needs_all or len(nodes) == 1:
+                among = f"of {len(nodes):,} nodes, " if len(nodes) > 1 else ""
+                verb = "matches" if is_match else "does not match"
+                return is_match, f"{path}: {among}'{one_line(text, _SHOWN)}' {verb} {shown}"
+        return self.needs_all, f"{path}: {'each' if self.needs_all else 'none'} of {len(nodes):,} nodes matches {shown}"
+
+
+def left_out(filters: Filters, decision: Decision) -> Finding:
+    """What is said of a document that was left out."""
+    remedy = f"Nothing is to be done; {filters.file} says which documents are taken."
+    return Finding("filter.left-out", decision.reason, remedy, Level.WARNING)
+
+
+def read_filters(path: Path) -> Filters:
+    """The filters of this file. Raises TransformError with a finding for everything that is wrong with it."""
+    file = RuleFile(path, "filters")
+    file.attributes(file.root, "match")
+    file.only(file.root, "selectionNamespaces", "filter")
+    match = file.one_of(file.root, "match", ("any", "all"))
+    filters: list[Filter] = []
+    for number, element in enumerate(file.elements(file.root, "filter"), start=1):
+        file.attributes(element, "xpath", "regexp", "ignoreCase", "invert")
+        file.only(element)
+        ignore_case, invert = (file.truth(element, name) for name in ("ignoreCase", "invert"))
+        xpath, regexp = file.path(element), file.pattern(element)
+        filters.append(Filter(number, line_of(element), xpath, regexp, ignore_case, invert))
+    if not filters:
+        file.wrong(file.root, "there is no filter in it", "Add a filter, or take the file from the site.")
+    file.require_right()
+    return Filters(file.name, match == "all", file.frozen_namespaces(), tuple(filters))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return f"'{one_line(str(value), _SHOWN)}'"

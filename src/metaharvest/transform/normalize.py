@@ -1,0 +1,194 @@
+"""Normalising: elements with settled values are added to a document beside what its texts say in their own way.
+
+For each node that a mapping's XPath finds, each of its new elements whose regular expression matches the node's text is
+added beside the node, once for each of its values, unless the same element with the same text is there already. This is
+repeated until there is nothing left to add: normalised twice is as normalised once, whatever a mapping finds among what
+others have added.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+
+from metaharvest.text import one_line
+from metaharvest.transform.files import RuleFile
+from metaharvest.transform.paths import Namespaces, evaluated, text_of
+from metaharvest.transform.patterns import Patience, TransformTooCostly, matches
+
+_MOST_ADDED = 10_000
+"""Elements that may be added to one document."""
+
+_NAME = re.compile(r"(?:([^\W\d][\w.-]*):)?([^\W\d][\w.-]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class NewElement:
+    """What is added: an element of this name for each value, where the text matches `regexp`, or wherever that is None.
+
+    `name` is in Clark notation, `prefix` what is written for its namespace.
+    """
+
+    name: str
+    prefix: str
+    regexp: str | None
+    ignore_case: bool
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """The new elements for the nodes that an XPath finds."""
+
+    xpath: str
+    elements: tuple[NewElement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Normalization:
+    """The mappings of one file."""
+
+    file: str
+    namespaces: Namespaces
+    mappings: tuple[Mapping, ...]
+
+    def add_to(self, root: etree._Element, patience: Patience) -> int:
+        """Add to the tree of this root element what is to be added; how many elements those were.
+
+        Raises TransformTooCostly, also where there would be more than 10,000, and NotEvaluated.
+        """
+        added = before = 0
+        while True:
+            # Read anew for each pass: an element's text is another one after something was added inside it.
+            there: dict[etree._Element, set[tuple[str, str]]] = {}
+            for mapping in self.mappings:
+                for node in self._nodes(mapping, root):
+                    added += self._add_beside(node, mapping, there, patience)
+                    if added > _MOST_ADDED:
+                        raise TransformTooCostly
+            if added == before:
+                return added
+            before = added
+
+    def _nodes(self, mapping: Mapping, root: etree._Element) -> list[Any]:
+        found = evaluated(mapping.xpath, self.namespaces, root)
+        return found if isinstance(found, list) else []
+
+    def _add_beside(
+        self,
+        node: Any,
+        mapping: Mapping,
+        there: dict[etree._Element, set[tuple[str, str]]],
+        patience: Patience,
+    ) -> int:
+        place = _element_of(node)
+        parent = None if place is None else place.getparent()
+        if place is None or parent is None:
+            return 0
+        if parent not in there:
+            there[parent] = {(child.tag, text_of(child)) for child in parent.iterchildren("*")}
+        text, added = text_of(node), 0
+        for new, value in self._wanted(mapping, text, patience):
+            if (new.name, value) not in there[parent]:
+                there[parent].add((new.name, value))
+                place = _added_after(place, new, value)
+                added += 1
+        return added
+
+    def _wanted(self, mapping: Mapping, text: str, patience: Patience) -> Iterator[tuple[NewElement, str]]:
+        for new in mapping.elements:
+            if new.regexp is None or matches(new.regexp, new.ignore_case, text, patience):
+                for value in new.values:
+                    yield new, value
+
+
+def _element_of(node: Any) -> etree._Element | None:
+    """The element beside which is added: the node itself, or the one that has the attribute or the text."""
+    if isinstance(node, etree._Element):
+        return node
+    element = node.getparent() if hasattr(node, "getparent") else None
+    # A text after an element is not in it, but beside it.
+    return element if isinstance(element, etree._Element) else None
+
+
+def _added_after(place: etree._Element, new: NewElement, value: str) -> etree._Element:
+    """Add the element after this one, with the same white space between them."""
+    namespace = etree.QName(new.name).namespace
+    element = etree.Element(new.name, nsmap={new.prefix: namespace} if namespace else None)
+    element.text = value
+    parent = place.getparent()
+    assert parent is not None
+    element.tail = place.tail
+    before = place.getprevious()
+    space = parent.text if before is None else before.tail
+    place.tail = space if space is None or not space.strip() else None
+    place.addnext(element)
+    return element
+
+
+def read_normalization(path: Path) -> Normalization:
+    """The mappings of this file. Raises TransformError with a finding for everything that is wrong with it."""
+    file = RuleFile(path, "normalize")
+    file.attributes(file.root)
+    file.only(file.root, "selectionNamespaces", "mapping")
+    mappings: list[Mapping] = []
+    for element in file.elements(file.root, "mapping"):
+        file.attributes(element, "xpath")
+        file.only(element, "newElement")
+        xpath, new = file.path(element), [_new_element(file, each) for each in file.elements(element, "newElement")]
+        if not new:
+            file.wrong(element, "the mapping has no newElement", 'Add one, such as <newElement name="dc:subject">.')
+        mappings.append(Mapping(xpath, tuple(new)))
+    if not mappings:
+        file.wrong(file.root, "there is no mapping in it", "Add a mapping, or take the file from the site.")
+    file.require_right()
+    return Normalization(file.name, file.frozen_namespaces(), tuple(mappings))
+
+
+def _new_element(file: RuleFile, element: etree._Element) -> NewElement:
+    file.attributes(element, "name", "regexp", "ignoreCase")
+    file.only(element, "newValue")
+    values = []
+    for each in file.elements(element, "newValue"):
+        file.attributes(each)
+        file.only(each)
+        if text := (each.text or "").strip():
+            values.append(text)
+        else:
+            file.wrong(each, "the newValue is empty", "Write the text of the new element in it.")
+    if not file.elements(element, "newValue"):
+        file.wrong(element, "the newElement has no newValue", "Add one with the text of the new element.")
+    name, prefix = _name(file, element)
+    return NewElement(name, prefix, file.pattern(element), file.truth(element, "ignoreCase"), tuple(values))
+
+
+def _name(file: RuleFile, element: etree._Element) -> tuple[str, str]:
+    """The name of a new element in Clark notation, and its prefix."""
+    written = element.get("name", "").strip()
+    match = _NAME.fullmatch(written)
+    if match is None or not _is_name(match[2]):
+        what = f"'{one_line(written, 80)}' is no name of an element" if written else "the newElement has no name"
+        file.wrong(element, what, 'Write name="dc:subject", with a prefix of selectionNamespaces.')
+        return "x", ""
+    prefix, local = match[1] or "", match[2]
+    if not prefix:
+        return local, ""
+    if prefix not in file.namespaces:
+        what = f"the prefix {prefix} of {one_line(written, 80)} is not declared"
+        file.wrong(element, what, f"Add xmlns:{prefix}='…' to selectionNamespaces.")
+        return local, ""
+    return f"{{{file.namespaces[prefix]}}}{local}", prefix
+
+
+def _is_name(local: str) -> bool:
+    """Whether an element may be called so."""
+    try:
+        etree.QName(None, local)
+    except ValueError:
+        return False
+    return True

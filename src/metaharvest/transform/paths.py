@@ -1,0 +1,88 @@
+"""XPath 1.0 expressions from a person's file: checked when the file is read, evaluated on a document's tree.
+
+Only the functions of XPath 1.0 itself are known, none of which reads a file or asks a server. What libxml2 would tell
+only when a document leads it there (a function, a prefix or a variable that does not exist) is found beforehand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, cast
+
+from lxml import etree
+
+from metaharvest.text import one_line
+
+MAX_PATH = 2000
+"""Characters of an XPath expression."""
+
+_LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'")
+_PREFIXED = re.compile(r"(?<![\w.:-])([^\W\d][\w.-]*):(?=[\w*])")
+_FUNCTION = re.compile(r"(?<![\w.:-])((?:[^\W\d][\w.-]*:)?[^\W\d][\w.-]*)\s*\(")
+_VARIABLE = re.compile(r"\$\s*([^\W\d][\w.:-]*)")
+_AXES = re.compile(r"[\w-]+\s*::")
+
+_KNOWN = (
+    "last position count id local-name namespace-uri name string concat starts-with contains substring-before "
+    "substring-after substring string-length normalize-space translate boolean not true false lang number sum floor "
+    "ceiling round node text comment processing-instruction and or div mod"
+)
+"""The functions of XPath 1.0, and what else may stand before a parenthesis."""
+
+_string_of = etree.XPath("string()", smart_strings=False)
+
+Namespaces = tuple[tuple[str, str], ...]
+"""Prefixes, each with its namespace."""
+
+
+class BadPath(Exception):
+    """This is no XPath that can be used; the message says why."""
+
+
+class NotEvaluated(Exception):
+    """libxml2 could not evaluate an XPath on this document, such as one with too many nodes."""
+
+
+def require_path(path: str, namespaces: Mapping[str, str]) -> None:
+    """Raises BadPath if this is no XPath 1.0, or uses what is not there."""
+    if len(path) > MAX_PATH:
+        raise BadPath(f"it has more than {MAX_PATH:,} characters")
+    try:
+        compiled = _compiled(path, tuple(namespaces.items()))
+    except (etree.XPathError, ValueError) as error:
+        raise BadPath(one_line(str(error)).rstrip(".")) from None
+    bare = _AXES.sub("", _LITERAL.sub("''", path))
+    for variable in _VARIABLE.findall(bare):
+        raise BadPath(f"there is no variable ${variable}")
+    for function in _FUNCTION.findall(bare):
+        if function not in _KNOWN.split():
+            raise BadPath(f"there is no function {function}() in XPath 1.0")
+    for prefix in _PREFIXED.findall(bare):
+        if prefix not in namespaces and prefix != "xml":
+            raise BadPath(f"the prefix {prefix} is not declared in selectionNamespaces")
+    try:
+        compiled(etree.Element("x"))
+    except etree.XPathError as error:
+        raise BadPath(one_line(str(error)).rstrip(".")) from None
+
+
+def evaluated(path: str, namespaces: Namespaces, root: etree._Element) -> Any:
+    """What the path finds: a list of nodes, a number, a text, or true or false. Raises NotEvaluated."""
+    try:
+        return _compiled(path, namespaces)(root.getroottree())
+    except etree.XPathError as error:
+        raise NotEvaluated(one_line(str(error)).rstrip(".")) from None
+
+
+def text_of(node: Any) -> str:
+    """The text of a node, with all that is in it, without white space at both ends."""
+    if not isinstance(node, etree._Element):
+        return str(node).strip()
+    return (cast(str, _string_of(node)) if len(node) else node.text or "").strip()
+
+
+@lru_cache(500)
+def _compiled(path: str, namespaces: Namespaces) -> etree.XPath:
+    return etree.XPath(path, namespaces=dict(namespaces), regexp=False, smart_strings=True)

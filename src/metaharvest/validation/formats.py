@@ -1,0 +1,117 @@
+"""The formats of metadata other than EML whose schemas are at hand: how a document's format is known, and its schema.
+
+All schemas are those of the package dataone.scimeta. A format may need several of them together: they are imported by a
+small schema that is made here. The files are read from the package, and nothing is fetched for them.
+
+ISO 19139 exists with two versions of GML, which documents use by its namespace. FGDC has no namespace; its Biological
+Data Profile is told by what the document says of itself. DataCite 3.0 and 3.1 have one namespace, and 3.1 takes both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lxml import etree
+
+from metaharvest.model import Level
+from metaharvest.text import one_line
+from metaharvest.validation.places import ElementFinding
+
+_DCTERMS = ("http://purl.org/dc/terms/", "dc/dcterms.xsd")
+_CONTAINER = '<xs:element name="qualifieddc" type="dcterms:elementOrRefinementContainer"/>'
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format: the namespaces of root elements, and the schemas, as namespace and path, that a document has to obey.
+
+    `namespace` is also that of the schema which imports them, where `declares` has elements of its own. `explains`:
+    xmlschema can be made to explain errors in little time.
+    """
+
+    name: str
+    namespace: str
+    imports: tuple[tuple[str, str], ...]
+    declares: str = ""
+    explains: bool = False
+
+    package = "d1_scimeta"
+    folder = "schema/"
+
+    @property
+    def source(self) -> bytes:
+        """The schema that imports the others, whose places are relative to `folder`."""
+        target = f' targetNamespace="{self.namespace}"' if self.declares else ""
+        imports = "".join(_imported(namespace, path) for namespace, path in self.imports)
+        return (
+            f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:dcterms="{_DCTERMS[0]}"{target}>'
+            f"{imports}{self.declares}</xs:schema>"
+        ).encode()
+
+
+def _imported(namespace: str, path: str) -> str:
+    if not namespace:
+        return f'<xs:include schemaLocation="{path}"/>'
+    return f'<xs:import namespace="{namespace}" schemaLocation="{path}"/>'
+
+
+_GMD, _GMI = "http://www.isotc211.org/2005/gmd", "http://www.isotc211.org/2005/gmi"
+_OLD_GML = "http://www.opengis.net/gml"
+_ISO = tuple(
+    (f"http://www.isotc211.org/2005/{name}", f"isotc211/{name}/{file}.xsd")
+    for name, file in (("gmd", "gmd"), ("gmx", "gmx"), ("gmi", "gmi"), ("srv", "srv"))
+)
+_ISO_WITH_OLD_GML = Format("ISO 19139", _GMD, ((_GMD, "isotc211-pangaea/gmd.xsd"),))
+_NOT_WITH_OLD_GML = {_GMI, "http://www.isotc211.org/2005/gmx", "http://www.isotc211.org/2005/srv"}
+"""Parts of ISO 19139 whose schemas are here with the newer GML only."""
+
+_FGDC_BIOLOGICAL = Format("FGDC, Biological Data Profile", "", (("", "fgdc-bdp/fgdc-std-001.1-1999.xsd"),))
+_FGDC = Format("FGDC", "", (("", "fgdc-std-001-1998/fgdc-std-001-1998.xsd"),))
+_DATACITE = "http://datacite.org/schema/kernel-3"
+_OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
+_ONEDCX = "http://ns.dataone.org/metadata/schema/onedcx/v1.0"
+
+FORMATS: dict[str, Format] = {
+    each.namespace: each
+    for each in (
+        Format("Dublin Core (oai_dc)", _OAI_DC, ((_OAI_DC, "oai_dc/oai_dc.xsd"),), explains=True),
+        Format("qualified Dublin Core", "http://dspace.org/qualifieddc/", (_DCTERMS,), _CONTAINER),
+        Format("qualified Dublin Core", "http://worldcat.org/xmlschemas/qdc-1.0/", (_DCTERMS,), _CONTAINER),
+        Format("qualified Dublin Core (DataONE)", _ONEDCX, ((_ONEDCX, "onedcx/onedcx.xsd"),)),
+        Format("DataCite 3", _DATACITE, ((_DATACITE, "datacite-3.1/metadata.xsd"),), explains=True),
+        Format("ISO 19139", _GMD, _ISO),
+        Format("ISO 19139-2", _GMI, _ISO),
+    )
+}
+"""Every format that a namespace tells, by that of the root element."""
+
+
+def format_of(root: etree._Element) -> Format | None:
+    """The format of a document; None if its schema is not at hand."""
+    name = etree.QName(root)
+    if not name.namespace:
+        return _fgdc_of(root) if name.localname == "metadata" else None
+    if name.namespace in (_GMD, _GMI) and (used := _namespaces(root)) & {_OLD_GML}:
+        return _ISO_WITH_OLD_GML if used.isdisjoint(_NOT_WITH_OLD_GML) else None
+    return FORMATS.get(name.namespace)
+
+
+def _namespaces(root: etree._Element) -> set[str | None]:
+    return {etree.QName(element).namespace for element in root.iter("*")}
+
+
+def _fgdc_of(root: etree._Element) -> Format:
+    stated = " ".join(root.findtext(f"metainfo/{name}") or "" for name in ("metstdn", "metstdv"))
+    return _FGDC_BIOLOGICAL if "biological" in stated.lower() or "001.1-1999" in stated else _FGDC
+
+
+def no_schema_finding(root: etree._Element) -> ElementFinding:
+    """That documents of this format are taken unchecked."""
+    name = etree.QName(root)
+    what = f"the namespace {one_line(name.namespace, 200)}" if name.namespace else "no namespace"
+    message = (
+        f"There is no schema here for documents whose root element is {one_line(name.localname, 100)} in {what}: "
+        "they are taken if they are well-formed."
+    )
+    remedy = "Nothing is to be done. With the validation level strict, it is not told."
+    return ElementFinding("validation.no-schema", message, remedy, None, Level.WARNING)

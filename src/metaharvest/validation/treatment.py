@@ -1,0 +1,79 @@
+"""How a site's documents are treated once they are fetched: filtered, normalised, checked at one of three levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from lxml import etree
+
+from metaharvest.model import Finding, Level, ValidationLevel, Verdict
+from metaharvest.transform import Filters, Normalization, NotEvaluated, Patience, TransformTooCostly
+from metaharvest.transform.filters import left_out
+from metaharvest.validation import parse_lock, wellformed
+
+TransformLimit = Callable[[], AbstractContextManager[None]]
+"""What is around the work of a site's own files, to end it where it takes too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """What is done with a document, in this order: parsed, filtered, normalised, checked.
+
+    `package_id_mismatch`: the level of the finding if an EML document's packageId is not its docid in the list.
+    `level`: None for EML's own rules alone, where any other document is refused.
+    """
+
+    package_id_mismatch: Level = Level.WARNING
+    level: ValidationLevel | None = None
+    filters: Filters | None = None
+    normalization: Normalization | None = None
+
+    @property
+    def transforms(self) -> bool:
+        """Whether files of the site have a say in it: an XPath of theirs has no time limit of its own."""
+        return self.filters is not None or self.normalization is not None
+
+
+BY_EML = Treatment()
+"""Neither filtered nor normalised, and checked as EML."""
+
+
+def transformed(content: bytes, how: Treatment, parser: etree.XMLParser, limit: TransformLimit) -> Verdict | bytes:
+    """The document as normalised, the same bytes if nothing was added; or why it ends here: left out, or an error.
+
+    `parser` keeps comments and processing instructions.
+    """
+    try:
+        with parse_lock.parsing():
+            root = wellformed.parse(content, parser)
+    except wellformed.NotReadable as error:
+        return Verdict(error.findings)
+    patience = Patience()
+    try:
+        with limit():
+            if how.filters is not None:
+                decision = how.filters.decision(root, patience)
+                if not decision.is_taken:
+                    return Verdict(filtered=left_out(how.filters, decision))
+            if how.normalization is not None and how.normalization.add_to(root, patience):
+                return etree.tostring(root.getroottree(), encoding="UTF-8", xml_declaration=True)
+    except TransformTooCostly:
+        return Verdict((too_costly(),))
+    except NotEvaluated as why:
+        message = f"An XPath of the site's filters, or of its normalising, cannot be applied to this document: {why}."
+        return Verdict((Finding("filter.failed", message, _REMEDY),))
+    return content
+
+
+_REMEDY = (
+    "The harvester's administrator should simplify the XPath or the regular expression in the files of this site; "
+    "`metaharvest filter test` tries them on a document."
+)
+
+
+def too_costly() -> Finding:
+    """What is said of a document for which the site's own files took too long."""
+    message = "The filters of this site, or its normalising, take too long on this document, and were ended."
+    return Finding("filter.too-expensive", message, _REMEDY)

@@ -1,0 +1,122 @@
+"""`metaharvest filter test`, the files that the documentation shows, and what people see of a file that is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from metaharvest.transform import read_filters, read_normalization
+from support.harvester import Said, said
+
+PAGE = Path(__file__).parents[2] / "docs" / "filters.md"
+DC = "http://purl.org/dc/elements/1.1/"
+RECORD = f"""\
+<record><header><identifier>{{}}</identifier></header><metadata>
+<oai_dc:dc xmlns:oai_dc="http://www.openarchives.org/OAI/2.0/oai_dc/" xmlns:dc="{DC}">{{}}</oai_dc:dc>
+</metadata></record>"""
+
+
+def shown(root: str) -> list[str]:
+    """The files of this kind that the documentation shows."""
+    return re.findall(rf"```xml\n(<{root}\b.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def records(*contents: str) -> str:
+    made = "".join(RECORD.format(f"oai:r:{number}", each) for number, each in enumerate(contents, start=1))
+    deleted = '<record><header status="deleted"><identifier>oai:r:0</identifier></header></record>'
+    return f'<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><ListRecords>{made}{deleted}</ListRecords></OAI-PMH>'
+
+
+def tried(folder: Path, filters: str, *documents: str) -> Said:
+    (folder / "filters.xml").write_text(filters)
+    names = [f"{number}.xml" for number in range(1, len(documents) + 1)]
+    for name, document in zip(names, documents, strict=True):
+        (folder / name).write_text(document)
+    return said("filter", "test", "filters.xml", *names)
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_files_that_the_documentation_shows_can_be_used(tmp_path: Path) -> None:
+    assert (len(shown("filters")), len(shown("normalize"))) == (2, 1)
+    for text in shown("filters"):
+        (tmp_path / "f.xml").write_text(text)
+        assert read_filters(tmp_path / "f.xml").filters
+    (tmp_path / "n.xml").write_text(shown("normalize")[0])
+    assert read_normalization(tmp_path / "n.xml").mappings
+
+
+def test_the_second_one_takes_what_the_documentation_says(tmp_path: Path) -> None:
+    title = "<dc:title>x</dc:title>"
+    contents = [
+        title,
+        f"{title}<dc:rights>free</dc:rights>",
+        f"{title}<dc:rights>free</dc:rights><dc:rights>restricted</dc:rights>",
+        "<dc:rights>free</dc:rights>",
+    ]
+    lines = tried(tmp_path, shown("filters")[1], records(*contents)).out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["TAKEN", "TAKEN", "LEFT OUT", "LEFT OUT", "UNDECIDED"]
+
+
+def test_all_taken_is_0_and_one_left_out_is_1(tmp_path: Path) -> None:
+    filters = '<filters match="any"><filter xpath="//title" regexp="water"/></filters>'
+    told = tried(tmp_path, filters, "<a><title>On water</title></a>", "<a><title>waters</title></a>")
+    assert (told.code, told.err) == (0, "")
+    assert told.out.splitlines() == [
+        "TAKEN      1.xml: Filter 1 (line 1), //title: 'On water' matches water.",
+        "TAKEN      2.xml: Filter 1 (line 1), //title: 'waters' matches water.",
+    ]
+    told = tried(tmp_path, filters, "<a><title>water</title></a>", "<a><title>birds</title></a>", "<a>")
+    assert told.code == 1
+    assert told.out.splitlines()[1:] == [
+        "LEFT OUT   2.xml: Filter 1 (line 1), //title: 'birds' does not match water.",
+        "UNDECIDED  3.xml: The document ends too early: <a>, opened in line 1, is never closed.",
+    ]
+
+
+def test_records_of_a_repository_are_told_by_their_identifiers(tmp_path: Path) -> None:
+    (tmp_path / "page.xml").write_text(records("<dc:type>image</dc:type>", "<dc:type>text</dc:type>"))
+    (tmp_path / "filters.xml").write_text(shown("filters")[0])
+    told = json.loads(said("filter", "test", "filters.xml", "page.xml", "--json").out)
+    assert told["file"] == "filters.xml"
+    assert [(each["record_identifier"], each["matches"], each["filter"]) for each in told["records"]] == [
+        ("oai:r:1", True, 1),
+        ("oai:r:2", False, 3),
+        ("oai:r:0", None, None),
+    ]
+    assert told["records"][1]["reason"].startswith("None of 3 filters matches. Filter 3 (line 8), //dc:identifier")
+
+
+def test_a_file_that_cannot_be_used_is_told_with_its_lines(tmp_path: Path) -> None:
+    told = tried(tmp_path, "<filters match='any'>\n<filter xpath='//x:a'/>\n<filter regexp='('/></filters>", "<a/>")
+    assert (told.code, told.out) == (2, "")
+    assert told.err.splitlines() == [
+        "filters.xml, line 2: the XPath //x:a cannot be used: the prefix x is not declared in selectionNamespaces. "
+        "Correct it.",
+        'filters.xml, line 3: <filter> has no XPath. Write xpath="…", such as xpath="//dc:type".',
+        "filters.xml, line 3: ( is no regular expression that can be used: missing ) at position 1. Correct it.",
+    ]
+    told = said("filter", "test", "none.xml", "1.xml")
+    assert (told.code, told.err) == (
+        2,
+        "none.xml cannot be read: No such file or directory. Name a file that is there, and may be read.\n",
+    )
+    assert said("filter", "test", "filters.xml", "none.xml").code == 2
+
+
+@pytest.mark.timeout(60)
+def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
+    nested = "//x[count(//x[count(//x[count(//x[contains(., string(position()))]) > 1]) > 1]) > 5]"
+    document = f"<r>{'<x>a</x>' * 1000}</r>"
+    began = time.monotonic()
+    told = tried(tmp_path, f"<filters match='any'><filter xpath='{nested.replace('>', '&gt;')}'/></filters>", document)
+    assert time.monotonic() - began < 30
+    assert told.code == 1
+    assert told.out.startswith("UNDECIDED  1.xml: The filters of this site, or its normalising, take too long")

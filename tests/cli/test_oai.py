@@ -1,0 +1,225 @@
+"""`metaharvest oai`: what people see of a repository, without settings and without a database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.cli import Told, attempt, in_database, initialize, tell
+from support.oai_server import DC, OaiServer, Odd
+
+LOOPBACK = ("--allow-network", "127.0.0.0/8")
+
+
+def ask(folder: Path, repository: OaiServer, command: str, *arguments: str) -> Told:
+    return tell(folder, "oai", command, repository.base_url, *arguments, *LOOPBACK)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "metaharvest.toml").write_text("")
+    return tmp_path
+
+
+def test_identify_formats_and_sets_are_shown_in_words(folder: Path) -> None:
+    with OaiServer(3) as repository:
+        repository.sets = {"frogs": "Frogs & toads"}
+        repository.friends = ["https://friend.example.org/oai"]
+        told = ask(folder, repository, "identify").out
+        for words in ("Test repository", "keeper@example.org", "persistent", "YYYY-MM-DDThh:mm:ssZ", "friend.example"):
+            assert words in told
+        assert "warning" not in told
+        assert f"oai_dc  {DC}" in ask(folder, repository, "formats").out
+        assert "frogs  Frogs & toads" in ask(folder, repository, "sets").out
+        repository.sets, repository.formats = {}, {}
+        assert ask(folder, repository, "sets").out == "The repository has no sets.\n"
+
+
+def test_what_is_odd_about_identify_is_told(folder: Path) -> None:
+    with OaiServer(3, deleted="no") as repository:
+        repository.odd = {Odd.OTHER_BASE_URL, Odd.NO_EARLIEST}
+        told = ask(folder, repository, "identify").out
+        assert "the base URL is http://other.example.org/oai" in told
+        assert "earliestDatestamp is '', which is no datestamp" in told
+        assert "never tells that a record is deleted" in told
+
+
+def test_records_are_listed_with_what_they_are(folder: Path) -> None:
+    with OaiServer(30) as repository:
+        repository.sets = {"frogs": "Frogs"}
+        repository.delete("oai:test:5")
+        repository.records["oai:test:6"].metadata = ""
+        lines = ask(folder, repository, "list", "--limit", "100").out.splitlines()
+        assert len(lines) == 31
+        assert next(line for line in lines if "test:5 " in line).split()[-1] == "deleted"
+        assert "has metadata without any element" in next(line for line in lines if "test:6 " in line)
+        assert next(line for line in lines if "test:7 " in line).split()[1] == "2026-01-07T00:00:00Z"
+        short = ask(folder, repository, "list", "--from", "2026-01-03", "--until", "2026-01-04", "--json").json
+        assert [row["oai_identifier"] for row in short] == ["oai:test:3", "oai:test:4"]
+        assert "The first 2; --limit shows more." in ask(folder, repository, "list", "--limit", "2").out
+        assert len(repository.asked("ListRecords")) < 8
+
+
+def test_a_list_that_breaks_off_is_shown_as_far_as_it_came_and_is_no_success(folder: Path) -> None:
+    with OaiServer(30) as repository:
+        repository.odd.add(Odd.SAME_TOKEN)
+        broken = ask(folder, repository, "list")
+        assert (broken.code, len(broken.out.splitlines())) == (1, 21)
+        assert "after 20 of 30 records" in broken.err
+        assert len(ask(folder, repository, "list", "--json").json) == 20
+        assert ask(folder, repository, "list", "--limit", "10").code == 0
+
+
+@pytest.mark.parametrize("date", ["2026-13-01", "2026-02-30T00:00:00Z", "2026-11-20T03:00:00", "yesterday", ""])
+def test_a_date_that_is_none_is_refused_before_anything_is_asked(folder: Path, date: str) -> None:
+    with OaiServer(3) as repository:
+        refused = attempt(folder, "oai", "list", repository.base_url, "--from", date, *LOOPBACK)
+        assert f"{date!r} is no datestamp; write 2026-11-20 or" in str(refused.error)
+        assert repository.answered == []
+
+
+def test_a_record_is_printed_or_written_as_a_document(folder: Path) -> None:
+    with OaiServer(3) as repository:
+        printed = ask(folder, repository, "get", "oai:test:2").raw
+        assert b"<dc:title>Frogs</dc:title>" in printed
+        ask(folder, repository, "get", "oai:test:2", "-o", str(folder / "record.xml"))
+        assert (folder / "record.xml").read_bytes() + b"\n" == printed
+        repository.delete("oai:test:2")
+        failed = attempt(folder, "oai", "get", repository.base_url, "oai:test:2", *LOOPBACK)
+        assert "oai:test:2 is deleted" in str(failed.error)
+
+
+def test_a_sound_repository_is_validated_without_a_word_against_it(folder: Path) -> None:
+    with OaiServer(30) as repository:
+        repository.delete("oai:test:5")
+        told = ask(folder, repository, "validate")
+        assert told.code == 0
+        assert "The list was read to its end: nothing odd was found." in told.out
+        assert "30 of 30 announced" in told.out
+        assert ask(folder, repository, "validate", "--json").json["records_deleted"] == 1
+
+
+@pytest.mark.parametrize(
+    ("odd", "code", "words"),
+    [
+        (Odd.SAME_TOKEN, 1, "after 20 of 30 records"),
+        (Odd.SIZE_TOO_HIGH, 1, "announced a list of 60 records"),
+        (Odd.EMPTY_ANSWERS, 1, "The answer to ListRecords is empty."),
+        (Odd.HTML_PAGE, None, "is an HTML page titled 'Our repository'"),
+        (Odd.NO_SECONDS, 0, "requests with seconds are refused"),
+        (Odd.UNESCAPED_REQUEST, 0, "not well-formed XML"),
+        (Odd.TWICE, 0, "2 records came twice"),
+    ],
+)
+def test_what_is_odd_about_a_repository_is_told_with_a_remedy(
+    folder: Path, odd: Odd, code: int | None, words: str
+) -> None:
+    with OaiServer(30) as repository:
+        repository.odd.add(odd)
+        told = attempt(folder, "oai", "validate", repository.base_url, *LOOPBACK)
+        if code is None:
+            assert words in str(told.error)
+            return
+        assert told.code == code
+        assert words in told.out
+        assert "What to do:" in told.out
+
+
+def test_answers_to_mistakes_that_the_protocol_has_otherwise_are_told(folder: Path) -> None:
+    with OaiServer(30) as repository:
+        repository.tamper = lambda body, asked: body.replace(b"badVerb", b"badArgument")
+        told = ask(folder, repository, "validate").out
+        assert "Asked for a verb that there is not, the repository answers badArgument" in told
+
+
+def test_a_large_repository_is_looked_at_as_far_as_wanted(folder: Path) -> None:
+    with OaiServer(100) as repository:
+        told = ask(folder, repository, "validate", "--pages", "2", "--json").json
+        assert (told["pages"], told["records"], told["complete_list_size"], told["is_whole"]) == (2, 20, 100, False)
+
+
+def test_records_that_are_lost_are_counted_and_named(folder: Path) -> None:
+    with OaiServer(100) as repository:
+        for number in range(1, 41):
+            repository.records[f"oai:test:{number}"].metadata = "<x:a/>"
+        told = ask(folder, repository, "validate", "--json")
+        assert told.code == 1
+        assert (told.json["records"], told.json["records_not_had"]) == (100, 40)
+        assert sum(finding["rule"] == "oai.damaged-record" for finding in told.json["findings"]) == 20
+        assert {"rule": "oai.damaged-record", "findings_left_out": 20} in told.json["left_out"]
+
+
+# -- friends
+
+
+LISTS = {
+    "text": "# repositories\nhttps://a.example.org/oai  Alder\n\nhttps://b.example.org/oai\nnonsense\n",
+    "friends": "<BaseURLs><baseURL id='a'>https://a.example.org/oai</baseURL>"
+    "<baseURL>https://b.example.org/oai</baseURL><baseURL>nonsense</baseURL></BaseURLs>",
+    "attributes": "<list><r baseURL='https://a.example.org/oai'/><r baseURL='https://b.example.org/oai'/></list>",
+}
+
+
+@pytest.mark.parametrize("written", LISTS)
+def test_friends_are_read_from_files_of_base_urls(folder: Path, written: str) -> None:
+    (folder / "list").write_text(LISTS[written])
+    told = tell(folder, "oai", "friends", str(folder / "list"), "--json").json
+    assert [row["base_url"] for row in told] == ["https://a.example.org/oai", "https://b.example.org/oai"]
+
+
+def test_friends_are_registered_switched_off_and_only_once(tmp_path: Path) -> None:
+    initialize(tmp_path)
+    with OaiServer(1) as repository:
+        repository.friends = ["https://a.example.org/oai", "https://b.example.org/oai"]
+        add = ("--add", "--contact", "steward@example.org", *LOOPBACK)
+        told = tell(tmp_path, "oai", "friends", repository.base_url, *add).out
+        assert "a.example.org-oai" in told
+        rows = in_database(
+            tmp_path, "SELECT name, source_kind, documentlisturl, enabled FROM harvest_site_schedule ORDER BY name"
+        )
+        assert [(*row[:3], bool(row[3])) for row in rows] == [
+            ("a.example.org-oai", "oai-pmh", "https://a.example.org/oai", False),
+            ("b.example.org-oai", "oai-pmh", "https://b.example.org/oai", False),
+        ]
+        again = tell(tmp_path, "oai", "friends", repository.base_url, *add, "--json").json
+        assert [row["site"] for row in again] == [None, None]
+
+
+def test_friends_that_are_no_web_addresses_are_left_out_with_a_line(tmp_path: Path) -> None:
+    initialize(tmp_path)
+    with OaiServer(1) as repository:
+        repository.friends = ["nonsense", "https://a.example.org/oai", "ftp://b.example.org/oai", "http://[c/oai"]
+        add = ("--add", "--contact", "steward@example.org", *LOOPBACK)
+        told = tell(tmp_path, "oai", "friends", repository.base_url, *add, "--json")
+        assert [(row["base_url"], row["site"]) for row in told.json] == [
+            ("https://a.example.org/oai", "a.example.org-oai")
+        ]
+        assert "'nonsense' is left out: it is no web address." in told.err
+        assert "'ftp://b.example.org/oai' is left out" in told.err
+
+
+def test_friends_that_are_to_be_registered_need_a_contact(folder: Path) -> None:
+    (folder / "list").write_text("https://a.example.org/oai")
+    assert "--contact" in str(attempt(folder, "oai", "friends", str(folder / "list"), "--add").error)
+
+
+@pytest.mark.parametrize("url", ["https://", "ftp://example.org/oai", "http://127.0.0.1:1/oai"])
+def test_an_address_that_cannot_be_asked_is_said_in_a_sentence(folder: Path, url: str) -> None:
+    failed = attempt(folder, "oai", "identify", url)
+    assert failed.error is not None
+    assert str(failed.error).endswith(".")
+
+
+def test_no_settings_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    from click.testing import CliRunner
+
+    from metaharvest.cli import cli
+
+    with OaiServer(3) as repository:
+        arguments = ["oai", "sets", repository.base_url, *LOOPBACK, "--json"]
+        result = CliRunner().invoke(cli, arguments, standalone_mode=False)
+        assert json.loads(result.stdout) == []

@@ -1,0 +1,386 @@
+"""Sites with filters, normalising and a level of validation: whole runs over a harvest list, as people see them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from metaharvest.harvest.limits import CheckLimits, RunLimits
+from support.databases import KINDS
+from support.harvester import Harvester, eml, harvest_list, publish
+from support.http_server import HttpServer
+from support.mails import words_of
+from support.oai_server import Asked, OaiServer, dublin_core
+
+on_one_database = pytest.mark.parametrize("database", KINDS[:1], indirect=True)
+
+DC = "http://purl.org/dc/elements/1.1/"
+OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
+FILTERS = """\
+<filters match="all">
+  <filter xpath="/*/dataset/title" regexp="water" ignoreCase="true"/>
+  <filter xpath="//creator" regexp="secret" invert="true"/>
+</filters>
+"""
+NORMALIZE = """\
+<normalize>
+  <mapping xpath="/*/dataset/title">
+    <newElement name="title" regexp="water"><newValue>Hydrology</newValue></newElement>
+  </mapping>
+</normalize>
+"""
+
+
+def site(harvester: Harvester, url: str, name: str = "alder", **options: str) -> int:
+    return harvester.add_site(name, url, options=json.dumps(options))
+
+
+def put(harvester: Harvester, name: str, content: str) -> str:
+    (harvester.folder / name).write_text(content, encoding="utf-8")
+    return name
+
+
+def serve(server: HttpServer, contents: Iterable[bytes]) -> str:
+    """A list of a.1.1, a.2.1, …, with these contents."""
+    entries = []
+    for number, content in enumerate(contents, start=1):
+        server.serve(f"/a.{number}.1.xml", content)
+        entries.append((f"a.{number}.1", server.url(f"/a.{number}.1.xml")))
+    server.serve("/list.xml", harvest_list(entries))
+    return server.url("/list.xml")
+
+
+def dc(*children: str) -> bytes:
+    return f'<oai_dc:dc xmlns:oai_dc="{OAI_DC}" xmlns:dc="{DC}">{"".join(children)}</oai_dc:dc>'.encode()
+
+
+def report(harvester: Harvester) -> str:
+    """The text of the one mail to the site's contact, on one line."""
+    [mail] = [mail for mail in harvester.mails() if mail["To"] == "alder@example.org"]
+    return words_of(mail)
+
+
+def test_what_the_filters_do_not_match_is_left_out_and_harms_nobody(harvester: Harvester, server: HttpServer) -> None:
+    titles = ["Water temperature", "Birds", "Ground WATER", "Water, for the secret station"]
+    contents = [eml(f"a.{number}.1", title) for number, title in enumerate(titles, start=1)]
+    contents[3] = contents[3].replace(b"Test station", b"secret station")
+    site(harvester, serve(server, contents), filters=put(harvester, "filters.xml", FILTERS))
+    run = harvester.run("2026-11-20")
+    [told] = run["sites"]
+    assert (run["exit_code"], told["status"], told["listed"]) == (0, "succeeded", 4)
+    assert (told["inserted"], told["filtered"], told["warnings"]) == (2, 2, 0)
+    assert harvester.outcomes(run["run_id"]) == {
+        "a.1.1": "inserted",
+        "a.2.1": "filtered",
+        "a.3.1": "inserted",
+        "a.4.1": "filtered",
+    }
+    assert sorted(harvester.held()) == ["a.1.1", "a.3.1"]
+    assert harvester.findings(run["run_id"]) == []
+    messages = harvester.rows("SELECT message FROM harvest_log WHERE outcome = 'filtered' ORDER BY document_id")
+    assert [message for (message,) in messages] == [
+        "a.2.1 was left out by a filter. Filter 1 (line 2), /*/dataset/title: 'Birds' does not match water.",
+        "a.4.1 was left out by a filter. Filter 2 (line 3), //creator: 'secret station' matches secret, and the filter "
+        "is inverted.",
+    ]
+    text = report(harvester)
+    assert "filter.left-out" not in text
+    assert "left out" in text
+
+    # The next night says the same, and a filter that was changed holds at once.
+    again = harvester.run("2026-11-21")["sites"][0]
+    assert (again["unchanged"], again["filtered"], again["status"]) == (2, 2, "succeeded")
+    put(harvester, "filters.xml", FILTERS.replace("water", "bird"))
+    changed = harvester.run("2026-11-22")["sites"][0]
+    assert (changed["inserted"], changed["unchanged"], changed["filtered"]) == (1, 2, 1)
+
+
+@on_one_database
+@pytest.mark.parametrize(
+    ("match", "invert", "taken"),
+    [("any", "false", [1, 2]), ("all", "false", [1]), ("any", "true", [3, 4]), ("all", "true", [2, 3, 4])],
+)
+def test_match_and_invert_as_they_are_meant(
+    harvester: Harvester, server: HttpServer, match: str, invert: str, taken: list[int]
+) -> None:
+    image, text = "<dc:type>image</dc:type>", "<dc:type>text</dc:type>"
+    url = serve(server, [dc(image, image), dc(image, text), dc(text), dc("<dc:title>none</dc:title>")])
+    written = (
+        f'<filters match="{match}"><selectionNamespaces>xmlns:dc="{DC}"</selectionNamespaces>'
+        f'<filter xpath="//dc:type" regexp="image" invert="{invert}"/></filters>'
+    )
+    site(harvester, url, filters=put(harvester, "filters.xml", written), validation="strict")
+    [told] = harvester.run("2026-11-20")["sites"]
+    assert sorted(harvester.held()) == [f"a.{number}.1" for number in taken]
+    assert (told["inserted"], told["filtered"], told["listed"]) == (len(taken), 4 - len(taken), 4)
+
+
+def test_the_target_gets_the_normalised_document(harvester: Harvester, server: HttpServer) -> None:
+    contents = [eml("a.1.1", "On water"), eml("a.2.1", "On birds")]
+    site(harvester, serve(server, contents), normalize=put(harvester, "normalize.xml", NORMALIZE))
+    [told] = harvester.run("2026-11-20")["sites"]
+    assert (told["inserted"], told["status"]) == (2, "succeeded")
+    held = harvester.held()
+    added = b"<title>On water</title>\n    <title>Hydrology</title>\n"
+    assert held["a.1.1"].partition(b"?>\n")[2] + b"\n" == contents[0].partition(b"?>\n")[2].replace(
+        b"<title>On water</title>\n", added
+    )
+    assert held["a.2.1"] == contents[1]
+    [again] = harvester.run("2026-11-21")["sites"]
+    assert (again["unchanged"], again["status"]) == (2, "succeeded")
+
+
+@on_one_database
+def test_what_normalising_makes_is_what_is_checked(harvester: Harvester, server: HttpServer) -> None:
+    wrong = NORMALIZE.replace('name="title"', 'name="titel"')
+    site(harvester, serve(server, [eml("a.1.1", "On water")]), normalize=put(harvester, "normalize.xml", wrong))
+    run = harvester.run("2026-11-20")
+    assert run["sites"][0]["invalid"] == 1
+    assert ("a.1", "error", "schema.unexpected-element") in harvester.findings(run["run_id"])
+
+
+@on_one_database
+def test_a_file_that_is_wrong_fails_its_site_alone_and_the_doctor_says_so(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    url = publish(server, "a.1.1")
+    site(harvester, url, filters=put(harvester, "bad.xml", "<filters match='any'>\n<filter xpath='//x['/></filters>"))
+    site(harvester, url, "birch", normalize="none.xml")
+    site(harvester, publish(server, "c.1.1", path="/c.xml"), "cedar")
+    run = harvester.run("2026-11-20")
+    sites = {each["site"]: each for each in run["sites"]}
+    assert [sites[name]["status"] for name in ("alder", "birch", "cedar")] == ["failed", "failed", "succeeded"]
+    assert "bad.xml, line 2: the XPath //x[ cannot be used" in sites["alder"]["failure_reason"]
+    assert "none.xml cannot be read" in sites["birch"]["failure_reason"]
+    assert run["exit_code"] == 1
+    assert server.asked("/list.xml") == []
+    said = harvester("doctor")
+    assert said.code == 1
+    assert "alder: " in said.out
+    assert "line 2: the XPath //x[ cannot be used: Invalid expression." in said.out
+    assert "birch: " in said.out
+
+
+@on_one_database
+def test_a_file_that_is_wrong_is_told_when_a_site_gets_it(harvester: Harvester, server: HttpServer) -> None:
+    url, contact = publish(server, "a.1.1"), ("--contact", "a@example.org")
+    put(harvester, "bad.xml", "<filters match='any'>\n<filter xpath='//x:a' regexp='['/></filters>")
+    said = harvester("sites", "add", "alder", "--list-url", url, *contact, "--filters", "bad.xml")
+    assert (said.code, harvester.rows("SELECT name FROM harvest_site_schedule")) == (2, [])
+    assert "bad.xml, line 2: the XPath //x:a cannot be used: the prefix x is not declared" in said.err
+    assert "bad.xml, line 2: [ is no regular expression" in said.err
+    good = put(harvester, "good.xml", FILTERS)
+    assert harvester("sites", "add", "alder", "--list-url", url, *contact, "--filters", good).code == 0
+    said = harvester("sites", "edit", "alder", "--normalize", "none.xml")
+    assert (said.code, "none.xml cannot be read: No such file" in said.err) == (2, True)
+    assert harvester("doctor", "--json").out.count("good.xml") == 0
+
+
+# -- repositories
+
+
+def test_records_of_a_repository_are_filtered_normalised_and_checked(harvester: Harvester) -> None:
+    filters = put(
+        harvester,
+        "filters.xml",
+        f"<filters match='all'><selectionNamespaces>xmlns:dc='{DC}'</selectionNamespaces>"
+        "<filter xpath='//dc:title' regexp='^Record ([1-9]|1[0-9])$'/></filters>",
+    )
+    normalize = put(
+        harvester,
+        "normalize.xml",
+        f"<normalize><selectionNamespaces>xmlns:dc='{DC}'</selectionNamespaces><mapping xpath='//dc:title'>"
+        "<newElement name='dc:subject' regexp='7$'><newValue>Seven</newValue></newElement></mapping></normalize>",
+    )
+    with OaiServer(records=0) as repository:
+        for number in range(1, 26):
+            repository.put(f"oai:test:{number}", metadata=dublin_core(f"Record {number}"))
+        options = ("--filters", filters, "--normalize", normalize, "--validation", "very-strict", "--origin", "test")
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, *options).code == 0
+        [told] = harvester.run("2030-01-01", "--site", "repo")["sites"]
+        assert (told["status"], told["listed"], told["inserted"], told["filtered"]) == ("succeeded", 25, 19, 6)
+        held = {name.rpartition(":")[2]: content for name, content in harvester.held().items()}
+        assert sorted(name for name in held if b"Seven" in held[name]) == ["17.1", "7.1"]
+        altered = harvester.rows("SELECT document_id FROM document_origin WHERE altered AND received IS NOT NULL")
+        assert sorted(altered) == [("test/oai_dc/oai:test:17",), ("test/oai_dc/oai:test:7",)]
+        [again] = harvester.run("2030-01-02", "--site", "repo", "--full")["sites"]
+        assert (again["unchanged"], again["filtered"], again["inserted"], again["updated"]) == (19, 6, 0, 0)
+
+
+@on_one_database
+def test_what_is_to_be_added_holds_for_all_of_a_full_list_that_broke_off(harvester: Harvester) -> None:
+    started: list[subprocess.Popen[str]] = []
+
+    def stop(body: bytes, asked: Asked) -> bytes:
+        if started and "resumptionToken" in asked.arguments:
+            started.pop().send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+        return body
+
+    def add(subject: str) -> str:
+        return put(
+            harvester,
+            "normalize.xml",
+            f"<normalize><selectionNamespaces>xmlns:dc='{DC}'</selectionNamespaces><mapping xpath='//dc:title'>"
+            f"<newElement name='dc:subject'><newValue>{subject}</newValue></newElement></mapping></normalize>",
+        )
+
+    def held(subject: bytes) -> int:
+        return sum(subject in content for content in harvester.held().values())
+
+    with OaiServer(records=25) as repository:
+        options = ("--normalize", add("Toads"), "--origin", "test")
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, *options).code == 0
+        harvester.run("2030-01-01", "--site", "repo")
+        assert held(b"Toads") == 25
+        add("Newts")
+        repository.tamper = stop
+        started.append(process := harvester.start("run", "--date", "2030-01-02", "--site", "repo", "--full"))
+        process.communicate(timeout=60)
+        assert 0 < held(b"Newts") < 25
+        assert harvester.run("2030-01-03", "--site", "repo")["sites"][0]["status"] == "succeeded"
+        assert held(b"Newts") == 25
+
+
+@on_one_database
+def test_a_full_list_that_is_asked_for_tries_changed_filters_on_all_records(harvester: Harvester) -> None:
+    written = (
+        f"<filters match='any'><selectionNamespaces>xmlns:dc='{DC}'</selectionNamespaces>"
+        "<filter xpath='//dc:%s'/></filters>"
+    )
+    with OaiServer(records=25) as repository:
+        options = ("--filters", put(harvester, "filters.xml", written % "rights"), "--origin", "test")
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, *options).code == 0
+        repository.tamper = lambda body, asked: b"<html/>" if "!20!" in str(asked.arguments) else body
+        [told] = harvester.run("2030-01-01", "--site", "repo")["sites"]
+        assert (told["status"], told["filtered"]) == ("incomplete", 20)
+        repository.tamper = None
+        put(harvester, "filters.xml", written % "title")
+        [told] = harvester.run("2030-01-02", "--site", "repo", "--full")["sites"]
+        assert (told["status"], told["listed"], told["inserted"]) == ("succeeded", 25, 25)
+
+
+# -- cost
+
+
+COSTLY_XPATH = "//x[count(//x[count(//x[count(//x[contains(., string(position()))]) > 1]) > 1]) > 5]"
+
+
+@on_one_database
+@pytest.mark.timeout(300)
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("written", "limits"),
+    [
+        (f'<filter xpath="{COSTLY_XPATH.replace(">", "&gt;")}"/>', CheckLimits(transform_seconds=0.5)),
+        ('<filter xpath="//x" regexp="(a|a)*$"/>', CheckLimits(quick_seconds=4)),
+    ],
+    ids=("XPath", "regular expression"),
+)
+def test_a_hostile_filter_costs_a_few_documents_and_other_sites_nothing(
+    harvester: Harvester, server: HttpServer, written: str, limits: CheckLimits
+) -> None:
+    long = f"<r>{'<x>' + 'a' * 500 + '!</x>'}{'<x>aaaa!</x>' * 400}</r>".encode()
+    url = serve(server, [long] * 40)
+    filters = put(harvester, "filters.xml", f"<filters match='any'>{written}</filters>")
+    site(harvester, url, filters=filters, validation="strict")
+    harvester.add_site("birch", publish(server, *(f"b.{number}.1" for number in range(10)), path="/b.xml"))
+    harvester.limits = RunLimits(check=limits)
+    run = harvester.run("2026-11-20")
+    sites: dict[str, Any] = {each["site"]: each for each in run["sites"]}
+    assert (sites["birch"]["inserted"], sites["birch"]["status"]) == (10, "succeeded")
+    alder = sites["alder"]
+    assert 3 <= alder["invalid"] <= 20
+    assert alder["invalid"] + alder["deferred"] == alder["listed"] == 40
+    rules = [rule for _, _, rule in harvester.findings(run["run_id"])]
+    assert set(rules) == {"filter.too-expensive"}
+    assert "took too long on 3 documents" in report(harvester)
+
+
+# -- levels
+
+
+@on_one_database
+@pytest.mark.parametrize(
+    ("level", "kinds"),
+    [
+        (None, ["inserted", "invalid", "invalid", "invalid", "invalid", "invalid"]),
+        ("strict", ["inserted", "inserted", "inserted", "inserted", "inserted", "invalid"]),
+        ("very-strict", ["inserted", "invalid", "inserted", "invalid", "inserted", "invalid"]),
+        ("loose", ["inserted", "inserted", "inserted", "inserted", "inserted", "invalid"]),
+    ],
+)
+def test_three_levels_of_validation(
+    harvester: Harvester, server: HttpServer, level: str | None, kinds: list[str]
+) -> None:
+    contents = [
+        eml("a.1.1"),
+        eml("a.2.1").replace(b"<contact>", b"<kontakt>").replace(b"</contact>", b"</kontakt>"),
+        dc("<dc:title>A title</dc:title>"),
+        dc("<dc:titel>A title</dc:titel>"),
+        b"<book xmlns='urn:books'/>",
+        b"<book>",
+    ]
+    site(harvester, serve(server, contents), **({"validation": level} if level else {}))
+    run = harvester.run("2026-11-20")
+    assert [kind for _, kind in sorted(harvester.outcomes(run["run_id"]).items())] == kinds
+    warned = [document for document, level_, _ in harvester.findings(run["run_id"]) if level_ == "warning"]
+    expected: dict[str | None, list[str]] = {"loose": ["a.2", "a.4", "a.6"], "very-strict": ["a.5"]}
+    assert sorted(map(str, set(warned))) == expected.get(level, [])
+    assert run["sites"][0]["status"] == ("succeeded" if level == "loose" else "with-errors")
+
+
+@on_one_database
+def test_a_loose_site_is_only_warned_of_what_cannot_be_had_or_is_no_xml(harvester: Harvester) -> None:
+    with OaiServer(records=25) as repository:
+        repository.put("oai:test:3", metadata="")
+        repository.put("oai:test:4", metadata=dublin_core("Frogs").replace("dc:title>", "dc:titel>"))
+        repository.poison.add("oai:test:7")
+        options = ("--validation", "loose", "--origin", "test", "--notify", "on-error")
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, *options).code == 0
+        run = harvester.run("2030-01-01", "--site", "repo", "--strict")
+        [told] = run["sites"]
+        assert (run["exit_code"], run["status"], told["status"], told["listed"]) == (0, "succeeded", "succeeded", 25)
+        assert (told["inserted"], told["invalid"] + told["access_error"]) == (23, 2)
+        found = {(document, level) for document, level, _ in harvester.findings(run["run_id"]) if document}
+        assert found == {(f"test/oai_dc/oai:test:{number}", "warning") for number in (3, 4, 7)}
+        assert harvester.rows("SELECT COUNT(*) FROM harvest_log WHERE status = 1") == [(0,)]
+        assert harvester.subjects() == ["[Test network] 1 site: 1 well; 23 new (2030-01-01)"]
+        # It is tried again, and told again.
+        [again] = harvester.run("2030-01-02", "--site", "repo")["sites"]
+        assert (again["status"], again["listed"], again["unchanged"]) == ("succeeded", 3, 1)
+        assert again["warnings"] == 2
+        harvester("sites", "edit", "repo", "--notify", "always")
+        harvester.run("2030-01-03", "--site", "repo")
+        assert any("not valid" in subject and "error" not in subject for subject in harvester.subjects())
+
+
+def test_what_was_an_error_is_no_failure_any_more_once_the_site_is_loose(harvester: Harvester) -> None:
+    with OaiServer(records=5) as repository:
+        repository.put("oai:test:3", metadata="")
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, "--origin", "test").code == 0
+        assert harvester.run("2030-01-01", "--site", "repo")["sites"][0]["status"] == "with-errors"
+        failing = "SELECT rule FROM site_problem WHERE state = 'open' AND needs_attention"
+        assert len(harvester.rows(failing)) == 1
+        harvester("sites", "edit", "repo", "--validation", "loose")
+        assert harvester.run("2030-01-02", "--site", "repo")["sites"][0]["status"] == "succeeded"
+        assert harvester.rows(failing) == []
+        harvester("sites", "edit", "repo", "--validation", "strict")
+        assert harvester.run("2030-01-03", "--site", "repo")["sites"][0]["status"] == "with-errors"
+        assert len(harvester.rows(failing)) == 1
+
+
+@on_one_database
+def test_that_a_format_has_no_schema_is_told_once_a_harvest(harvester: Harvester, server: HttpServer) -> None:
+    contents = [f"<book xmlns='urn:books'>{number}</book>".encode() for number in range(20)]
+    site(harvester, serve(server, [*contents, b"<film/>", b"<film/>"]), validation="very-strict")
+    run = harvester.run("2026-11-20")
+    assert run["sites"][0]["inserted"] == 22
+    assert [rule for _, _, rule in harvester.findings(run["run_id"])] == ["validation.no-schema"] * 2
+    assert "root element is book in the namespace urn:books" in report(harvester)

@@ -1,0 +1,537 @@
+"""OAI-PMH repositories as sites, over several nights, by commands: registered, harvested, told of, and survived."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from email import message_from_bytes, policy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.databases import TestDatabase, on_one_database
+from support.harvester import IN_A_FILE, SETTINGS, Harvester
+from support.mails import words_of
+from support.oai_server import Asked, OaiServer, Odd
+from support.remote_target import Repository, installed
+
+TOTALS = "listed inserted updated unchanged deleted filtered duplicate deferred access_error invalid upload_error"
+
+
+class Network:
+    """A harvester, and the repository of its only site."""
+
+    def __init__(self, folder: Path, server: OaiServer, settings: str = "", database: TestDatabase = IN_A_FILE) -> None:
+        self.harvester = Harvester(folder, SETTINGS + settings, database)
+        self.server = server
+        self.night = 0
+
+    def register(self, *options: str, name: str = "repo") -> str:
+        said = self.harvester("sites", "add", name, "--oai", self.server.base_url, "--origin", "test", *options)
+        assert said.code == 0, said.err
+        return said.out
+
+    def harvest(self, *options: str) -> dict[str, Any]:
+        """The next night: the status of the site run, and those of its totals that are not 0."""
+        self.night += 1
+        self.server.now += timedelta(days=1)
+        [site] = self.harvester.run(f"2030-01-{self.night:02}", "--site", "repo", *options)["sites"]
+        return {"status": site["status"], **{name: site[name] for name in TOTALS.split() if site[name]}}
+
+    def held(self) -> dict[str, int]:
+        """The highest revision of each document that the target says it has."""
+        with self.harvester.opened() as opened, opened.targets.default.session(None) as session:
+            ids = [row[0] for row in self.harvester.rows("SELECT DISTINCT document_id FROM harvest_document")]
+            held = session.holdings(ids) if ids else {}
+            return {each.removeprefix("test/oai_dc/oai:test:"): held[each].revision for each in held}
+
+    def report(self) -> str:
+        """The text of the last report to the site."""
+        sql = "SELECT content FROM report_outbox WHERE kind = 'site' ORDER BY report_id DESC LIMIT 1"
+        [(content,)] = self.harvester.rows(sql)
+        return words_of(message_from_bytes(content, policy=policy.default))
+
+
+@pytest.fixture
+def server() -> Iterator[OaiServer]:
+    with OaiServer(records=25) as made:
+        yield made
+
+
+@pytest.fixture
+def network(tmp_path: Path, server: OaiServer, database: TestDatabase) -> Iterator[Network]:
+    made = Network(tmp_path, server, database=database)
+    yield made
+    made.harvester.close()
+
+
+ALL = {str(number): 1 for number in range(1, 26)}
+
+
+@on_one_database
+def test_registering_asks_the_repository_and_takes_its_contacts(network: Network) -> None:
+    said = network.harvester("sites", "add", "repo", "--oai", network.server.base_url)
+    assert "Contacts, as the repository names them: keeper@example.org" in said.out
+    assert "run --site repo --dry-run" in said.out
+    shown = json.loads(network.harvester("sites", "show", "repo", "--json").out)
+    assert shown["contacts"] == ["keeper@example.org"]
+    assert shown["oai"]["prefix"] == "oai_dc"
+    [(kind,)] = network.harvester.rows("SELECT source_kind FROM harvest_site_schedule")
+    assert kind == "oai-pmh"
+
+
+@on_one_database
+def test_what_the_repository_does_not_have_is_not_registered(network: Network) -> None:
+    network.server.sets = {"maps": "Maps", "theses": "Theses"}
+    said = network.harvester("sites", "add", "repo", "--oai", network.server.base_url, "--set", "thesis")
+    assert (said.code, network.harvester.rows("SELECT * FROM harvest_site_schedule")) == (2, [])
+    assert "There is no set 'thesis'" in said.err or "has no set 'thesis'; there are" in said.err
+    assert "maps" in said.err
+    said = network.harvester("sites", "add", "repo", "--oai", network.server.base_url, "--prefix", "eml")
+    assert "no metadata format 'eml'" in said.err
+    network.server.close()
+    said = network.harvester("sites", "add", "repo", "--oai", network.server.base_url)
+    assert said.code == 2
+    assert "--unasked" in said.err
+    assert "Traceback" not in said.err
+
+
+@on_one_database
+def test_options_of_repositories_and_lists_are_not_mixed(network: Network) -> None:
+    url = network.server.base_url
+    assert "--list-url is for" in network.harvester("sites", "add", "a", "--list-url", url, "--oai", url).err
+    said = network.harvester("sites", "add", "a", "--list-url", url, "--contact", "a@example.org", "--prefix", "eml")
+    assert "--prefix is for OAI-PMH repositories" in said.err
+    network.register()
+    assert "give its new address with --oai" in network.harvester("sites", "edit", "repo", "--list-url", url).err
+    said = network.harvester("sites", "edit", "repo", "--until", "yesterday")
+    assert said.code == 2
+    assert "until is wrong: 'yesterday' is no datestamp" in said.err
+
+
+@on_one_database
+def test_dates_and_base_urls_that_cannot_be_are_refused_with_what_to_do(network: Network) -> None:
+    url = network.server.base_url
+    said = network.harvester("sites", "add", "a", "--oai", url, "--from", "2026-02-30")
+    assert (said.code, "'2026-02-30' is no datestamp" in said.err) == (2, True)
+    for command in (("sites", "add", "a", "--oai", f"{url}?verb=Identify"), ("oai", "sets", f"{url}?verb=ListSets")):
+        said = network.harvester(*command)
+        assert (said.code, f"leave that away: {url}" in said.err) == (2, True)
+    assert network.harvester.rows("SELECT * FROM harvest_site_schedule") == []
+
+
+@on_one_database
+def test_filters_that_cannot_be_read_are_told_by_file_and_line(network: Network, tmp_path: Path) -> None:
+    filters = tmp_path / "filters.xml"
+    filters.write_text("<filters match='any'><filter xpath='//a'/></filters>")
+    network.register("--filters", str(filters))
+    filters.write_text("<filters>")
+    assert network.harvest() == {"status": "failed"}
+    assert f"{filters}, line 1" in network.report()
+    assert "In the list" not in network.report()
+
+
+def test_nights_of_a_repository(network: Network) -> None:
+    network.register()
+    assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
+    assert network.held() == ALL
+    assert "oai_dc" in network.harvester("target", "get", "test/oai_dc/oai:test:7.1").out
+    assert network.harvest() == {"status": "succeeded"}
+    server = network.server
+    server.put("oai:test:3", title="Toads")
+    server.put("oai:test:26")
+    server.delete("oai:test:5")
+    assert network.harvest() == {"status": "succeeded", "listed": 3, "inserted": 1, "updated": 1, "deleted": 1}
+    assert network.held() == {**{key: 1 for key in ALL if key != "5"}, "3": 2, "26": 1}
+    server.forget()
+    assert network.harvest()["status"] == "succeeded"
+    assert server.asked("ListRecords")[0].arguments["from"] < "2026-11-24"
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 26, "unchanged": 26}
+    assert network.held() == {**{key: 1 for key in ALL if key != "5"}, "3": 2, "26": 1}
+
+
+@on_one_database
+def test_a_change_in_the_second_of_the_last_harvest_is_not_lost(network: Network) -> None:
+    network.register()
+    network.harvest()
+    network.server.put("oai:test:9", network.server.now, title="Late")
+    assert network.harvest() == {"status": "succeeded", "listed": 1, "updated": 1}
+
+
+def test_a_rehearsal_says_what_would_be_done_and_does_nothing(network: Network) -> None:
+    network.register()
+    said = network.harvester("run", "--site", "repo", "--dry-run", "--json")
+    [site] = json.loads(said.out)["sites"]
+    assert (site["status"], site["inserted"]) == ("succeeded", 25)
+    assert network.held() == {}
+    network.harvest()
+    network.server.put("oai:test:3", title="Toads")
+    [site] = json.loads(network.harvester("run", "--site", "repo", "--dry-run", "--json").out)["sites"]
+    assert (site["listed"], site["updated"]) == (1, 1)
+    assert network.harvest() == {"status": "succeeded", "listed": 1, "updated": 1}
+
+
+def test_half_of_the_records_are_lost(network: Network) -> None:
+    network.register()
+    network.harvest()
+    for number in range(1, 13):
+        del network.server.records[f"oai:test:{number}"]
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 13, "unchanged": 13}
+    assert network.held() == ALL
+    assert "oai:test:4 is not in the repository's list any more" in network.report()
+    assert network.harvest()["status"] == "succeeded"
+
+
+def test_half_of_the_records_are_deleted(network: Network) -> None:
+    network.server.records.clear()
+    for number in range(1, 61):
+        network.server.put(f"oai:test:{number}")
+    network.register()
+    network.harvest()
+    for number in range(1, 31):
+        network.server.delete(f"oai:test:{number}")
+    assert network.harvest() == {"status": "with-errors", "listed": 30, "deferred": 30}
+    assert len(network.held()) == 60
+    for _ in range(2):
+        assert "30 of the 60 documents of this site are deleted" in network.report()
+        assert network.harvest() == {"status": "with-errors", "listed": 30, "deferred": 30}
+    assert "deletes 30 documents" in network.harvester("sites", "confirm", "repo").out
+    assert network.harvest() == {"status": "succeeded", "listed": 30, "deleted": 30}
+    found = json.loads(network.harvester("diff", "4", "5", "--json").out)
+    assert {change: number for change, number in found["totals"].items() if number} == {"fixed": 30, "deleted": 30}
+    assert {each["outcome"] for each in found["sites"][0]["documents"]} == {"deleted"}
+    assert len(network.held()) == 30
+
+
+@on_one_database
+def test_deletions_that_are_only_noted_stay_in_the_target(network: Network) -> None:
+    network.register("--deletions", "note")
+    network.harvest()
+    network.server.delete("oai:test:5")
+    assert network.harvest() == {"status": "succeeded", "listed": 1, "deleted": 1}
+    assert network.held() == ALL
+
+
+@on_one_database
+def test_a_repository_that_changed_is_told(network: Network) -> None:
+    network.register()
+    network.harvest()
+    network.server.seconds = False
+    network.server.name = "Another name"
+    network.server.put("oai:test:3", title="Toads")
+    assert network.harvest()["updated"] == 1
+    assert "granularity changed" in network.report()
+    assert "Another name" in network.report()
+
+
+@on_one_database
+def test_a_list_that_breaks_off_says_after_how_many_and_goes_on(network: Network) -> None:
+    network.register()
+    network.server.odd.add(Odd.SIZE_TOO_HIGH)
+    found = network.harvest()
+    assert (found["status"], found["listed"]) == ("incomplete", 25)
+    assert "broke off after 25 of 50 records" in network.report()
+    network.server.odd.clear()
+    assert network.harvest()["status"] == "succeeded"
+    assert network.held() == ALL
+
+
+@on_one_database
+def test_one_bad_record_is_a_finding_and_all_others_go_in(network: Network) -> None:
+    network.register()
+    network.server.poison.add("oai:test:13")
+    found = network.harvest()
+    assert found["inserted"] == 24
+    assert "oai:test:13" in network.report()
+    network.server.poison.clear()
+    found = network.harvest()
+    assert (found["status"], found.get("inserted")) == ("succeeded", 1)
+    assert network.held() == ALL
+
+
+@on_one_database
+def test_many_bad_neighbours_are_findings_and_all_others_go_in(network: Network) -> None:
+    for number in range(26, 61):
+        network.server.put(f"oai:test:{number}")
+    network.register("--method", "list-identifiers")
+    network.server.unreadable |= {f"oai:test:{number}" for number in range(1, 26)}
+    found = network.harvest()
+    assert found == {"status": "with-errors", "listed": 60, "inserted": 35, "access_error": 25}
+    network.server.unreadable.clear()
+    assert network.harvest()["status"] == "succeeded"
+    assert len(network.held()) == 60
+
+
+@on_one_database
+def test_two_formats_of_a_repository_are_two_sites(network: Network) -> None:
+    network.server.formats["other"] = "http://example.org/other/"
+    network.register()
+    assert "belongs to the first" not in network.register("--prefix", "other", name="second")
+    ran = network.harvester.run("2030-01-01")
+    assert [site["inserted"] for site in ran["sites"]] == [25, 25]
+    [(number,)] = network.harvester.rows("SELECT COUNT(*) FROM document_revision")
+    assert number == 50
+
+
+@on_one_database
+def test_a_repository_that_is_away_fails_and_is_asked_again_the_next_night(network: Network) -> None:
+    network.register()
+    network.harvest()
+    answer = network.server.tamper
+    network.server.tamper = lambda body, asked: b"<html><title>Maintenance</title></html>"
+    assert network.harvest() == {"status": "list-failed"}
+    assert "could not be read" in network.report()
+    network.server.tamper = answer
+    network.server.put("oai:test:3", title="Toads")
+    assert network.harvest() == {"status": "succeeded", "listed": 1, "updated": 1}
+
+
+FOLDER = '[target]\nkind = "folder"\nfolder = "documents"\n'
+
+
+@pytest.mark.parametrize(
+    ("at", "settings"),
+    [*((at, "") for at in range(1, 6)), (2, FOLDER), (5, FOLDER)],
+    ids=[*(f"embedded-{at}" for at in range(1, 6)), "folder-2", "folder-5"],
+)
+def test_killed_at_every_page_nothing_is_lost_or_doubled(tmp_path: Path, at: int, settings: str) -> None:
+    with OaiServer(records=25, page=6) as server:
+        network = Network(tmp_path, server, settings)
+        network.register()
+        started: list[subprocess.Popen[str]] = []
+
+        def kill(body: bytes, asked: Asked) -> bytes:
+            if asked.verb == "ListRecords" and len(server.asked("ListRecords")) == at and started:
+                started.pop().send_signal(signal.SIGKILL)
+            return body
+
+        server.tamper = kill
+        process = network.harvester.start("run", "--date", "2030-01-01")
+        started.append(process)
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        server.tamper = None
+        ran = network.harvester.run("2030-01-01")
+        [site] = ran["sites"]
+        assert (site["status"], site["listed"]) == ("succeeded", 25)
+        assert site["inserted"] + site["unchanged"] == 25
+        assert network.held() == ALL
+        [(number,)] = network.harvester.rows(
+            "SELECT COUNT(*) FROM harvest_log WHERE outcome = 'inserted' OR outcome = 'updated'"
+        )
+        assert number == 25
+        assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
+        network.harvester.close()
+
+
+def test_a_full_run_that_was_killed_goes_on_from_its_last_page(tmp_path: Path) -> None:
+    with OaiServer(records=25, page=5) as server:
+        network = Network(tmp_path, server)
+        network.register()
+        network.harvest()
+        started: list[subprocess.Popen[str]] = []
+
+        def kill(body: bytes, asked: Asked) -> bytes:
+            if "!20!" in str(asked.arguments):
+                started.pop().send_signal(signal.SIGKILL)
+            return body
+
+        server.tamper = kill
+        started.append(process := network.harvester.start("run", "--date", "2030-01-02", "--site", "repo", "--full"))
+        process.communicate(timeout=60)
+        server.tamper = None
+        server.forget()
+        found = network.harvest("--full")
+        assert (found["status"], found["listed"], found["unchanged"]) == ("succeeded", 25, 25)
+        assert "resumptionToken" in server.asked("ListRecords")[0].arguments
+        network.harvester.close()
+
+
+@on_one_database
+def test_a_site_that_asks_for_other_records_misses_none_of_those_before(network: Network) -> None:
+    server = network.server
+    server.formats["other"] = "http://example.org/other/"
+    server.sets = {"even": "Even"}
+    for number in range(2, 26, 2):
+        server.records[f"oai:test:{number}"].sets = ("even",)
+    network.register()
+    network.harvest()
+    network.harvester("sites", "edit", "repo", "--prefix", "other")
+    assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
+    assert "list any more" not in network.report()
+    network.harvester("sites", "edit", "repo", "--set", "even")
+    assert network.harvest() == {"status": "succeeded", "listed": 12, "unchanged": 12}
+    assert "list any more" not in network.report()
+    del server.records["oai:test:4"]
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 11, "unchanged": 11}
+    assert "test/other/oai:test:4 is not in the repository's list any more" in network.report()
+    network.harvester("sites", "edit", "repo", "--origin", "moved")
+    assert network.harvest() == {"status": "succeeded", "listed": 11, "inserted": 11}
+
+
+@on_one_database
+def test_a_repository_that_lost_records_as_it_moved_is_told(network: Network) -> None:
+    network.register()
+    network.harvest()
+    del network.server.records["oai:test:4"]
+    network.harvester("sites", "edit", "repo", "--oai", network.server.http.url("/moved"))
+    assert network.harvest() == {"status": "succeeded", "listed": 24, "unchanged": 24}
+    assert "oai:test:4 is not in the repository's list any more" in network.report()
+
+
+@on_one_database
+def test_a_record_that_changes_out_of_the_window_is_not_missing(network: Network) -> None:
+    network.register("--until", "2026-01-20")
+    assert network.harvest()["inserted"] == 20
+    network.server.put("oai:test:3", title="Toads")
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 19, "unchanged": 19}
+    assert "list any more" not in network.report()
+
+
+@on_one_database
+def test_a_stopped_run_goes_on_with_the_rest_of_the_list(network: Network) -> None:
+    started: list[subprocess.Popen[str]] = []
+
+    def stop(body: bytes, asked: Asked) -> bytes:
+        if asked.verb == "ListRecords" and "resumptionToken" in asked.arguments and started:
+            started.pop().send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+        return body
+
+    network.register()
+    network.server.tamper = stop
+    process = network.harvester.start("run", "--date", "2030-01-01")
+    started.append(process)
+    process.communicate(timeout=60)
+    network.server.tamper = None
+    assert "The run was stopped before it came to its end" in network.report()
+    network.night = 1
+    assert network.harvest()["status"] == "succeeded"
+    assert network.held() == ALL
+
+
+@on_one_database
+def test_a_token_that_is_refused_in_the_second_set_leaves_none_of_the_first_missing(network: Network) -> None:
+    network.server.sets = {"a": "A", "b": "B"}
+    for number in range(1, 26):
+        network.server.records[f"oai:test:{number}"].sets = ("a",) if number <= 10 else ("b",)
+    network.register("--set", "a", "--set", "b")
+    network.server.refuse_tokens = b"<html/>", 200
+    found = network.harvest()
+    assert (found["status"], found["inserted"]) == ("incomplete", 20)
+    network.server.refuse_tokens = None
+    network.server.odd.add(Odd.TOKEN_EXPIRES_ONCE)
+    found = network.harvest()
+    assert (found["status"], found["inserted"]) == ("succeeded", 5)
+    assert "in the repository's list any more" not in network.report()
+    missing = network.harvester.rows("SELECT COUNT(*) FROM harvest_document WHERE missing_since IS NOT NULL")
+    assert missing == [(0,)]
+
+
+@on_one_database
+def test_a_list_that_breaks_off_is_told_once(network: Network) -> None:
+    network.register()
+    network.server.odd.add(Odd.SIZE_TOO_HIGH)
+    network.harvest()
+    assert "records: The list broke off" not in network.report()
+    assert "records: The list broke off" not in network.harvester("log", "--run", "1").out
+
+
+def test_killed_at_the_end_of_a_list_what_is_missing_is_told(tmp_path: Path, server: OaiServer) -> None:
+    network = Network(tmp_path, server)
+    network.register()
+    network.harvest()
+    del server.records["oai:test:4"]
+    with network.harvester.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER killed BEFORE INSERT ON harvest_log WHEN NEW.harvest_operation_code = 'ListRecordsSuccess' "
+            "BEGIN SELECT RAISE(ABORT, 'killed'); END"
+        )
+    assert network.harvester("run", "--date", "2030-01-02", "--full").code != 0
+    with network.harvester.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TRIGGER killed")
+    network.night += 1
+    assert network.harvest()["status"] == "succeeded"
+    assert "oai:test:4 is not in the repository's list any more" in network.report()
+    network.harvester.close()
+
+
+@on_one_database
+def test_very_many_missing_records_are_told_with_their_number(network: Network) -> None:
+    for number in range(26, 161):
+        network.server.put(f"oai:test:{number}")
+    network.register()
+    network.harvest()
+    network.server.records = {"oai:test:1": network.server.records["oai:test:1"]}
+    network.harvest("--full")
+    assert "The complete list does not name 159 records that were there before" in network.report()
+
+
+@on_one_database
+def test_identifiers_that_differ_only_by_their_encoding_are_two_records(network: Network) -> None:
+    network.server.put("oai:test:a b", title="With a space")
+    network.server.put("oai:test:a%20b", title="Without")
+    network.register()
+    assert network.harvest() == {"status": "succeeded", "listed": 27, "inserted": 27}
+    assert {"a%20b", "a%2520b"} <= set(network.held())
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 27, "unchanged": 27}
+
+
+@on_one_database
+def test_records_that_stay_bad_are_asked_for_a_hundred_a_night(network: Network) -> None:
+    for number in range(1, 121):
+        network.server.put(f"oai:test:{number}", metadata="")
+    network.register()
+    assert network.harvest()["invalid"] == 120
+    for _night in range(3):
+        network.server.forget()
+        assert network.harvest() == {"status": "with-errors", "listed": 100, "invalid": 100}
+        assert len(network.server.asked("GetRecord")) == 100
+    network.server.put("oai:test:7", network.server.records["oai:test:7"].datestamp)
+    network.server.put("oai:test:120", network.server.records["oai:test:120"].datestamp)
+    network.harvest()
+    network.harvest()
+    assert set(network.held()) == {"7", "120"}
+
+
+@on_one_database
+def test_sites_that_have_records_in_common_are_told_apart_as_they_are_registered(network: Network) -> None:
+    network.register()
+    assert "in the same format: repo. A record that" in network.register(name="second")
+
+
+@on_one_database
+def test_what_the_target_refuses_is_not_asked_for_all_over_again_every_night(network: Network) -> None:
+    for number in range(26, 131):
+        network.server.put(f"oai:test:{number}")
+    network.register()
+    network.register(name="second")
+    network.harvest()
+    assert network.harvester.run("2030-01-02", "--site", "second")["sites"][0]["upload_error"] == 130
+    network.server.forget()
+    assert network.harvester.run("2030-01-03", "--site", "second")["sites"][0]["listed"] == 100
+    network.harvester("sites", "remove", "repo", "--yes")
+    assert network.harvester.run("2030-01-04", "--site", "second", "--full")["sites"][0]["unchanged"] == 130
+
+
+@on_one_database
+def test_a_target_that_cannot_delete_costs_the_deletions_alone(
+    network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(installed(tmp_path))
+    monkeypatch.setenv("SITE_PASSWORD", "secret")
+    with Repository() as remote:
+        config = network.harvester.config
+        config.write_text(f'{config.read_text()}[target]\nkind = "remote"\nurl = "{remote.url}"\n')
+        network.register("--ldapdn", "uid=repo", "--ldappwd", "env:SITE_PASSWORD")
+        network.harvest()
+        remote.deletes = False
+        network.server.delete("oai:test:5")
+        network.server.put("oai:test:6", title="Toads")
+        assert network.harvest() == {"status": "with-errors", "listed": 2, "updated": 1, "upload_error": 1}
+        assert network.harvest() == {"status": "with-errors", "listed": 1, "upload_error": 1}

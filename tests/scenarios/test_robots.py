@@ -1,0 +1,67 @@
+"""What a site's robots.txt says: told to its contacts, and binding only where the settings say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.harvester import SETTINGS, Harvester, publish
+from support.http_server import HttpServer
+from support.mails import words_of
+
+FORBIDDEN = b"User-agent: *\nDisallow: /list.xml\n"
+
+
+@pytest.fixture
+def server() -> Iterator[HttpServer]:
+    with HttpServer() as made:
+        made.route("/robots.txt", lambda asking: asking.answer(FORBIDDEN, 200, {"Content-Type": "text/plain"}))
+        yield made
+
+
+def test_what_is_forbidden_is_harvested_and_told(tmp_path: Path, server: HttpServer) -> None:
+    harvester = Harvester(tmp_path)
+    harvester.add_site("site", publish(server, "a.1.1"))
+    [site] = harvester.run("2026-11-20")["sites"]
+    assert (site["status"], site["inserted"], site["warnings"]) == ("succeeded", 1, 1)
+    assert harvester.findings(1) == [(None, "warning", "http.robots")]
+    [mail] = [mail for mail in harvester.mails() if mail["To"] == "site@example.org"]
+    assert "does not allow the harvester to ask for" in words_of(mail)
+    harvester.close()
+
+
+def test_where_it_is_binding_nothing_is_asked_for(tmp_path: Path, server: HttpServer) -> None:
+    settings = SETTINGS.replace("[http]\n", "[http]\nobey_robots = true\n")
+    harvester = Harvester(tmp_path, settings)
+    harvester.add_site("site", publish(server, "a.1.1"))
+    [site] = harvester.run("2026-11-20")["sites"]
+    assert site["status"] == "list-failed"
+    assert "the harvester's settings make that binding" in site["failure_reason"]
+    assert server.asked("/list.xml") == []
+    harvester.run("2026-11-21")
+    [mail] = [mail for mail in harvester.mails() if "steward" in str(mail["To"]) and "2026-11-21" in mail["Subject"]]
+    assert "site: since 2026-11-20, 2 nights" in words_of(mail)
+    harvester.close()
+
+
+@pytest.mark.parametrize(
+    ("rules", "warnings"),
+    [
+        (b"User-agent: *\nDisallow: http://[x\nDisallow: //[\n", 0),  # addresses that are none
+        (b"\xef\xbb\xbfUser-agent: *\r\nDisallow: /\r\n", 1),
+        (b"User-agent: *\nDisallow: /\nAllow: /list.xml\n", 0),  # the longer path decides (RFC 9309, 2.2.2)
+        (b"User-agent: *\nDisallow: /*.xml$\n", 1),
+        (b"User-agent: *\nDisallow: /\n\nUser-agent: MetaHarvest\nDisallow:\n", 0),
+    ],
+)
+def test_what_is_said_by_the_standard_and_by_mistake(
+    tmp_path: Path, server: HttpServer, rules: bytes, warnings: int
+) -> None:
+    server.serve("/robots.txt", rules)
+    harvester = Harvester(tmp_path)
+    harvester.add_site("site", publish(server, "a.1.1"))
+    [site] = harvester.run("2026-11-20")["sites"]
+    assert (site["status"], site["inserted"], site["warnings"]) == ("succeeded", 1, warnings)
+    harvester.close()

@@ -1,0 +1,427 @@
+"""Repositories that misbehave: every record comes, or a finding says that it does not, or how far the list came."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from metaharvest.errors import FetchError, ListError
+from metaharvest.model import Finding, Level, ListMethod
+from metaharvest.rules import RULES
+from support.oai_harvest import Harvested, Patient, harvest
+from support.oai_server import Asked, OaiServer, Odd, Record, dublin_core
+
+ALL = [f"oai:test:{number}" for number in range(1, 31)]
+DAY = datetime(2026, 1, 17, tzinfo=UTC)
+
+
+def harvested(*odd: Odd, **options: object) -> Harvested:
+    with OaiServer(30) as repository:
+        repository.odd.update(odd)
+        return harvest(repository.base_url, **options)  # type: ignore[arg-type]
+
+
+def with_record(xml: bytes) -> Harvested:
+    """30 records in three pages; the 17th is written like this."""
+    with OaiServer(30) as repository:
+        repository.records["oai:test:17"].xml = xml
+        return harvest(repository.base_url)
+
+
+def record(metadata: str | bytes, identifier: str = "oai:test:17") -> bytes:
+    inner = metadata.encode() if isinstance(metadata, str) else metadata
+    head = f"<record><header><identifier>{identifier}</identifier><datestamp>2026-01-17T00:00:00Z</datestamp></header>"
+    return head.encode() + inner + b"</record>"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Odd.BUSY_SECONDS,
+        Odd.BUSY_DATE,
+        Odd.TOO_MANY,
+        Odd.EMPTY_PAGE,
+        Odd.TOKEN_EXPIRES_ONCE,
+        Odd.STATUS_OF_ERRORS,
+        Odd.REDIRECTED,
+        Odd.NO_EARLIEST,
+        Odd.OTHER_BASE_URL,
+    ],
+)
+def test_every_record_comes_once_and_nothing_is_to_be_told(odd: Odd) -> None:
+    found = harvested(odd)
+    assert sorted(found.good) == sorted(ALL)
+    assert len(found.identifiers) == 30
+    assert found.findings == []
+    assert found.broken is None
+
+
+@pytest.mark.parametrize(
+    ("odd", "rule"),
+    [
+        (Odd.CUT_OFF_ONCE, "oai.ill-formed"),
+        (Odd.CUT_OFF, "oai.page-failed"),
+        (Odd.TOKENS_EXPIRE, "oai.page-failed"),
+        (Odd.UNESCAPED_REQUEST, "oai.ill-formed"),
+        (Odd.JUNK_AT_THE_END, "oai.ill-formed"),
+        (Odd.TWICE, "oai.duplicates"),
+        (Odd.SIZE_NEARLY, "oai.list-size"),
+    ],
+)
+def test_every_record_comes_once_and_a_warning_says_what_is_odd(odd: Odd, rule: str) -> None:
+    found = harvested(odd)
+    assert sorted(found.good) == sorted(ALL)
+    assert len(found.identifiers) == 30
+    assert rule in found.rules
+    assert all(finding.level is Level.WARNING for finding in found.findings)
+    assert found.broken is None
+
+
+@pytest.mark.parametrize(
+    ("odd", "came", "words"),
+    [
+        (Odd.SAME_TOKEN, 20, "after 20 of 30 records: The repository gives the same resumption token again"),
+        (Odd.CIRCLE, 30, "after 30 of 30 records: 10 pages in a row had no new records, and a token each"),
+        (Odd.EMPTY_PAGES, 10, "after 10 of 30 records: 10 pages in a row had no new records"),
+        (Odd.SIZE_TOO_HIGH, 30, "after 30 of 60 records: The repository announced a list of 60 records"),
+    ],
+)
+def test_a_list_that_leads_nowhere_is_broken_off_after_so_many_of_so_many(odd: Odd, came: int, words: str) -> None:
+    found = harvested(odd)
+    assert len(found.good) == came
+    assert found.broken is not None
+    assert words in found.broken.findings[0].message
+    assert found.broken.findings[0].rule == "oai.broken-off"
+
+
+@pytest.mark.parametrize("pages", [1, 2])
+@pytest.mark.parametrize("odd", [set(), {Odd.TOKEN_EXPIRES_ONCE}])
+def test_a_list_in_circles_is_broken_off_also_where_records_come_again(odd: set[Odd], pages: int) -> None:
+    with OaiServer(30) as repository:
+        repository.sets = {"a": "A", "b": "B"}
+        for record in repository.records.values():
+            record.sets = ("a", "b")
+        repository.odd |= odd
+        first = harvest(repository.base_url, most_pages=pages + 2, sets=("a", "b"))
+        repository.odd.add(Odd.CIRCLE)
+        second = harvest(repository.base_url, first.checkpoint, sets=("a", "b"))
+        assert "10 pages in a row had no new records" in str(second.broken)
+        assert len(repository.asked("ListRecords")) < 30
+
+
+@pytest.mark.parametrize("odd", [Odd.SAME_TOKEN, Odd.EMPTY_PAGES, Odd.SIZE_TOO_HIGH])
+def test_after_a_list_that_led_nowhere_the_next_harvest_begins_again(odd: Odd) -> None:
+    with OaiServer(30) as repository:
+        repository.odd.add(odd)
+        first = harvest(repository.base_url)
+        repository.odd.clear()
+        second = harvest(repository.base_url, first.checkpoint)
+        assert sorted(second.good) == sorted(ALL)
+        assert second.listing.is_complete
+        assert not second.listing.is_begun
+        assert second.broken is None
+
+
+def test_a_token_of_white_space_is_the_end_and_the_warning_says_after_how_many() -> None:
+    found = harvested(Odd.BLANK_TOKEN)
+    assert len(found.good) == 10
+    assert "10 records had come" in found.words("oai.token")
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        (Odd.HTML_PAGE, "is an HTML page titled 'Our repository', not one of OAI-PMH"),
+        (Odd.OTHER_VERB, "answered something else than ListRecords"),
+        (Odd.EMPTY_ANSWERS, "The answer to ListRecords is empty."),
+        (Odd.DTD, "begins with a DTD"),
+    ],
+)
+def test_what_is_no_answer_is_said_in_a_sentence(odd: Odd, words: str) -> None:
+    with pytest.raises(ListError) as caught:
+        harvested(odd)
+    assert words in str(caught.value)
+
+
+def test_a_page_for_people_in_the_middle_of_a_list_breaks_it_off() -> None:
+    with OaiServer(30) as repository:
+        repository.tamper = lambda body, asked: b"<html><title>Sorry</title></html>" if "!20!" in str(asked) else body
+        found = harvest(repository.base_url)
+        assert len(found.good) == 20
+        assert "after 20 of 30 records: The answer to ListRecords is an HTML page titled 'Sorry'" in str(found.broken)
+        repository.tamper = None
+        again = harvest(repository.base_url, found.checkpoint)
+        assert again.listing.is_begun
+        assert again.good == ALL[20:]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"<html><title>Session expired</title></html>", 200), (b"", 404), (b"", 410), (b"no", 422)]
+)
+def test_a_dead_token_begins_the_list_again_however_it_is_refused(body: bytes, status: int) -> None:
+    with OaiServer(30) as repository:
+        first = harvest(repository.base_url, most_pages=1)
+        repository.refuse_tokens = (body, status)
+        second = harvest(repository.base_url, first.checkpoint)
+        # Every token is refused now: it breaks off again, and goes on with what was had.
+        assert (second.good, second.listing.is_begun) == (ALL[:10], False)
+        assert "after 10 of 30 records" in str(second.broken)
+        repository.refuse_tokens = None
+        third = harvest(repository.base_url, second.checkpoint)
+        assert (third.good, third.broken) == (ALL[10:], None)
+
+
+def test_a_repository_that_is_away_keeps_the_place_where_the_list_goes_on() -> None:
+    with OaiServer(30) as repository:
+        first = harvest(repository.base_url, most_pages=1)
+        repository.odd.add(Odd.HTML_PAGE)
+        with pytest.raises((FetchError, ListError)):
+            harvest(repository.base_url, first.checkpoint)
+        repository.odd.clear()
+        assert harvest(repository.base_url, first.checkpoint).good == ALL[10:]
+
+
+def test_seconds_that_are_refused_are_asked_for_as_days() -> None:
+    with OaiServer(30) as repository:
+        first = harvest(repository.base_url)
+        repository.odd.add(Odd.NO_SECONDS)
+        second = harvest(repository.base_url, first.checkpoint)
+        assert "oai.granularity" in second.rules
+        assert second.broken is None
+        repository.forget()
+        third = harvest(repository.base_url, second.checkpoint)
+        assert third.rules == []
+        assert [asked.arguments["from"] for asked in repository.asked("ListRecords")] == ["2026-11-19"]
+
+
+# -- what is wrong with a record
+
+
+def test_bytes_that_are_no_text_are_replaced_and_the_record_is_named() -> None:
+    found = with_record(record(b"<metadata>" + dublin_core("Fr\0gs").replace("\0", "@").encode() + b"</metadata>"))
+    assert found.findings == []
+    damaged = dublin_core("Fr@gs").encode().replace(b"@", b"\xf6")
+    found = with_record(record(b"<metadata>" + damaged + b"</metadata>"))
+    assert sorted(found.good) == sorted(ALL)
+    assert [(finding.rule, finding.docid) for finding in found.findings if finding.docid] == [
+        ("oai.damaged-text", "oai:test:17")
+    ]
+    content = next(each.content for each in found.records if each.document.document_id.endswith(":17"))
+    assert "Fr\ufffdgs" in (content or b"").decode()
+
+
+@pytest.mark.parametrize("damage", [b"\x01", b"&#x1F;", b"\xef\xbf\xbf", b"\xc3\x28"])
+def test_characters_that_xml_does_not_have_are_replaced(damage: bytes) -> None:
+    found = with_record(record(b"<metadata><t>a" + damage + b"b</t></metadata>"))
+    assert sorted(found.good) == sorted(ALL)
+    assert "oai:test:17" in found.words("oai.damaged-text")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "<metadata><x:dc>undeclared</x:dc></metadata>",
+        "<metadata><dc>Fish & chips</dc></metadata>",
+        "<metadata><dc>never closed</metadata>",
+        "<metadata><dc a='1' a='2'/></metadata>",
+        "<metadata><dc>&nbsp;</dc></metadata>",
+    ],
+)
+def test_an_ill_formed_record_is_lost_alone_and_named(metadata: str) -> None:
+    found = with_record(record(metadata))
+    assert sorted(found.good) == sorted(set(ALL) - {"oai:test:17"})
+    assert len(found.identifiers) == 30
+    lost = [finding for finding in found.findings if finding.is_error]
+    assert [(finding.rule, finding.docid) for finding in lost] == [("oai.damaged-record", "oai:test:17")]
+
+
+def test_records_within_the_metadata_are_no_records_of_the_list() -> None:
+    marc = '<metadata><collection xmlns="urn:marc"><record><leader/></record><record/></collection></metadata>'
+    found = with_record(record(marc))
+    assert sorted(found.good) == sorted(ALL)
+    with OaiServer(30) as repository:
+        repository.records["oai:test:17"].xml = record(marc)
+        repository.records["oai:test:18"].xml = record("<metadata><y:x/></metadata>", "oai:test:18")
+        found = harvest(repository.base_url)
+    assert sorted(found.good) == sorted(set(ALL) - {"oai:test:18"})
+
+
+def test_an_answer_within_the_metadata_is_none_of_the_list() -> None:
+    token = "<resumptionToken>inner</resumptionToken>"
+    inner = f"<OAI-PMH><ListRecords>{record('<metadata><a/></metadata>', 'oai:inner:1').decode()}{token}</ListRecords>"
+    found = with_record(record(f"<metadata>{inner}</OAI-PMH></metadata>"))
+    assert sorted(found.identifiers) == sorted(ALL)
+    assert found.findings == []
+
+
+def test_a_very_long_text_is_not_lost() -> None:
+    found = with_record(record("<metadata><t>" + "x" * 11_000_000 + "</t></metadata>"))
+    assert sorted(found.good) == sorted(ALL)
+    assert max(len(each.content or b"") for each in found.records) > 11_000_000
+    assert found.findings == []
+
+
+@pytest.mark.parametrize(
+    ("metadata", "rule"),
+    [
+        ("", "oai.no-metadata"),
+        ("<metadata/>", "oai.no-metadata"),
+        ("<metadata>  <!-- none --> </metadata>", "oai.no-metadata"),
+        ("<metadata>only text</metadata>", "oai.no-metadata"),
+        ("<metadata><a/><b/></metadata>", "oai.metadata-parts"),
+    ],
+)
+def test_a_record_without_metadata_that_can_be_taken_is_an_error_of_its_own(metadata: str, rule: str) -> None:
+    found = with_record(record(metadata))
+    assert sorted(found.good) == sorted(set(ALL) - {"oai:test:17"})
+    assert [(finding.rule, finding.docid, finding.is_error) for finding in found.findings] == [
+        (rule, "oai:test:17", True)
+    ]
+
+
+def test_text_beside_the_metadata_is_a_warning() -> None:
+    found = with_record(record("<metadata>see also <a/></metadata>"))
+    assert sorted(found.good) == sorted(ALL)
+    assert found.rules == ["oai.metadata-parts"]
+
+
+def test_records_without_an_identifier_are_counted() -> None:
+    found = with_record(record("<metadata><a/></metadata>", ""))
+    assert len(found.good) == 29
+    assert "1 of the list's records have no identifier" in found.words("oai.identifier")
+
+
+def test_datestamps_that_the_protocol_does_not_have_are_told() -> None:
+    xml = record("<metadata><a/></metadata>").replace(b"2026-01-17T00:00:00Z", b"2026-01-17T00:00:00.123+01:00")
+    found = with_record(xml)
+    assert len(found.good) == 30
+    assert "2026-01-17T00:00:00.123+01:00" in found.words("oai.datestamp")
+
+
+# -- pages and records that fail
+
+
+def test_a_page_that_fails_for_ever_costs_the_one_record_that_fails() -> None:
+    with OaiServer(300, page=100) as repository:
+        repository.poison.add("oai:test:150")
+        found = harvest(repository.base_url)
+        assert len(found.good) == 299
+        assert len(found.identifiers) == 300
+        errors = [finding for finding in found.findings if finding.is_error]
+        assert [(finding.rule, finding.docid) for finding in errors] == [("oai.record-failed", "oai:test:150")]
+        assert "oai.page-failed" in found.rules
+        assert found.checkpoint is not None
+        assert found.checkpoint["watermark"] == "2026-11-20T03:00:00Z"
+        assert len(repository.answered) < 60
+
+
+def test_a_page_that_fails_where_datestamps_are_days() -> None:
+    with OaiServer(40, seconds=False) as repository:
+        for number in range(31, 41):
+            repository.records[f"oai:test:{number}"].datestamp = DAY
+        repository.poison.add("oai:test:17")
+        found = harvest(repository.base_url)
+        assert len(found.good) == 39
+        assert [finding.docid for finding in found.findings if finding.is_error] == ["oai:test:17"]
+
+
+@pytest.mark.parametrize("kind", ["failing", "not there"])
+@pytest.mark.parametrize("first", [1, 40, 161])
+@pytest.mark.parametrize("number", [25, 40])
+def test_many_neighbours_that_cannot_be_had_cost_only_themselves(kind: str, first: int, number: int) -> None:
+    with OaiServer(200, page=100) as repository:
+        bad = {f"oai:test:{each}" for each in range(first, first + number)}
+        getattr(repository, "unreadable" if kind == "failing" else "unknown").update(bad)
+        found = harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS)
+        assert found.broken is None
+        assert set(found.good) == set(repository.records) - bad
+        assert {finding.docid for finding in found.findings if finding.rule == "oai.record-failed"} == bad
+        assert len(found.identifiers) == 200
+        assert len(repository.asked("GetRecord")) < 200 + 60 + 10
+
+
+def test_many_neighbours_that_make_their_pages_fail_cost_only_themselves() -> None:
+    with OaiServer(200, page=100) as repository:
+        bad = {f"oai:test:{each}" for each in range(50, 75)}
+        for each in bad:
+            repository.records[each].datestamp = DAY
+        repository.poison |= bad
+        found = harvest(repository.base_url)
+        assert set(found.good) == set(repository.records) - bad
+        assert found.broken is None
+
+
+@pytest.mark.parametrize("page", [10, 100])
+def test_a_repository_that_gives_out_no_record_is_left_alone_after_a_few_pages(page: int) -> None:
+    with OaiServer(1000, page=page) as repository:
+        repository.unreadable.update(repository.records)
+        found = harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS)
+        assert len(repository.asked("GetRecord")) < 60 + 3 * 10
+        assert "the server answered 500" in str(found.broken)
+        assert found.checkpoint is not None
+        unasked = [finding for finding in found.findings if "was not asked for" in finding.message]
+        assert 20 <= len(found.records) - len(unasked) <= 22
+        assert all(record.is_away for record in found.records)
+
+
+def test_a_page_of_which_no_record_can_be_had_is_passed_over() -> None:
+    with OaiServer(300, page=100) as repository:
+        bad = {f"oai:test:{each}" for each in range(1, 101)}
+        repository.unreadable |= bad
+        found = harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS)
+        assert set(found.good) == set(repository.records) - bad
+        assert set(found.identifiers) == set(repository.records)
+        assert len(repository.asked("GetRecord")) < 60 + 20 + 200
+
+
+def test_a_header_that_was_mended_is_asked_for() -> None:
+    with OaiServer(30) as repository:
+        repository.records["oai:test:17"].sets = ("a\x01",)
+        found = harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS)
+        assert sorted(found.good) == sorted(ALL)
+
+
+def test_a_list_that_is_stopped_leaves_no_request_behind() -> None:
+    stop = Finding("harvest.stopped", "The run was stopped before it came to its end.", level=Level.WARNING)
+    with OaiServer(30) as repository:
+        repository.unreadable.add("oai:test:11")
+
+        def slowly(body: bytes, asked: Asked) -> bytes:
+            time.sleep(0.3 if asked.arguments.get("identifier") in ("oai:test:12", "oai:test:13") else 0)
+            return body
+
+        repository.tamper = slowly
+        found = harvest(repository.base_url, patience=Patient(stop, 2), method=ListMethod.LIST_IDENTIFIERS)
+        assert found.good == ALL[:10]
+        assert "The run was stopped" in str(found.broken)
+        assert not any("Singly" in name for name in found.under_way)
+
+
+def test_a_repository_that_can_do_nothing_is_soon_left_alone() -> None:
+    with OaiServer(30) as repository:
+        repository.poison.update(ALL)
+        repository.tamper = lambda body, asked: b"" if asked.verb == "ListIdentifiers" else body
+        with pytest.raises((FetchError, ListError)) as caught:
+            harvest(repository.base_url)
+        assert caught.value.findings
+        assert len(repository.answered) < 60
+
+
+def test_duplicates_that_changed_meanwhile_come_again() -> None:
+    with OaiServer(30) as repository:
+        repository.records["again"] = Record(
+            "oai:test:1", datetime(2026, 2, 20, tzinfo=UTC), title="Toads", metadata=dublin_core("Toads")
+        )
+        found = harvest(repository.base_url)
+        assert found.identifiers.count("oai:test:1") == 2
+
+
+def test_every_rule_of_a_finding_is_explained() -> None:
+    for odd in Odd:
+        try:
+            rules = harvested(odd).rules
+        except ListError as error:
+            rules = [finding.rule for finding in error.findings]
+        assert set(rules) <= set(RULES)

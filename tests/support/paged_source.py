@@ -1,0 +1,117 @@
+"""A repository that is no server: a source as another distribution may add one, whose pages a test writes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.fetch.client import Fetcher
+from metaharvest.model import (
+    Checkpoint,
+    FetchedDocument,
+    Finding,
+    ListedDocument,
+    OriginalColumns,
+    RecordOrigin,
+    Site,
+)
+from metaharvest.sources.base import ListedRecord, Page, PagedListing, Patience
+
+BASE_URL = "https://repository.example.org/oai"
+
+
+def dc(title: str) -> bytes:
+    """A record's metadata."""
+    return (
+        '<oai_dc:dc xmlns:oai_dc="http://www.openarchives.org/OAI/2.0/oai_dc/" '
+        f'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{title}</dc:title></oai_dc:dc>'
+    ).encode()
+
+
+@dataclass
+class Repository:
+    """Records by local identifier: their metadata, None for one that is deleted; `datestamp` is that of all of them.
+
+    Pages have `page` records. `is_complete`: the list names everything, not only the `changed` ones. `breaks_after`:
+    the list breaks off after so many pages. `refuses_tokens`: a listing cannot go on, and begins anew. `asked`: what
+    was asked for, one after the other. `between` is called after each page.
+    """
+
+    records: dict[str, bytes | None] = field(default_factory=dict)
+    datestamp: str = "2026-11-20T00:00:00Z"
+    page: int = 2
+    is_complete: bool = True
+    changed: Sequence[str] | None = None
+    breaks_after: int | None = None
+    refuses_tokens: bool = False
+    repeated: Sequence[str] = ()
+    asked: list[str] = field(default_factory=list)
+    between: Callable[[int], None] = lambda number: None
+
+    def source(self, site: Site, _fetcher: Fetcher) -> Source:
+        """What a run asks for the site's documents."""
+        return Source(self, site)
+
+
+class Source:
+    """The repository as one run reads it."""
+
+    def __init__(self, repository: Repository, site: Site) -> None:
+        self._repository = repository
+        self._site = site
+
+    async def list_records(
+        self, checkpoint: Checkpoint | None, patience: Patience, *, full: bool, resumed: bool = False
+    ) -> PagedListing:
+        """Its pages, from where the checkpoint stands."""
+        position: Any = (checkpoint or {}).get("token")
+        is_begun = position is not None and not full and not self._repository.refuses_tokens
+        self._repository.asked.append("full" if full else f"from {position}" if is_begun else "list")
+        pages = self._pages(int(position) if is_begun else 0)
+        return PagedListing(pages, self._repository.is_complete or full, is_begun)
+
+    def original_columns(self, _document_id: str) -> OriginalColumns:
+        """None."""
+        return None, None
+
+    async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
+        """One record."""
+        local = document.document_id.rpartition("/")[2]
+        self._repository.asked.append(local)
+        content = self._repository.records.get(local)
+        if content is None:
+            raise FetchError(Finding("http.status", f"There is no record {local}.", "Nothing."))
+        listed = self._record(local).document
+        full = replace(listed, revision=document.revision)
+        return FetchedDocument(full, content, hashlib.sha256(content).hexdigest(), 0.1)
+
+    async def _pages(self, first: int) -> AsyncIterator[Page]:
+        names = list(self._repository.records if self._repository.changed is None else self._repository.changed)
+        names += self._repository.repeated
+        size = self._repository.page
+        begins = range(first, len(names), size)
+        for number, begin in enumerate(begins):
+            if number == self._repository.breaks_after:
+                raise BrokenOff(Finding("http.status", "The server answered 500.", "Look into its log."))
+            records = [self._record(name) for name in names[begin : begin + size]]
+            is_last = begin + size >= len(names)
+            checkpoint: dict[str, object] = {"token": None if is_last else begin + size}
+            yield Page(records, checkpoint, announced=len(names))
+            self._repository.between(number)
+        yield Page((), {"token": None}, is_last=True)
+
+    def _record(self, local: str) -> ListedRecord:
+        content = self._repository.records[local]
+        # All that is XML here is canonical as it is.
+        digest = hashlib.sha256(content).hexdigest() if content and content.startswith(b"<") else ""
+        identifier = f"oai:repository.example.org:{local}"
+        origin = RecordOrigin(
+            BASE_URL, identifier, "oai_dc", self._repository.datestamp, "2026-11-20T01:00:00Z", "http://example.org/dc",
+            digest, ("all",), (b"<rights/>",),
+        )  # fmt: skip
+        document = ListedDocument(f"repo/oai_dc/{local}", 0, "http://example.org/dc", f"{BASE_URL}?id={local}")
+        return ListedRecord(replace(document, origin=origin), content, deleted=content is None)

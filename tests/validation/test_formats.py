@@ -1,0 +1,159 @@
+"""Documents of other formats than EML at the three levels: valid, broken, of a format without a schema."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from metaharvest.model import Finding, Level, ListedDocument, RecordOrigin, ValidationLevel, Verdict
+from metaharvest.validation import Treatment
+from metaharvest.validation.formats import FORMATS
+from support import format_documents
+from support.eml_documents import VALIDATOR, eml
+from support.format_documents import VALID
+
+ORIGIN = RecordOrigin("https://r.example.org/oai", "oai:r:1", "oai_dc", "2026-11-20", "2026-11-20T00:00:00Z")
+RECORD = ListedDocument("oai:r:1", 1, "", "https://r.example.org/oai", origin=ORIGIN)
+
+
+def verdict(content: str | bytes, level: ValidationLevel = ValidationLevel.VERY_STRICT) -> Verdict:
+    encoded = content.encode() if isinstance(content, str) else content
+    return VALIDATOR.check(encoded, RECORD, Treatment(level=level))
+
+
+def errors(content: str) -> list[Finding]:
+    return list(verdict(content).findings)
+
+
+@pytest.mark.parametrize("name", VALID)
+@pytest.mark.parametrize("level", list(ValidationLevel))
+def test_a_valid_document_is_valid_at_every_level_however_often(name: str, level: ValidationLevel) -> None:
+    for _ in range(2):
+        assert verdict(VALID[name], level) == Verdict()
+    assert verdict(VALID[name] + "<!-- large -->" * 10_000, level) == Verdict()
+
+
+BROKEN = {
+    "oai_dc": ("<dc:date>2026</dc:date>", "<dc:datum>2026</dc:datum>", 5, "datum is not known inside dc"),
+    "dspace-qdc": ("2026-11-20", "20 Nov", 4, "issued is '20 Nov', which is not a"),
+    "worldcat-qdc": ("dcterms:alternative", "dcterms:alternate", 3, "alternate is not expected at this place."),
+    "onedcx": ("dcterms:title", "dcterms:titel", 3, "titel"),
+    "datacite": ("<publisher>Alder Creek</publisher>\n", "", 1, "resource is not complete: publisher is missing."),
+    "iso": ("gmd:language", "gmd:lingua", 26, "lingua is not expected at this place."),
+    "iso-old-gml": ("gml:endPosition", "gml:ended", 31, "ended is not expected at this place."),
+    "iso-anchor": ("gmx:Anchor", "gmx:Ankor", 16, "Ankor"),
+    "iso-service": ("<gco:LocalName>view</gco:LocalName>", "<gco:Local/>", 26, "Local is not expected"),
+    "iso-2": ("2026-11-20</gco:Date></gmd:dateStamp>", "never</gco:Date></gmd:dateStamp>", 11, "Date is 'never'"),
+    "fgdc": ("<caldate>2026</caldate>", "<caldat>2026</caldat>", 5, "caldat is not expected at this place."),
+    "fgdc-biological": ("<taxonrv>Animalia</taxonrv>", "", 10, "taxoncl is not complete"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_wrong_is_told_with_its_place(name: str) -> None:
+    old, new, line, said = BROKEN[name]
+    assert old in VALID[name]
+    found = errors(VALID[name].replace(old, new))
+    assert found
+    assert any(finding.is_error for finding in found)
+    first = found[0]
+    assert said in first.message
+    assert first.line == line
+    assert first.xpath
+    assert first.remedy
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_a_loose_site_is_warned_of_what_a_very_strict_one_refuses(name: str) -> None:
+    old, new, _, _ = BROKEN[name]
+    content = VALID[name].replace(old, new)
+    refused, taken = verdict(content), verdict(content, ValidationLevel.LOOSE)
+    assert not refused.acceptable
+    assert taken.acceptable
+    assert {each.level for each in taken.findings} == {Level.WARNING}
+    assert [each.message for each in taken.findings] == [each.message for each in refused.findings]
+    assert verdict(content, ValidationLevel.STRICT) == Verdict()
+
+
+@pytest.mark.parametrize("level", list(ValidationLevel))
+@pytest.mark.parametrize("content", ["", "<a>", "<a>\x01</a>", "no XML", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'])
+def test_what_is_not_well_formed_is_refused_at_every_level(level: ValidationLevel, content: str) -> None:
+    assert not verdict(content, level).acceptable
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ("<book xmlns='urn:books'/>", "book in the namespace urn:books"),
+        ("<html/>", "html in no namespace"),
+        (
+            '<resource xmlns="http://datacite.org/schema/kernel-4"/>',
+            "resource in the namespace http://datacite.org/schema/",
+        ),
+        (format_documents.iso(format_documents.OLD_GML, "gmi:MI_Metadata"), "MI_Metadata in the namespace"),
+    ],
+)
+def test_a_format_without_a_schema_is_taken_with_a_warning(content: str, what: str) -> None:
+    [finding] = verdict(content).findings
+    assert (finding.rule, finding.level) == ("validation.no-schema", Level.WARNING)
+    assert what in finding.message
+    assert verdict(content, ValidationLevel.LOOSE) == verdict(content, ValidationLevel.STRICT) == Verdict()
+
+
+def test_eml_of_a_repository_obeys_the_rules_of_eml_but_needs_no_docid() -> None:
+    assert verdict(eml("2.2.0", package_id="doi:10.1234/x")) == Verdict()
+    [finding] = verdict(eml("2.2.0", "<contact><references>x</references></contact>")).findings
+    assert finding.rule == "eml.reference-unresolved"
+    # Once more from a first look, when the schema is there already.
+    assert verdict(eml("2.1.1")) == verdict(eml("2.1.1")) == Verdict()
+
+
+@pytest.mark.parametrize("wrong", ["<titles><title/></titles>", '<title xmlns="urn:other">x</title>'])
+def test_an_element_in_another_namespace_is_told_as_such(wrong: str) -> None:
+    found = errors(format_documents.DATACITE.replace("<publisher>", f"{wrong}<publisher>"))
+    assert found
+    assert not any("should be in none" in finding.message for finding in found)
+
+
+def test_no_schema_is_fetched_that_a_document_names() -> None:
+    location = 'xsi:schemaLocation="http://www.openarchives.org/OAI/2.0/oai_dc/ http://127.0.0.1:1/nothing.xsd"'
+    start, _, rest = format_documents.OAI_DC.partition("xsi:schemaLocation")
+    content = f"{start}{location}{rest[rest.index('>') :]}"
+    assert verdict(content) == Verdict()
+    assert errors(content.replace("dc:title", "dc:titel"))[0].rule == "schema.unexpected-element"
+
+
+PROGRAM = """
+import resource, sys
+from metaharvest.model import ValidationLevel
+from metaharvest.validation import Treatment, Validator
+from support.format_documents import VALID
+from validation.test_formats import RECORD
+validator = Validator(at_once=1)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for content in VALID.values():
+    assert validator.check(content.encode(), RECORD, Treatment(level=ValidationLevel.VERY_STRICT)).acceptable
+assert "xmlschema" not in sys.modules
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_all_schemas_together_take_little_memory_and_no_xmlschema() -> None:
+    folder = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 80_000
+
+
+def test_the_formats_are_those_of_the_documents_here() -> None:
+    assert {each.name for each in FORMATS.values()} == {
+        "Dublin Core (oai_dc)",
+        "qualified Dublin Core",
+        "qualified Dublin Core (DataONE)",
+        "DataCite 3",
+        "ISO 19139",
+        "ISO 19139-2",
+    }
