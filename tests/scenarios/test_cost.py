@@ -22,7 +22,8 @@ def test_documents_made_to_take_long_end_by_what_is_wrong_with_them(
 ) -> None:
     """Without a limit and below it; and a limit that some of them reach, however little they cost."""
     monkeypatch.setenv("METAHARVEST_VALIDATION__TIME_LIMIT", str(time_limit))
-    monkeypatch.setenv("METAHARVEST_HTTP__DOCUMENT_DEADLINE", "30")
+    for limit in ("READ_TIMEOUT", "DOCUMENT_DEADLINE", "LIST_DEADLINE"):
+        monkeypatch.setenv(f"METAHARVEST_HTTP__{limit}", "60")
     expected: dict[str, set[str]] = {}
     with HttpServer(host="127.0.0.2") as other:
         entries = []
@@ -36,7 +37,8 @@ def test_documents_made_to_take_long_end_by_what_is_wrong_with_them(
         harvester.add_site("costly", other.serve("/list.xml", harvest_list(entries, kind)))
         harvester.add_site("good", publish(server, "good.1.1", "good.2.1"))
         run = harvester.run("2026-11-20")
-    assert harvester.rows("SELECT inserted FROM harvest_site_run WHERE site_name = 'good'") == [(2,)]
+    good = harvester.rows("SELECT inserted FROM harvest_site_run WHERE site_name = 'good'")
+    assert good == [(2,)], harvester.rows("SELECT * FROM harvest_detail_log WHERE document_id IS NULL")
     found: dict[str, set[str]] = {document: set() for document in expected}
     for document, _, rule in harvester.findings(run["run_id"]):
         found[str(document)].add(rule)

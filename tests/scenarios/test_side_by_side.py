@@ -144,6 +144,53 @@ def test_many_large_documents_at_once_keep_to_the_memory_budget_and_all_arrive(
     assert peak < 40 * LARGE / 2
 
 
+def test_a_site_that_takes_all_the_memory_holds_up_no_other_one(
+    harvester: Harvester, hosts: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two large documents do not come to their end before those of the other site were asked for."""
+    monkeypatch.setenv("METAHARVEST_HTTP__LIST_DEADLINE", "4")  # as long as a document waits for memory
+    monkeypatch.setenv("METAHARVEST_HTTP__DOCUMENT_DEADLINE", "30")
+    monkeypatch.setenv("METAHARVEST_HTTP__READ_TIMEOUT", "30")
+    harvester.limits = RunLimits(memory=1_000_000)
+    arrived, others = threading.Semaphore(0), threading.Semaphore(0)
+    missed: list[str] = []
+
+    def kept_back(docid: str) -> Route:
+        def route(asking: Asking) -> None:
+            content = large(docid)
+            asking.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content[:-1])
+            arrived.release()
+            if not others.acquire(timeout=10):
+                missed.append(docid)
+            others.release()
+            asking.send(content[-1:])
+
+        return route
+
+    def after_both(asking: Asking) -> None:
+        for _ in range(2):
+            arrived.acquire(timeout=10)
+        asking.pause(0.2)  # until what was sent has been read
+        asking.answer(harvest_list([(docid, hosts.url(f"/{docid}.xml", host="127.0.0.2")) for docid in small]))
+
+    def seen(docid: str) -> Route:
+        def route(asking: Asking) -> None:
+            if docid == small[-1]:
+                others.release()
+            asking.answer(eml(docid))
+
+        return route
+
+    big, small = ["big.1.1", "big.2.1"], ["small.1.1", "small.2.1"]
+    harvester.add_site("big", publish_at(hosts, 1, {docid: kept_back(docid) for docid in big}))
+    harvester.add_site("small", publish_at(hosts, 2, {docid: seen(docid) for docid in small}))
+    hosts.route("/2.xml", after_both)
+    run = harvester.run("2026-11-20")
+    assert not missed
+    assert run["status"] == "succeeded"
+    assert set(harvester.held()) == {*big, *small}
+
+
 def test_a_signal_ends_the_waiting_for_connections(harvester: Harvester, hosts: HttpServer) -> None:
     """The one document that is under way is finished, all that wait for its connection are put off."""
     harvester.config.write_text(harvester.config.read_text() + "connections_per_host = 1\n")

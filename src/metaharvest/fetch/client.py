@@ -231,6 +231,7 @@ class Fetcher:
                 question.networks,
                 question.conditions,
                 in_memory=not question.is_list,
+                site_id=question.site_id,
                 gives_way=question.gives_way,
                 form=question.query.form if question.query else "",
             )
@@ -279,9 +280,9 @@ class Fetcher:
         try:
             await self._under_way.acquire(question.site_id, patience)
             try:
-                if not self.memory.has_room:
+                if not self.memory.has_room(question.site_id):
                     async with self._waiting.at_most(patience):
-                        await self.memory.room()
+                        await self.memory.room(question.site_id)
             except BaseException:
                 self._under_way.release(question.site_id)
                 raise
@@ -308,7 +309,7 @@ class Fetcher:
             raise
         finally:
             if exchange.in_memory:
-                self.memory.give_back(exchange.size)
+                self.memory.give_back(exchange.size, exchange.site_id)
         idle.append(handle)
 
     def _require_willing(self, address: WebAddress, spent: float, is_list: bool) -> None:

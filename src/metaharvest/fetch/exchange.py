@@ -62,7 +62,8 @@ class Exchange:
     `conditions` are request headers that let the server answer 304, "not modified". `code` and `words` are libcurl's
     result (0: none, also if the headers break off: `headed` is False then). `wire` counts the body as sent, `size` as
     decompressed, `sha256` is of that. `began` is of time.monotonic. `in_memory`: what arrives counts in the memory
-    budget; `gives_way`: it may be broken off if others take too much of that. `form`: the body of a POST; empty: GET.
+    budget, for the site `site_id`; `gives_way`: it may be broken off if others take too much of that. `form`: the body
+    of a POST; empty: GET.
     """
 
     address: WebAddress
@@ -71,6 +72,7 @@ class Exchange:
     allow: tuple[Network, ...]
     conditions: tuple[str, ...] = ()
     in_memory: bool = True
+    site_id: int = 0
     gives_way: bool = True
     form: str = ""
     began: float = 0.0

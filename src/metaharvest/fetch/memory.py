@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 BUDGET_BYTES = 64_000_000
 
@@ -12,36 +13,46 @@ class MemoryBudget:
 
     While there are `limit` of them, nothing more is begun. What is under way then may go on, up to four times as many:
     a document that would take more than this gives way to the others.
+
+    Of what one site takes, no more than a quarter of `limit` counts for the others: it does not hold them up, however
+    large its documents are, and however long they take to be checked. What waits to be recorded is of no site.
     """
 
     def __init__(self, limit: int = BUDGET_BYTES) -> None:
         self.limit = limit
         self._most = 4 * limit
         self._taken = 0
-        self._has_room = asyncio.Event()
-        self._has_room.set()
+        self._by_site: Counter[int] = Counter()
+        self._uncounted = 0
+        self._given_back = asyncio.Event()
 
-    @property
-    def has_room(self) -> bool:
-        """Whether another document may be asked for."""
-        return self._taken < self.limit
+    async def room(self, site_id: int = 0) -> None:
+        """Wait until another document may be asked for, for this site."""
+        while not self.has_room(site_id):
+            await self._given_back.wait()
 
-    async def room(self) -> None:
-        """Wait until another document may be asked for."""
-        while not self.has_room:
-            await self._has_room.wait()
+    def has_room(self, site_id: int = 0) -> bool:
+        """Whether another document may be asked for, for this site."""
+        counted = self._taken - self._uncounted + self._uncounted_of(site_id)
+        return counted < self.limit and self._taken < self._most
 
-    def take(self, number: int) -> None:
-        """So many bytes arrived."""
+    def take(self, number: int, site_id: int = 0) -> None:
+        """So many bytes arrived, for this site; 0: for none."""
         self._taken += number
-        if not self.has_room:
-            self._has_room.clear()
+        if site_id:
+            self._uncounted -= self._uncounted_of(site_id)
+            self._by_site[site_id] += number
+            self._uncounted += self._uncounted_of(site_id)
 
-    def give_back(self, number: int) -> None:
+    def give_back(self, number: int, site_id: int = 0) -> None:
         """So many bytes were recorded, or dropped."""
-        self._taken -= number
-        if self.has_room:
-            self._has_room.set()
+        self.take(-number, site_id)
+        # Those who wait look again, each in its turn; whoever comes later waits for the next time.
+        self._given_back.set()
+        self._given_back.clear()
+
+    def _uncounted_of(self, site_id: int) -> int:
+        return max(0, self._by_site[site_id] - self.limit // 4)
 
     def must_give_way(self, own: int) -> bool:
         """Whether an exchange that has taken `own` bytes has to give them back, and begin again when there is room.

@@ -228,7 +228,7 @@ class CurlHandle:
             before = exchange.size
             exchange.stop = self._body.add(data)
             if exchange.in_memory:
-                self._memory.take(exchange.size - before)
+                self._memory.take(exchange.size - before, exchange.site_id)
                 must_give_way = exchange.gives_way and self._memory.must_give_way(exchange.size)
                 if exchange.stop is None and must_give_way:
                     exchange.stop = StopReason.NO_MEMORY

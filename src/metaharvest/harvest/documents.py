@@ -303,16 +303,16 @@ class SiteDocuments:
 
     async def _checked(self, todo: Todo, fetched: FetchedDocument) -> tuple[Outcome, FetchedDocument | None]:
         """The outcome of a document that was fetched. Its bytes count as taken until it is dropped or stored."""
-        intent, memory = todo.intent, self._ctx.fetcher.memory
+        intent, memory, site_id = todo.intent, self._ctx.fetcher.memory, self._site_run.site.site_id
         size = unchecked = len(fetched.content)
-        memory.take(size)
+        memory.take(size, site_id)
         self._unchecked.take(size)
         is_kept = False
         began = time.monotonic()
         try:
             try:
                 outcome, fetched = await self._outcome_of_check(intent, fetched)
-                memory.take(len(fetched.content) - size)
+                memory.take(len(fetched.content) - size, site_id)
                 size = len(fetched.content)
             except FiltersGivenUp as error:
                 return self._deferred(todo, error.findings[0]), None
@@ -323,6 +323,8 @@ class SiteDocuments:
                 return outcome, None
             if self._target.in_journal:
                 is_kept = True
+                memory.give_back(size, site_id)
+                memory.take(size)
                 return outcome, fetched
             began = time.monotonic()
             async with self._target.sending:
@@ -333,7 +335,7 @@ class SiteDocuments:
             return outcome, None
         finally:
             if not is_kept:
-                memory.give_back(size)
+                memory.give_back(size, site_id)
 
     async def _outcome_of_check(self, intent: Intent, fetched: FetchedDocument) -> tuple[Outcome, FetchedDocument]:
         """The outcome, and the document as it goes into the target. Raises FiltersGivenUp."""
