@@ -127,5 +127,6 @@ def test_documents_that_wait_to_be_written_are_bounded_by_their_bytes(
     locker.join()
     assert run["status"] == "succeeded"
     assert len(harvester.held()) == 120
-    # Six of these documents fill the room, a group takes two, and eight are under way when it is full.
-    assert 0 < fetched_meanwhile[0] <= 20
+    # Nine of these documents fill the room, a group takes three, and eight are under way when it is full. What a site
+    # has unchecked beyond a quarter of the room does not count for the others: four documents at most.
+    assert 0 < fetched_meanwhile[0] <= 24

@@ -22,6 +22,13 @@ pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 TODAY = date(2026, 11, 20)
 
 
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers here let requests wait for each other, however long that takes on a busy machine."""
+    for limit in ("READ_TIMEOUT", "DOCUMENT_DEADLINE", "LIST_DEADLINE"):
+        monkeypatch.setenv(f"METAHARVEST_HTTP__{limit}", "60")
+
+
 @pytest.fixture
 def hosts() -> Iterator[HttpServer]:
     """One server at all addresses of this machine: to the harvester, 127.0.0.1, 127.0.0.2 and so on are hosts."""
@@ -149,8 +156,6 @@ def test_a_site_that_takes_all_the_memory_holds_up_no_other_one(
 ) -> None:
     """Two large documents do not come to their end before those of the other site were asked for."""
     monkeypatch.setenv("METAHARVEST_HTTP__LIST_DEADLINE", "4")  # as long as a document waits for memory
-    monkeypatch.setenv("METAHARVEST_HTTP__DOCUMENT_DEADLINE", "30")
-    monkeypatch.setenv("METAHARVEST_HTTP__READ_TIMEOUT", "30")
     harvester.limits = RunLimits(memory=1_000_000)
     arrived, others = threading.Semaphore(0), threading.Semaphore(0)
     missed: list[str] = []

@@ -21,6 +21,7 @@ class MemoryBudget:
     def __init__(self, limit: int = BUDGET_BYTES) -> None:
         self.limit = limit
         self._most = 4 * limit
+        self._share = limit // 4
         self._taken = 0
         self._by_site: Counter[int] = Counter()
         self._uncounted = 0
@@ -40,9 +41,9 @@ class MemoryBudget:
         """So many bytes arrived, for this site; 0: for none."""
         self._taken += number
         if site_id:
-            self._uncounted -= self._uncounted_of(site_id)
+            before = self._uncounted_of(site_id)
             self._by_site[site_id] += number
-            self._uncounted += self._uncounted_of(site_id)
+            self._uncounted += self._uncounted_of(site_id) - before
 
     def give_back(self, number: int, site_id: int = 0) -> None:
         """So many bytes were recorded, or dropped."""
@@ -52,7 +53,8 @@ class MemoryBudget:
         self._given_back.clear()
 
     def _uncounted_of(self, site_id: int) -> int:
-        return max(0, self._by_site[site_id] - self.limit // 4)
+        taken = self._by_site[site_id]
+        return taken - self._share if taken > self._share else 0
 
     def must_give_way(self, own: int) -> bool:
         """Whether an exchange that has taken `own` bytes has to give them back, and begin again when there is room.

@@ -99,6 +99,11 @@ class Checker:
         if self._expected > self._limits.few:
             self._quick.start_soon()
 
+    def expect_most(self, number: int) -> None:
+        """Most of so many documents are going to be fetched: worker processes start before it is known which."""
+        if number > self._limits.few:
+            self._quick.start_soon()
+
     def require_filters(self, site_id: int) -> None:
         """Raises FiltersGivenUp if this site's documents are not filtered or normalised any more."""
         if why := self._given_up.get(site_id):

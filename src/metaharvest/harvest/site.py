@@ -50,6 +50,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
                 return False
             if isinstance(listing, Listing):
                 _note_list(site_run, listing, staged.count, ctx)
+            ctx.checker.expect_most(staged.count - site_run.known_documents)
             async with ctx.targets.of(site) as target:
                 tally = await _harvest_listed(site_run, listing, staged, source, target, ctx)
                 await look_again(site_run, source, target, ctx)
