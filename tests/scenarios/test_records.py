@@ -406,6 +406,26 @@ def test_records_that_are_named_twice_are_told(nights: Nights) -> None:
     assert len(nights.holdings()) == 5
 
 
+@in_a_folder_too
+@pytest.mark.parametrize("page", [10, 2])
+def test_of_several_versions_of_a_record_in_a_list_the_newest_counts(nights: Nights, page: int) -> None:
+    """On one page and on several; the repository names those first that changed last."""
+    new, old = "2026-11-20T00:00:00Z", "2026-11-19T00:00:00Z"
+    nights.repository.page = page
+    nights.repository.records = {"r0": dc("New"), "r1": dc("Alive"), "r2": dc("Deleted since")}
+    assert nights.harvest() == {"status": "succeeded", "listed": 3, "inserted": 3}
+    nights.repository.records["r2"] = None
+    nights.repository.also = [("r0", dc("Old"), old), ("r1", None, old), ("r2", dc("Deleted since"), old)]
+    harvested = nights.harvest()
+    assert harvested == {"status": "succeeded", "listed": 6, "deleted": 1, "unchanged": 2, "duplicate": 3}
+    assert nights.holdings() == {"r0": 1, "r1": 1}
+    assert nights.harvest() == {"status": "succeeded", "listed": 6, "unchanged": 3, "duplicate": 3}
+    nights.repository.also = [("r0", dc("Newer still"), "2026-11-21T00:00:00Z"), ("r0", dc("New"), new)]
+    harvested = nights.harvest()
+    assert (harvested["status"], harvested["listed"], harvested["updated"]) == ("succeeded", 5, 1)
+    assert nights.holdings() == {"r0": 2, "r1": 1}
+
+
 def test_what_could_not_be_stored_is_asked_for_again_though_it_did_not_change(nights: Nights) -> None:
     nights.repository.records = records(3)
     nights.repository.records["r1"] = b"this is no XML"

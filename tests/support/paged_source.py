@@ -38,7 +38,8 @@ class Repository:
 
     Pages have `page` records. `is_complete`: the list names everything, not only the `changed` ones. `breaks_after`:
     the list breaks off after so many pages. `refuses_tokens`: a listing cannot go on, and begins anew. `asked`: what
-    was asked for, one after the other. `between` is called after each page.
+    was asked for, one after the other. `between` is called after each page. `also`: named at the end of the list, each
+    a local identifier with metadata and a datestamp of its own.
     """
 
     records: dict[str, bytes | None] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Repository:
     breaks_after: int | None = None
     refuses_tokens: bool = False
     repeated: Sequence[str] = ()
+    also: Sequence[tuple[str, bytes | None, str]] = ()
     asked: list[str] = field(default_factory=list)
     between: Callable[[int], None] = lambda number: None
 
@@ -85,32 +87,33 @@ class Source:
         content = self._repository.records.get(local)
         if content is None:
             raise FetchError(Finding("http.status", f"There is no record {local}.", "Nothing."))
-        listed = self._record(local).document
+        listed = self._record(local, content, self._repository.datestamp).document
         full = replace(listed, revision=document.revision)
         return FetchedDocument(full, content, hashlib.sha256(content).hexdigest(), 0.1)
 
     async def _pages(self, first: int) -> AsyncIterator[Page]:
         names = list(self._repository.records if self._repository.changed is None else self._repository.changed)
         names += self._repository.repeated
+        listed = [self._record(name, self._repository.records[name], self._repository.datestamp) for name in names]
+        listed += [self._record(*each) for each in self._repository.also]
         size = self._repository.page
-        begins = range(first, len(names), size)
+        begins = range(first, len(listed), size)
         for number, begin in enumerate(begins):
             if number == self._repository.breaks_after:
                 raise BrokenOff(Finding("http.status", "The server answered 500.", "Look into its log."))
-            records = [self._record(name) for name in names[begin : begin + size]]
-            is_last = begin + size >= len(names)
+            records = listed[begin : begin + size]
+            is_last = begin + size >= len(listed)
             checkpoint: dict[str, object] = {"token": None if is_last else begin + size}
-            yield Page(records, checkpoint, announced=len(names))
+            yield Page(records, checkpoint, announced=len(listed))
             self._repository.between(number)
         yield Page((), {"token": None}, is_last=True)
 
-    def _record(self, local: str) -> ListedRecord:
-        content = self._repository.records[local]
+    def _record(self, local: str, content: bytes | None, datestamp: str) -> ListedRecord:
         # All that is XML here is canonical as it is.
         digest = hashlib.sha256(content).hexdigest() if content and content.startswith(b"<") else ""
         identifier = f"oai:repository.example.org:{local}"
         origin = RecordOrigin(
-            BASE_URL, identifier, "oai_dc", self._repository.datestamp, "2026-11-20T01:00:00Z", "http://example.org/dc",
+            BASE_URL, identifier, "oai_dc", datestamp, "2026-11-20T01:00:00Z", "http://example.org/dc",
             digest, ("all",), (b"<rights/>",),
         )  # fmt: skip
         document = ListedDocument(f"repo/oai_dc/{local}", 0, "http://example.org/dc", f"{BASE_URL}?id={local}")

@@ -69,17 +69,23 @@ def plan_page(
     `used_up`: the highest revisions that it had of others, which were deleted.
     """
     plan = PagePlan()
-    last = {record.document.document_id: record for record in records}
+    newest: dict[str, ListedRecord] = {}
+    for record in records:
+        named = newest.setdefault(record.document.document_id, record)
+        if not _is_older(record, _datestamp(named)):
+            newest[record.document.document_id] = record
     for record in records:
         document_id = record.document.document_id
         entry = known.get(document_id)
-        if record is not last[document_id]:
-            # Named again on this very page: the last word counts.
+        if record is not newest[document_id]:
+            # Named again on this very page: the newest counts, or the last of those.
             plan.listed += 1
             plan.duplicate += 1
         elif _is_accounted_for(record, entry, seen):
             continue
-        elif (document_id in seen.before or _was_listed(entry, seen)) and _is_as_received(record, entry):
+        elif (document_id in seen.before or _was_listed(entry, seen)) and (
+            _is_as_received(record, entry) or _is_older(record, entry.datestamp if entry else None)
+        ):
             plan.listed += 1
             plan.duplicate += 1
         else:
@@ -113,6 +119,17 @@ def _is_as_received(record: ListedRecord, known: KnownRecord | None) -> bool:
     if record.deleted:
         return known.to_delete or known.entry.outcome == OutcomeKind.DELETED
     return not known.to_delete and known.entry.outcome != OutcomeKind.DELETED and known.digest == _digest(record)
+
+
+def _is_older(record: ListedRecord, datestamp: str | None) -> bool:
+    """Whether the record is an earlier version than one of this datestamp; no order of a list is promised."""
+    own = _datestamp(record)
+    # Of one granularity, they are in the order of their texts.
+    return bool(own and datestamp) and len(own) == len(datestamp or "") and own < (datestamp or "")
+
+
+def _datestamp(record: ListedRecord) -> str:
+    return record.document.origin.datestamp[:40] if record.document.origin else ""
 
 
 def _digest(record: ListedRecord) -> str | None:
