@@ -22,8 +22,6 @@ def test_documents_made_to_take_long_end_by_what_is_wrong_with_them(
 ) -> None:
     """Without a limit and below it; and a limit that some of them reach, however little they cost."""
     monkeypatch.setenv("METAHARVEST_VALIDATION__TIME_LIMIT", str(time_limit))
-    for limit in ("READ_TIMEOUT", "DOCUMENT_DEADLINE", "LIST_DEADLINE"):
-        monkeypatch.setenv(f"METAHARVEST_HTTP__{limit}", "60")
     expected: dict[str, set[str]] = {}
     with HttpServer(host="127.0.0.2") as other:
         entries = []

@@ -14,7 +14,7 @@ from metaharvest.sources.base import Listing, PagedSource, Source
 from metaharvest.sources.harvest_list.source import HarvestListSource
 from metaharvest.sources.lookup import source_for
 from support.databases import on_one_database
-from support.harvester import Harvester, eml, harvest_list, publish
+from support.harvester import IMPATIENT, Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer, dripped, endless, reset_after
 from support.mails import words_of
 
@@ -84,8 +84,10 @@ def test_an_html_page_in_a_documents_place_is_told_by_its_title(harvester: Harve
 
 @on_one_database
 def test_a_misbehaving_server_costs_its_site_findings_within_the_deadline_and_other_sites_nothing(
-    harvester: Harvester, server: HttpServer
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name, value in IMPATIENT.items():
+        monkeypatch.setenv(name, value)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\n"
     server.route("/headers", dripped(b"HTTP/1.1 200 OK\r\n", b"X-Slow: 1\r\n" * 100))
     server.route("/body", dripped(head + b"\r\n", eml("a.2.1") * 10))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.harvester import Harvester, eml, harvest_list, publish
+from support.harvester import IMPATIENT, Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer, Route, answering, in_turn, raw, reset_after, silent
 from support.mails import words_of
 
@@ -393,7 +393,8 @@ def test_sites_on_a_host_that_hangs_do_not_hold_up_a_site_on_another(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What waits for a connection to it holds no thread, and there are as many such documents as threads."""
-    monkeypatch.setenv("METAHARVEST_HTTP__RETRIES", "0")
+    for name, value in {**IMPATIENT, "METAHARVEST_HTTP__RETRIES": "0"}.items():
+        monkeypatch.setenv(name, value)
     with HttpServer(host="127.0.0.2") as hanging:
         for site in range(4):
             docids = [f"bad{site}.{number}.1" for number in range(2)]

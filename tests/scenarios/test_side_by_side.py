@@ -22,13 +22,6 @@ pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 TODAY = date(2026, 11, 20)
 
 
-@pytest.fixture(autouse=True)
-def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers here let requests wait for each other, however long that takes on a busy machine."""
-    for limit in ("READ_TIMEOUT", "DOCUMENT_DEADLINE", "LIST_DEADLINE"):
-        monkeypatch.setenv(f"METAHARVEST_HTTP__{limit}", "60")
-
-
 @pytest.fixture
 def hosts() -> Iterator[HttpServer]:
     """One server at all addresses of this machine: to the harvester, 127.0.0.1, 127.0.0.2 and so on are hosts."""
