@@ -102,6 +102,24 @@ def test_what_the_repository_does_not_have_is_not_registered(network: Network) -
 
 
 @on_one_database
+def test_records_that_cannot_be_named_are_told_to_the_contact(network: Network) -> None:
+    network.register()
+    network.server.records[
+        "oai:test:3"
+    ].xml = b"<record><header><datestamp>2026-01-03T00:00:00Z</datestamp></header><metadata><a/></metadata></record>"
+    harvested = network.harvest()
+    assert (harvested["status"], harvested["inserted"]) == ("with-errors", 24)
+    report = network.report()
+    assert "1 of the list's records have no identifier that can be read" in report
+    subjects = network.harvester.rows("SELECT subject FROM report_outbox ORDER BY report_id")
+    assert subjects == [
+        ("[Test network] repo: the list has errors, 24 new (2030-01-01)",),
+        ("[Test network] 1 site: 1 with errors; 24 new (2030-01-01)",),
+    ]
+    assert "no identifier that can be read" in network.harvester("log", "--run", "1").out
+
+
+@on_one_database
 def test_options_of_repositories_and_lists_are_not_mixed(network: Network) -> None:
     url = network.server.base_url
     assert "--list-url is for" in network.harvester("sites", "add", "a", "--list-url", url, "--oai", url).err

@@ -14,10 +14,11 @@ from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunS
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What the log says of a site run: its documents by outcome, and its warnings."""
+    """What the log says of a site run: its documents by outcome, its warnings, and errors of its list."""
 
     outcomes: Mapping[OutcomeKind, int]
     warnings: int
+    has_list_errors: bool = False
 
     def columns(self, listed: int) -> dict[str, object]:
         """The columns of harvest_site_run that say so."""
@@ -28,14 +29,14 @@ class Totals:
         """The status of a site run with these totals, of a site with this level.
 
         Every listed document has exactly one outcome, or the site run is incomplete. Documents that were put off need
-        attention as errors do: nobody should read that all is well. What a loose site does not give as it should is
-        told as warnings, and is no error; what the target refuses is one.
+        attention as errors do, and so do records that cannot be named: nobody should read that all is well. What a
+        loose site does not give as it should is told as warnings, and is no error; what the target refuses is one.
         """
         if sum(self.outcomes.values()) != listed:
             return SiteRunStatus.INCOMPLETE
         is_loose = level is ValidationLevel.LOOSE
         errors = {OutcomeKind.UPLOAD_ERROR} if is_loose else ERROR_OUTCOMES
-        if any(self.outcomes.get(kind) for kind in (*errors, OutcomeKind.DEFERRED)):
+        if self.has_list_errors or any(self.outcomes.get(kind) for kind in (*errors, OutcomeKind.DEFERRED)):
             return SiteRunStatus.WITH_ERRORS
         return SiteRunStatus.SUCCEEDED
 
@@ -48,7 +49,11 @@ def count(session: Session, without_rows: Mapping[int, Mapping[OutcomeKind, int]
         kind = OutcomeKind(outcome)
         outcomes[site_run_id][kind] = outcomes[site_run_id].get(kind, 0) + number
     warnings = {row[0]: row[1] for row in session.execute(_WARNINGS, site_runs)}
-    return {site_run_id: Totals(numbers, warnings.get(site_run_id, 0)) for site_run_id, numbers in outcomes.items()}
+    wrong = set(session.scalars(_LIST_ERRORS, site_runs))
+    return {
+        site_run_id: Totals(numbers, warnings.get(site_run_id, 0), site_run_id in wrong)
+        for site_run_id, numbers in outcomes.items()
+    }
 
 
 def last_listings(session: Session, site_ids: Collection[int]) -> dict[int, tuple[int, str | None]]:
@@ -71,6 +76,12 @@ _WARNINGS = (
     .join(_DETAILS, _DETAILS.c.harvest_log_id == _LOG.c.harvest_log_id)
     .where(_THESE, _DETAILS.c.level == "warning")
     .group_by(_LOG.c.site_run_id)
+)
+_LIST_ERRORS = (
+    select(_LOG.c.site_run_id)
+    .join(_DETAILS, _DETAILS.c.harvest_log_id == _LOG.c.harvest_log_id)
+    .where(_THESE, _LOG.c.harvest_operation_code == "ListRecordsWarning", _DETAILS.c.level == "error")
+    .distinct()
 )
 _LAST_LISTINGS = select(_SITE_RUNS.c.site_schedule_id, _SITE_RUNS.c.listed, _SITE_RUNS.c.list_url).where(
     _SITE_RUNS.c.site_run_id.in_(

@@ -182,6 +182,8 @@ def site_story(
     # In a site run that succeeded, what a loose site does not give as it should is no error.
     is_loose = status is SiteRunStatus.SUCCEEDED
     errors = 0 if is_loose else total(counts, ERROR_OUTCOMES)
+    if status is SiteRunStatus.WITH_ERRORS and not errors and not counts.get(OutcomeKind.DEFERRED):
+        opening = "the list has errors"
     gravest = ([opening] if opening else []) + ([counted(errors, "error")] if errors else [])
     kinds = (*ERRORS, *ATTENTION) if is_loose else ATTENTION
     doubtful = doubts.told + [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)]
