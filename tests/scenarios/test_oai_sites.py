@@ -260,6 +260,34 @@ def test_a_list_that_breaks_off_says_after_how_many_and_goes_on(network: Network
 
 
 @on_one_database
+def test_an_error_that_is_not_well_formed_is_not_taken_for_a_list_of_nothing(network: Network) -> None:
+    network.register()
+    network.harvest()
+    network.server.put("oai:test:26", network.server.now + timedelta(hours=1))
+
+    def refuse(body: bytes, asked: Asked) -> bytes:
+        error = b'<error code="badArgument">SQL error near a=1&b=2</error></OAI-PMH>'
+        return body.partition(b"<ListRecords>")[0] + error if asked.verb == "ListRecords" else body
+
+    network.server.tamper = refuse
+    assert network.harvest()["status"] == "list-failed"
+    assert "badArgument (SQL error near a=1&b=2)" in network.report()
+    network.server.tamper = None
+    network.server.now += timedelta(days=9)
+    assert network.harvest() == {"status": "succeeded", "listed": 1, "inserted": 1}
+
+
+@on_one_database
+def test_a_token_that_cannot_be_read_leaves_nothing_missing(network: Network) -> None:
+    network.register()
+    network.harvest()
+    network.server.tamper = lambda body, _: body.replace(b"</resumptionToken>", b"</resumptiontoken>")
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
+    assert "its resumption token cannot be read" in network.report()
+    assert "not in the repository's list any more" not in network.report()
+
+
+@on_one_database
 def test_one_bad_record_is_a_finding_and_all_others_go_in(network: Network) -> None:
     network.register()
     network.server.poison.add("oai:test:13")

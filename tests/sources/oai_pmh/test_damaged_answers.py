@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metaharvest.errors import ListError
 from metaharvest.model import OaiOptions
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.reading import listed
 from metaharvest.sources.oai_pmh.records import Records
 from support.oai_harvest import Harvested, harvest
-from support.oai_server import OaiServer
+from support.oai_server import Asked, OaiServer
 
 ALL = [f"oai:test:{number}" for number in range(1, 31)]
 NUMBER = 8
@@ -78,6 +79,8 @@ def test_every_record_is_had_or_named_or_counted(verb: str, where: float, length
     found, answer, nameless = read(damaged, verb)
     if not answer.is_whole:
         return  # it is asked for again
+    assert answer.token is not None  # the list goes on
+    assert answer.token.text
     named = {identifier(record) for record in found}
     had = {identifier(record) for record in found if not any(finding.is_error for finding in record.findings)}
     assert len(named) + nameless >= NUMBER
@@ -149,6 +152,95 @@ def test_records_of_oai_pmh_within_a_record_are_none_of_the_list(damaged: str) -
         found = harvest(repository.base_url)
     assert sorted(found.good) == sorted(set(ALL) - {damaged})
     assert ("oai.damaged-record", damaged) in lost(found)
+
+
+# -- tokens and errors
+
+
+def listed_by(change: Callable[[str, Asked], str], server: OaiServer | None = None) -> Harvested:
+    """30 records in three pages; the answers to questions for lists are changed on their way."""
+    with server or OaiServer(30) as repository:
+        repository.tamper = lambda body, asked: (
+            change(body.decode(), asked).encode() if asked.verb.startswith("List") else body
+        )
+        return harvest(repository.base_url)
+
+
+def test_a_token_with_a_bare_ampersand_is_sent_as_it_was_meant() -> None:
+    repository = OaiServer(30)
+    found = listed_by(lambda body, _: body.replace(">oai_dc!", ">oai_dc&b!").replace("&amp;", "&"), repository)
+    assert sorted(found.good) == sorted(ALL)
+    tokens = [asked.arguments.get("resumptionToken", "") for asked in repository.asked("ListRecords")]
+    assert tokens == ["", "oai_dc&b!!!!10!0", "oai_dc&b!!!!20!0"]
+    assert found.rules == ["oai.ill-formed"]
+
+
+BROKEN_TOKENS = {
+    "end tag": ("</resumptionToken>", "</resumptiontoken>"),
+    "start tag": ("<resumptionToken ", "<resumptionToken <"),
+    "attribute": (' cursor="0"', " cursor=0"),
+    "entity": ('"0">', '"0">&nbsp;'),
+    "no end": ("</resumptionToken>", ""),
+    "no start": ("<resumptionToken ", "resumptionToken "),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN_TOKENS)
+def test_a_token_that_cannot_be_read_is_never_the_end_of_the_list(broken: str) -> None:
+    found = listed_by(lambda body, asked: body.replace(*BROKEN_TOKENS[broken]) if "!20!" not in str(asked) else body)
+    assert sorted(found.good) == sorted(ALL)  # in smaller lists
+    assert "oai.page-failed" in found.rules
+    assert "its resumption token cannot be read" in found.words("oai.page-failed")
+
+
+def test_a_token_that_can_never_be_read_breaks_the_list_off() -> None:
+    day = ALL[:12]
+    with OaiServer(12) as repository:
+        for each in repository.records.values():
+            each.datestamp = repository.records["oai:test:1"].datestamp
+        found = listed_by(lambda body, _: body.replace(*BROKEN_TOKENS["end tag"]), repository)
+    assert set(found.good) < set(day)
+    assert "after 10 records: An answer to ListIdentifiers breaks off before its end" in str(found.broken)
+    assert found.checkpoint is None
+
+
+ERROR = '<error code="{0}">The token a=1&b=2 is {1}</error>'
+
+
+def with_error(body: str, code: str, words: str = "unknown") -> str:
+    return body.partition("<ListRecords>")[0] + ERROR.format(code, words) + "</OAI-PMH>"
+
+
+@pytest.mark.parametrize(("words", "read"), [("unknown", "unknown"), ("<b>dead", "<b>dead"), ("&nbsp;", "&nbsp;")])
+def test_an_error_that_is_not_well_formed_is_an_error(words: str, read: str) -> None:
+    found = listed_by(
+        lambda body, asked: with_error(body, "badThing", words) if "resumptionToken" in str(asked) else body
+    )
+    assert sorted(found.good) == sorted(ALL)  # in smaller lists
+    assert f"refuses ListRecords: badThing (The token a=1&b=2 is {read}" in found.words("oai.page-failed")
+
+
+def test_an_error_of_which_not_even_the_code_can_be_read_is_an_error() -> None:
+    with pytest.raises(ListError) as caught:
+        listed_by(lambda body, _: with_error(body, "noRecordsMatch").replace('"noRecords', "noRecords"))
+    assert "refuses ListRecords: error (its words cannot be read)" in str(caught.value)
+
+
+def test_no_records_match_is_the_end_of_the_list_also_where_its_words_are_not_well_formed() -> None:
+    found = listed_by(lambda body, _: with_error(body, "noRecordsMatch", "<b>dead"))
+    assert (found.good, found.broken) == ([], None)
+    assert found.checkpoint is not None
+
+
+@pytest.mark.parametrize("inner", ["", "<Identify><repositoryName>R & D</repositoryName></Identify>"])
+def test_an_answer_with_no_list_is_none(inner: str) -> None:
+    def change(body: str, _: Asked) -> str:
+        return body.partition("<ListRecords>")[0].replace("<request>", "<request>a=1&b=2") + inner + "</OAI-PMH>"
+
+    with pytest.raises(ListError) as caught:
+        listed_by(change)
+    assert [finding.rule for finding in caught.value.findings] == ["oai.not-oai"]
+    assert "answered something else than ListRecords" in str(caught.value)
 
 
 # -- how long it takes

@@ -15,7 +15,7 @@ from lxml import etree
 
 from metaharvest.fetch.html_page import HEAD_BYTES, html_title
 from metaharvest.model import Finding, Level
-from metaharvest.sources.oai_pmh.cutting import Damage, Lost, Mended, cut, mended_whole
+from metaharvest.sources.oai_pmh.cutting import Damage, Lost, Mended, Surrounding, cut, mended_whole
 from metaharvest.sources.oai_pmh.protocol import ProtocolError, Root, Token, root_of, token_from
 from metaharvest.text import one_line
 
@@ -134,7 +134,8 @@ def _ended(file: BinaryIO, parser: Any) -> Iterator[Iterable[tuple[str, etree._E
 
 
 def _cut(file: BinaryIO, answer: Answer, take: Take[Item], number: int) -> Iterator[Item | Lost | Mended[Item]]:
-    """The records after the first `number`, each for itself, of an answer that is not well-formed."""
+    """The records after the first `number`, each for itself, of an answer that is not well-formed. Raises NoAnswer."""
+    found = number > 0
     for record in cut(file, answer.root, answer.verb, _item(answer), number):
         if isinstance(record, Lost):
             yield record
@@ -147,9 +148,22 @@ def _cut(file: BinaryIO, answer: Answer, take: Take[Item], number: int) -> Itera
             if item is not None:
                 yield Mended(item)
         else:
-            for element in record.elements:
-                _note(element, answer)
-            answer.is_whole = record.is_whole
+            _conclude(answer, record, found=found)
+        found = True
+
+
+def _conclude(answer: Answer, around: Surrounding, *, found: bool) -> None:
+    """What an answer that is not well-formed has beside its records. What cannot be read of it, is not passed over."""
+    for element in around.elements:
+        _note(element, answer)
+    if "error" in around.unread and not answer.errors:
+        answer.errors.append(ProtocolError("error", "its words cannot be read"))
+    answer.is_whole = around.is_whole
+    if "resumptionToken" in around.unread:
+        answer.token, answer.is_whole = None, False
+        answer.damage = f"its resumption token cannot be read ({answer.damage})"
+    elif around.is_whole and not (found or around.has_list or answer.errors):
+        raise NoAnswer(_another_verb(answer.verb))
 
 
 def _item(answer: Answer) -> str:

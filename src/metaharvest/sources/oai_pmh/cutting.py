@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from html import unescape
 from io import UnsupportedOperation
@@ -50,7 +51,11 @@ _IDENTIFIER = _compiled(r"<~identifier[^<>]*>([^<>]{1,2000})<")
 _METADATA = _compiled(r"<~metadata[\s/>]")
 _BAD_REFERENCE = re.compile(r"&#(?:[xX]([0-9a-fA-F]{1,8})|([0-9]{1,8}));")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_BESIDE = _compiled(r"<(~(?:responseDate|error|resumptionToken))(?:\s[^<>]*)?/?>")
+_BARE_AMPERSAND = re.compile(rb"&(?!#?\w+;)")
+_BESIDE = _compiled(r"<(~(responseDate|error|resumptionToken))(?:\s[^<>]*)?/?>")
+_PART_OF_ONE = _compiled(r"</?~(error|resumptionToken)\b")
+_WORDS = 1000
+"""Bytes of an error that is not well-formed."""
 
 
 class Damage(Exception):
@@ -74,10 +79,16 @@ class Mended(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Surrounding:
-    """What an answer has beside its records, and whether its end was there."""
+    """What an answer has beside its records, and whether its end was there.
+
+    `unread`: the local names of the elements of which only parts could be read. `has_list`: there is an element for
+    what was asked.
+    """
 
     elements: list[etree._Element]
+    unread: frozenset[str]
     is_whole: bool
+    has_list: bool
 
 
 def cut(
@@ -87,7 +98,9 @@ def cut(
     data, tags = _bytes_of(file), _Tags(item)
     start = tags.headed.search(data) or tags.start.search(data)
     at = start.start() if start else len(data)
-    head, tail = data[max(at - _HEAD, 0) : at] if start else data[:_HEAD], data[-_TAIL:]
+    head, tail = data[max(at - _HEAD, 0) : at], b""
+    if not start:
+        head, tail = data[: min(max(at - _TAIL, 0), _HEAD)], data[max(at - _TAIL, 0) :]
     frame = _Frame(head, data[:_HEAD], root, verb)
     if not skip:
         yield from tags.traces(data, 0, at, _NO_BEGINNING)
@@ -109,7 +122,7 @@ def cut(
                 yield from tags.traces(data, at, behind, _NO_BEGINNING)
         elif start or end or _ends(tail, root, verb):  # if the answer breaks off in a record, it is asked for again
             yield from tags.traces(data, begin, behind, read.why, least=1)
-    yield Surrounding(list(frame.surrounding(head + tail)), _ends(tail, root, verb))
+    yield frame.surrounding(head, tail)
 
 
 def mended(data: bytes, encoding: str = "utf-8") -> bytes:
@@ -196,6 +209,8 @@ class _Frame:
 
     def __init__(self, head: bytes, first: bytes, root: Root, verb: str) -> None:
         self._encoding = _encoding(first)
+        self._root, self._verb = root, verb
+        self._list = _compiled(rf"</?~{verb}[\s/>]")
         names = [verb] if root.is_old else ["OAI-PMH", verb]
         self._depth = len(names)
         self._open, self._close = b"", b""
@@ -216,24 +231,38 @@ class _Frame:
         except etree.XMLSyntaxError as error:
             return Lost("", one_line(error.msg or "it is not well-formed", 200))
 
-    def surrounding(self, text: bytes) -> Iterator[etree._Element]:
-        """The protocol's elements in `text`, which are no records: the first of them, and the last."""
+    def surrounding(self, head: bytes, tail: bytes) -> Surrounding:
+        """The protocol's elements before and behind the records: the first of them, and the last."""
+        text, at = head + tail, 0
         starts = list(_BESIDE.finditer(text))
-        at = 0
+        elements, unread, between = [], set(), []
         for start in starts if len(starts) <= 2 * _MOST_BESIDE else starts[:_MOST_BESIDE] + starts[-_MOST_BESIDE:]:
             if start.start() < at:
                 continue
-            end = start.end()
-            if not start[0].endswith(b"/>"):
-                closing = text.find(b"</" + start[1], end)
-                end = text.find(b">", closing) + 1 if closing > 0 else 0
-            if not end:
-                continue
-            at = end
-            try:
-                yield self._parsed(mended(text[start.start() : end], self._encoding), "utf-8")
-            except etree.XMLSyntaxError:
-                continue
+            between.append(text[at : start.start()])
+            closing = -1 if start[0].endswith(b"/>") else text.find(b"</" + start[1], start.end())
+            at = text.find(b">", closing) + 1 if closing > 0 else start.end()
+            element = self._beside(start, text[start.start() : at], text[start.end() : start.end() + _WORDS])
+            if element is None:
+                unread.add(start[2].decode())
+            else:
+                elements.append(element)
+        unread.update(found[1].decode() for found in _PART_OF_ONE.finditer(b"".join([*between, text[at:]])))
+        is_whole = _ends(tail, self._root, self._verb)
+        return Surrounding(elements, frozenset(unread), is_whole, self._list.search(text) is not None)
+
+    def _beside(self, start: re.Match[bytes], whole: bytes, behind: bytes) -> etree._Element | None:
+        """One element of the protocol; of an error, whose code is in its start tag, that is enough."""
+        data = mended(whole, self._encoding)
+        for text in (data, _BARE_AMPERSAND.sub(b"&amp;", data)):
+            with suppress(etree.XMLSyntaxError):
+                return self._parsed(text, "utf-8")
+        if start[2] == b"error":
+            with suppress(etree.XMLSyntaxError):
+                error = self._parsed(mended(start[0][:-1] + b"/>", self._encoding), "utf-8")
+                error.text = mended(behind.partition(b"</" + start[1])[0], self._encoding).decode()
+                return error
+        return None
 
     def _parsed(self, record: bytes, encoding: str) -> etree._Element:
         declaration = f'<?xml version="1.0" encoding="{encoding}"?>'.encode()
