@@ -6,6 +6,7 @@ refused: its entities could change what a record says. What a record is made int
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,8 @@ Item = TypeVar("Item")
 Take = Callable[[etree._Element, "Answer"], Item | None]
 
 _CHUNK = 65_536
+_BESIDE = ("responseDate", "error", "resumptionToken")
+_KNOWN = {*_BESIDE, "request", "requestURL"}
 _ITEMS = {"ListRecords": "record", "GetRecord": "record", "ListIdentifiers": "header"}
 
 
@@ -38,7 +41,8 @@ class NoAnswer(Exception):
 class Answer:
     """What is known of an answer beside its records, as far as it was read.
 
-    `is_whole`: it did not break off. `damage`: what the parser found first, if it is not well-formed.
+    `is_whole`: it did not break off. `damage`: what the parser found first, if it is not well-formed. `odd` counts
+    what is told of a list as a whole.
     """
 
     verb: str
@@ -48,6 +52,13 @@ class Answer:
     token: Token | None = None
     is_whole: bool = False
     damage: str = ""
+    odd: Counter[str] = field(default_factory=Counter)
+    example: dict[str, str] = field(default_factory=dict)
+
+    def note(self, what: str, example: str) -> None:
+        """Something is odd about the list; the number of what is, with the first example."""
+        self.odd[what] += 1
+        self.example.setdefault(what, one_line(example, 200))
 
 
 def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
@@ -96,22 +107,34 @@ def items(file: BinaryIO, answer: Answer, take: Take[Item]) -> Iterator[Item | L
 
 def _strictly(file: BinaryIO, answer: Answer, take: Take[Item]) -> Iterator[Item | None]:
     """Each record as soon as it has come. Raises Damage before a record that is not well-formed, or follows one."""
-    container, item = answer.root.names(answer.verb, _item(answer))
-    beside = answer.root.names("responseDate", "error", "resumptionToken")
-    parser = _pull_parser((container, item, *beside))
-    found, holder = False, None
+    verb, item = answer.verb, answer.root.name(_item(answer))
+    parser = _pull_parser((item, *(f"{{*}}{name}" for name in (verb, *_BESIDE))))
+    found, known = False, 0
+    root = holder = last = None
     for ended in _ended(file, parser):
         for _, element in ended:
-            parent, tag = element.getparent(), element.tag
-            if tag == item and (parent is holder or _is_top(parent, container)):
-                holder = parent
-                yield take(element, answer)
-            elif tag == container:
-                found = found or parent is None or parent.getparent() is None
-            elif tag in beside and (parent is None or parent.getparent() is None or _is_top(parent, container)):
+            parent = element.getparent()
+            if element.tag == item:
+                if parent is holder or _is_top(parent, verb):
+                    holder, last, known = parent, element, known + 1
+                    yield take(element, answer)
+            elif parent is None or parent.getparent() is None:
+                root = parent
                 _note(element, answer)
+                if _local(element) == verb:
+                    if len(element) > known or element is not holder:
+                        yield from _others(element, answer, take)
+                    found, holder = True, None
+            elif _is_top(parent, verb):
+                holder, last, known = parent, element, known + 1
+                _note(element, answer)
+        if holder is None and root is not None and not found:
+            holder = next((each for each in (root, *root) if _local(each) == verb), None)
         if holder is not None:
+            if len(holder) > known + 1:
+                yield from _others(list(holder)[:-1], answer, take)
             del holder[:-1]  # not the last one, of which more may come, or text behind it
+            known = int(len(holder) > 0 and holder[-1] is last)
     answer.is_whole = True
     if not found and not answer.errors:
         raise NoAnswer(_another_verb(answer.verb))
@@ -140,11 +163,11 @@ def _cut(file: BinaryIO, answer: Answer, take: Take[Item], number: int) -> Itera
         if isinstance(record, Lost):
             yield record
         elif isinstance(record, etree._Element):
-            item = take(record, answer)
+            item = _taken(record, answer, take)
             if item is not None:
                 yield item
         elif isinstance(record, Mended):
-            item = take(record.item, answer)
+            item = _taken(record.item, answer, take)
             if item is not None:
                 yield Mended(item)
         else:
@@ -171,20 +194,46 @@ def _item(answer: Answer) -> str:
     return "identifier" if answer.root.is_old and answer.verb == "ListIdentifiers" else _ITEMS[answer.verb]
 
 
-def _is_top(element: etree._Element | None, container: str) -> bool:
+def _is_top(element: etree._Element | None, verb: str) -> bool:
     """Whether this is the container of the answer, none that is within a record."""
-    if element is None or element.tag != container:
+    if element is None or _local(element) != verb:
         return False
     parent = element.getparent()
     return parent is None or parent.getparent() is None
 
 
+def _local(element: etree._Element) -> str:
+    """The name of an element without its namespace: the elements of some repositories are in none, or another one."""
+    return str(element.tag).rpartition("}")[2]
+
+
+def _taken(element: etree._Element, answer: Answer, take: Take[Item]) -> Item | None:
+    """What `take` makes of an element that may be in another namespace than its answer, and its parts with it."""
+    namespace = str(element.tag).rpartition("}")[0].removeprefix("{")
+    if namespace == answer.root.namespace:
+        return take(element, answer)
+    answer.note("namespace", namespace or "none")
+    return take(element, replace(answer, root=replace(answer.root, namespace=namespace)))
+
+
+def _others(children: Iterable[etree._Element], answer: Answer, take: Take[Item]) -> Iterator[Item | None]:
+    """The items of a list that are in another namespace than its answer. What it should not have is counted."""
+    local = _item(answer)
+    for child in children:
+        if isinstance(child.tag, str) and child.tag != answer.root.name(local):
+            if _local(child) == local:
+                yield _taken(child, answer, take)
+            elif _local(child) not in _KNOWN:
+                answer.note("element", f"<{_local(child)}>")
+
+
 def _note(element: etree._Element, answer: Answer) -> None:
-    if element.tag == answer.root.name("resumptionToken"):
+    name = _local(element)
+    if name == "resumptionToken":
         answer.token = _token(element)
-    elif element.tag == answer.root.name("responseDate"):
+    elif name == "responseDate":
         answer.response_date = (element.text or "").strip()
-    elif element.tag == answer.root.name("error"):
+    elif name == "error":
         code = (element.get("code") or "").strip() or "error"
         answer.errors.append(ProtocolError(one_line(code, 60), one_line("".join(map(str, element.itertext())), 300)))
 

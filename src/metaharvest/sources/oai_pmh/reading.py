@@ -72,6 +72,7 @@ def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedR
             yield replace(item.item, findings=(*item.item.findings, _mended(item.item)))
         elif isinstance(item, Lost) and (lost := records.lost(item, answer.response_date)):
             yield lost
+    records.heed(answer)
 
 
 def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Answer]:

@@ -162,6 +162,12 @@ class Records:
         document = ListedDocument(document_id, 0, namespace, self.url(identifier), origin=origin)
         return ListedRecord(document, content, deleted, findings)
 
+    def heed(self, answer: Answer) -> None:
+        """What was odd about the answer as a whole, which was read to its end."""
+        self.odd.update(answer.odd)
+        for what, example in answer.example.items():
+            self.example.setdefault(what, example)
+
     def _note(self, what: str, example: str) -> None:
         self.odd[what] += 1
         self.example.setdefault(what, one_line(example, 200))
@@ -181,6 +187,18 @@ _ODD = {
         "{0:,} of the list's records have no identifier that can be read; they cannot be harvested.",
         "Ask the keeper of the repository to mend them.",
         Level.ERROR,
+    ),
+    "element": (
+        "oai.protocol",
+        "The list has {0:,} elements that are neither records nor a resumption token, such as {1}; they are left out.",
+        "Ask the keeper of the repository to have its list written as OAI-PMH says.",
+        Level.ERROR,
+    ),
+    "namespace": (
+        "oai.protocol",
+        "{0:,} of the list's records are not in the namespace of their answer (but in: {1}); they were taken.",
+        "Ask the keeper of the repository to mend that: other harvesters leave such records out without a word.",
+        Level.WARNING,
     ),
     "no-format": (
         "oai.no-metadata",
