@@ -154,6 +154,41 @@ def test_records_of_oai_pmh_within_a_record_are_none_of_the_list(damaged: str) -
     assert ("oai.damaged-record", damaged) in lost(found)
 
 
+BOM = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("before", [b"\n", BOM + b"\n", b"\n" + BOM, BOM + BOM], ids=repr)
+@pytest.mark.parametrize("version", ["2.0", "1.1"])
+def test_what_comes_before_the_xml_declaration_keeps_nobody_out(before: bytes, version: str) -> None:
+    with OaiServer(30, version=version) as repository:
+        repository.records["oai:test:17"].title = "Fr\u00f6gs"
+        repository.tamper = lambda body, _: before + body
+        found = harvest(repository.base_url)
+    assert sorted(found.good) == sorted(ALL)
+    assert set(found.rules) == {"oai.ill-formed"}
+    content = next(each.content for each in found.records if identifier(each) == "oai:test:17")
+    assert "Fr\u00f6gs" in (content or b"").decode()
+
+
+@pytest.mark.parametrize("before", [BOM, b""])
+def test_a_byte_order_mark_or_no_declaration_is_nothing_to_tell(before: bytes) -> None:
+    found = harvested(lambda body: before + body)
+    assert (sorted(found.good), found.findings) == (sorted(ALL), [])
+    found = harvested(lambda body: before + b"\n" + body.partition(b"?>")[2])
+    assert (sorted(found.good), found.findings) == (sorted(ALL), [])
+
+
+@pytest.mark.parametrize("encoding", ["iso-8859-1", "utf-8"])
+def test_an_encoding_is_heeded_also_behind_a_blank_line(encoding: str) -> None:
+    def change(body: bytes) -> bytes:
+        text = body.decode().replace("UTF-8", encoding).replace("Frogs", "Fr\u00f6gs")
+        return b"\n" + text.encode(encoding)
+
+    found = harvested(change)
+    assert sorted(found.good) == sorted(ALL)
+    assert all("Fr\u00f6gs" in (each.content or b"").decode() for each in found.records)
+
+
 # -- tokens and errors
 
 

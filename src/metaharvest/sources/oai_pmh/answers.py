@@ -16,7 +16,7 @@ from lxml import etree
 
 from metaharvest.fetch.html_page import HEAD_BYTES, html_title
 from metaharvest.model import Finding, Level
-from metaharvest.sources.oai_pmh.cutting import Damage, Lost, Mended, Surrounding, cut, mended_whole
+from metaharvest.sources.oai_pmh.cutting import BEFORE, Damage, Lost, Mended, Surrounding, cut, mended_whole
 from metaharvest.sources.oai_pmh.protocol import ProtocolError, Root, Token, root_of, token_from
 from metaharvest.text import one_line
 
@@ -287,7 +287,8 @@ def _begun(head: bytes, verb: str) -> Root:
 def _first_tag(head: bytes) -> tuple[str | None, bool]:
     """The name of the root element, if one begins, and whether there is a DTD; entities cannot grow meanwhile."""
     parser: Any = etree.XMLPullParser(events=("start",), resolve_entities=False, no_network=True, load_dtd=False)
-    for start in range(0, len(head), 512):
+    before = BEFORE.match(head)
+    for start in range(before.end() if before else 0, len(head), 512):
         with suppress(etree.XMLSyntaxError):
             parser.feed(head[start : start + 512])
         for _, element in parser.read_events():

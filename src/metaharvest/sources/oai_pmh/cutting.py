@@ -43,7 +43,10 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
     return re.compile(pattern.replace("~", r"(?:[A-Za-z_][\w.-]*:)?").encode())
 
 
-_ENCODING = re.compile(rb"""^(?:\xef\xbb\xbf)?\s*<\?xml[^<>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
+BEFORE = re.compile(rb"(?:\xef\xbb\xbf|\s)*")
+"""What should not come before the XML declaration: blank lines, byte order marks."""
+
+_ENCODING = re.compile(rb"""(?:\xef\xbb\xbf|\s)*<\?xml[^<>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
 _ONE_BYTE = re.compile(r"us-ascii|iso-8859-(?:[1-9]|1[0-6])|windows-125[0-8]|koi8-[ru]")
 """The encodings beside UTF-8 whose tags can be found in bytes, and whose texts Python decodes."""
 
@@ -134,7 +137,7 @@ def mended(data: bytes, encoding: str = "utf-8") -> bytes:
 def mended_whole(content: bytes) -> bytes:
     """A whole document, mended, in UTF-8 whatever it declares."""
     text = mended(content, _encoding(content))
-    return re.sub(rb"^(?:\xef\xbb\xbf)?\s*<\?xml[^<>]*\?>", b"", text).lstrip()
+    return re.sub(rb"^<\?xml[^<>]*\?>\s*", b"", BEFORE.sub(b"", text, 1))
 
 
 class _Tags:
