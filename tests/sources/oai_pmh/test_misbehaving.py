@@ -199,6 +199,37 @@ def test_seconds_that_are_refused_are_asked_for_as_days() -> None:
 # -- what is wrong with a record
 
 
+@pytest.mark.parametrize("inner", ["<!-- c -->", "<?php 1?>", "<![CDATA[]]>"])
+@pytest.mark.parametrize("method", [ListMethod.LIST_RECORDS, ListMethod.LIST_IDENTIFIERS])
+def test_a_comment_within_a_text_cuts_nothing_off(inner: str, method: ListMethod) -> None:
+    with OaiServer(30) as repository:
+        repository.sets = {"abc": "A"}
+        for each in repository.records.values():
+            each.sets = ("abc",)
+
+        def comment(body: bytes, asked: Asked) -> bytes:
+            if asked.verb not in ("ListRecords", "ListIdentifiers", "GetRecord"):
+                return body
+            for text in (b"<identifier>oai:", b"<datestamp>2026", b"<setSpec>a", b">oai_dc!", b"<responseDate>2026"):
+                body = body.replace(text, text + inner.encode())
+            return body
+
+        repository.tamper = comment
+        found = harvest(repository.base_url, method=method)
+    assert (sorted(found.good), found.findings) == (sorted(ALL), [])
+    origins = [each.document.origin for each in found.records if each.document.origin]
+    assert {origin.datestamp for origin in origins if origin.identifier == "oai:test:1"} == {"2026-01-01T00:00:00Z"}
+    assert {origin.sets for origin in origins} == {("abc",)}
+    assert {origin.response_date for origin in origins} == {"2026-11-20T03:00:00Z"}
+
+
+def test_a_comment_within_an_identifier_of_1_1_cuts_nothing_off() -> None:
+    with OaiServer(30, version="1.1") as repository:
+        repository.tamper = lambda body, _: body.replace(b"<identifier>oai:", b"<identifier>oai:<!-- c -->")
+        found = harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS)
+    assert (sorted(found.good), found.findings) == (sorted(ALL), [])
+
+
 def test_bytes_that_are_no_text_are_replaced_and_the_record_is_named() -> None:
     found = with_record(record(b"<metadata>" + dublin_core("Fr\0gs").replace("\0", "@").encode() + b"</metadata>"))
     assert found.findings == []

@@ -202,6 +202,12 @@ def _is_top(element: etree._Element | None, verb: str) -> bool:
     return parent is None or parent.getparent() is None
 
 
+def text_of(element: etree._Element) -> str:
+    """The text of an element, whatever comments or processing instructions are within it."""
+    text = str(element.xpath("string()")) if len(element) else element.text
+    return text.strip() if text else ""
+
+
 def _local(element: etree._Element) -> str:
     """The name of an element without its namespace: the elements of some repositories are in none, or another one."""
     return str(element.tag).rpartition("}")[2]
@@ -232,14 +238,15 @@ def _note(element: etree._Element, answer: Answer) -> None:
     if name == "resumptionToken":
         answer.token = _token(element)
     elif name == "responseDate":
-        answer.response_date = (element.text or "").strip()
+        answer.response_date = text_of(element)
     elif name == "error":
         code = (element.get("code") or "").strip() or "error"
         answer.errors.append(ProtocolError(one_line(code, 60), one_line("".join(map(str, element.itertext())), 300)))
 
 
 def _token(element: etree._Element) -> Token:
-    return token_from(element.text, ((str(name), str(value)) for name, value in element.attrib.items()))
+    text = text_of(element) or element.text  # of one that is nothing but white space, that is told
+    return token_from(text, ((str(name), str(value)) for name, value in element.attrib.items()))
 
 
 def _recovered(content: bytes, answer: Answer) -> etree._Element:

@@ -12,7 +12,7 @@ from lxml import etree
 from metaharvest.fetch.url import BadUrl, parse_url
 from metaharvest.model import Finding, Level, ListedDocument, OaiOptions, RecordOrigin
 from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh.answers import Answer
+from metaharvest.sources.oai_pmh.answers import Answer, text_of
 from metaharvest.sources.oai_pmh.cutting import Lost
 from metaharvest.sources.oai_pmh.datestamps import is_proper
 from metaharvest.sources.oai_pmh.protocol import Root
@@ -219,11 +219,13 @@ def _read_header(header: etree._Element, tags: tuple[str, ...]) -> tuple[list[st
     """The identifiers of a header, of which there should be one, its datestamp, and its sets."""
     identifier_tag, datestamp_tag, set_tag = tags
     if header.tag == identifier_tag:
-        return [(header.text or "").strip()], "", ()
+        return [text_of(header)], "", ()
     identifiers, datestamp = [], ""
     sets = []
     for child in header:
         tag, text = child.tag, child.text
+        if len(child):
+            text = text_of(child)
         if tag == identifier_tag:
             identifiers.append((text or "").strip())
         elif tag == datestamp_tag:
