@@ -301,6 +301,20 @@ def test_one_bad_record_is_a_finding_and_all_others_go_in(network: Network) -> N
 
 
 @on_one_database
+def test_a_damaged_record_is_tried_again_as_its_remedy_says(network: Network) -> None:
+    network.register()
+    record = network.server.records["oai:test:13"]
+    record.metadata = "<a>&nbsp;</a>"
+    assert network.harvest() == {"status": "with-errors", "listed": 25, "inserted": 24, "invalid": 1}
+    report = network.report()
+    assert "oai:test:13 cannot be read" in report
+    assert "The harvester tries again by itself" in " ".join(report.split())
+    assert "datestamp" not in report
+    record.metadata = None
+    assert network.harvest() == {"status": "succeeded", "listed": 1, "inserted": 1}
+
+
+@on_one_database
 def test_many_bad_neighbours_are_findings_and_all_others_go_in(network: Network) -> None:
     for number in range(26, 61):
         network.server.put(f"oai:test:{number}")

@@ -24,7 +24,8 @@ _OF_HEADER = ("identifier", "datestamp", "setSpec")
 _DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 _PLAIN = re.compile(r"[A-Za-z0-9._~:/-]*")
 _PRINTABLE = "".join(map(chr, range(33, 127)))
-_ASK_KEEPER = "Ask the keeper of the repository to mend it. It is harvested as soon as its datestamp has changed."
+_ASK_KEEPER = "Ask the keeper of the repository to mend it."
+_TRIED_AGAIN = f"{_ASK_KEEPER} The harvester tries again by itself."
 
 
 def without_login(base_url: str) -> str:
@@ -91,7 +92,7 @@ class Records:
             self._note("nameless", "")
             return None
         message = f"The repository's record {one_line(lost.identifier, 200)} cannot be read: {lost.why}."
-        finding = Finding("oai.damaged-record", message, _ASK_KEEPER, docid=lost.identifier)
+        finding = Finding("oai.damaged-record", message, _TRIED_AGAIN, docid=lost.identifier)
         return self.unhad(self.document(lost.identifier, "", (), response_date), finding)
 
     def unhad(self, document: ListedDocument, *findings: Finding) -> ListedRecord:
@@ -258,7 +259,8 @@ def _only_child(metadata: etree._Element | None, identifier: str) -> tuple[etree
 
 def _about(identifier: str, rule: str, what: str, level: Level = Level.ERROR) -> Finding:
     message = f"The repository's record {one_line(identifier, 200)} {what}."
-    return Finding(rule, message, _ASK_KEEPER, level, docid=identifier)
+    remedy = _TRIED_AGAIN if level is Level.ERROR else _ASK_KEEPER
+    return Finding(rule, message, remedy, level, docid=identifier)
 
 
 def _content(root: etree._Element) -> tuple[bytes, str, str]:
