@@ -127,6 +127,18 @@ def test_what_is_odd_about_a_repository_is_told_with_a_remedy(
         assert "What to do:" in told.out
 
 
+def test_a_list_that_ends_in_an_error_is_not_read_to_its_end(folder: Path) -> None:
+    with OaiServer(5) as repository:
+        error = b'<error code="internal">the database went away</error>'
+        repository.tamper = lambda body, asked: body.replace(b"</ListRec", error + b"</ListRec").replace(
+            b"</ListId", error + b"</ListId"
+        )
+        told = ask(folder, repository, "validate")
+        assert told.code == 1
+        assert "has records, and then an error: internal (the database went away)" in told.out
+        assert "The list was read to its end" not in told.out
+
+
 def test_answers_to_mistakes_that_the_protocol_has_otherwise_are_told(folder: Path) -> None:
     with OaiServer(30) as repository:
         repository.tamper = lambda body, asked: body.replace(b"badVerb", b"badArgument")

@@ -348,6 +348,29 @@ def test_a_page_that_fails_for_ever_costs_the_one_record_that_fails() -> None:
         assert len(repository.answered) < 60
 
 
+@pytest.mark.parametrize("place", ["inside", "behind"])
+@pytest.mark.parametrize("code", ["internal", "badResumptionToken"])
+def test_a_page_that_ends_in_an_error_is_no_end_of_the_list(place: str, code: str) -> None:
+    error, end = f'<error code="{code}">the database went away</error>'.encode(), b"</ListRecords>"
+
+    def failing(body: bytes, asked: Asked) -> bytes:
+        if asked.verb != "ListRecords" or b">oai:test:17<" not in body:
+            return body
+        records = body.partition(b"</record>\n<record><header><identifier>oai:test:18<")[0].partition(end)[0]
+        records = records.rpartition(b"<record>")[0] if b"<record>" in records else records
+        return records + (error + end if place == "inside" else end + error) + b"</OAI-PMH>"
+
+    with OaiServer(30) as repository:
+        repository.tamper = failing
+        found = harvest(repository.base_url)
+        assert sorted(found.good) == sorted(ALL)
+        assert len(found.identifiers) == 30
+        assert f"has records, and then an error: {code} (the database went away)" in found.words("oai.page-failed")
+        repository.tamper = lambda body, asked: body.replace(end, error + end).replace(b"</ListI", error + b"</ListI")
+        found = harvest(repository.base_url)
+        assert "has records, and then an error" in str(found.broken)
+
+
 def test_a_page_that_fails_where_datestamps_are_days() -> None:
     with OaiServer(40, seconds=False) as repository:
         for number in range(31, 41):

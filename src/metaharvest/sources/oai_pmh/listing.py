@@ -146,8 +146,9 @@ class OaiListing:
         if answer.errors and not number:
             self._heed(answer, course)
             return
-        wrong = course.follow(answer, number, new) if answer.is_whole else _cut_off(answer)
-        if wrong and answer.is_whole:
+        is_whole = answer.is_whole and not answer.errors
+        wrong = course.follow(answer, number, new) if is_whole else _cut_off(answer)
+        if wrong and is_whole:
             broken_off = self._broken_off(wrong, course, len(held))
             yield self._page(held, course, self._begun_again())
             raise broken_off
@@ -200,6 +201,8 @@ class OaiListing:
             course.notes.append(Finding("oai.granularity", message, remedy, Level.WARNING))
             course.window, self.in_days = course.window.in_days(), True
             course.progress = replace(course.progress, begin=course.window.begin, until=course.window.until)
+        elif not course.is_main:
+            raise _PageFailed(why)
         else:
             raise self._broken_off(why, course)
 
@@ -322,4 +325,7 @@ def _answers(number: int) -> str:
 
 def _cut_off(answer: Answer) -> Finding:
     message = f"An answer to {answer.verb} breaks off before its end: {one_line(answer.damage, 200)}."
+    if answer.errors:
+        errors = ", ".join(map(str, answer.errors))
+        message = f"An answer to {answer.verb} has records, and then an error: {errors}."
     return Finding("oai.cut-off", message, KEEPER)
