@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -369,6 +371,88 @@ def test_a_page_that_ends_in_an_error_is_no_end_of_the_list(place: str, code: st
         repository.tamper = lambda body, asked: body.replace(end, error + end).replace(b"</ListI", error + b"</ListI")
         found = harvest(repository.base_url)
         assert "has records, and then an error" in str(found.broken)
+
+
+def test_many_scattered_records_that_make_their_pages_fail_cost_only_themselves() -> None:
+    with OaiServer(200) as repository:
+        for number, each in enumerate(repository.records.values()):
+            each.datestamp += timedelta(seconds=317 * number)
+        repository.poison.update(f"oai:test:{number}" for number in range(7, 200, 12))
+        found = harvest(repository.base_url)
+        assert found.broken is None
+        assert set(found.good) == set(repository.records) - repository.poison
+        assert {finding.docid for finding in found.findings if finding.is_error} == repository.poison
+        assert len(repository.answered) < 30 * len(repository.poison)
+
+
+def test_a_repository_of_which_no_page_can_be_had_gives_out_its_records_one_by_one() -> None:
+    class Pageless(OaiServer):
+        def _list(self, asked: Asked) -> bytes:
+            return super()._list(asked) if asked.verb == "ListIdentifiers" else bytes(1 // 0)
+
+    with Pageless(300) as repository:
+        found = harvest(repository.base_url)
+        assert found.broken is None
+        assert set(found.good) == set(repository.records)
+        assert len(repository.answered) < 300 + 3 * 200 + 60
+
+
+def until_midnight(begin: str, until: str) -> tuple[str, str]:
+    return begin and f"{begin}T00:00:00", until and f"{until}T00:00:00"
+
+
+def in_milliseconds(begin: str, until: str) -> tuple[str, str]:
+    return begin.rstrip("Z"), until.rstrip("Z")
+
+
+@pytest.mark.parametrize(
+    ("limits", "step"),
+    [(until_midnight, timedelta(days=9, hours=7)), (in_milliseconds, timedelta(milliseconds=1733))],
+)
+def test_windows_leave_no_gap_where_a_repository_takes_their_ends_otherwise(
+    limits: Callable[[str, str], tuple[str, str]], step: timedelta
+) -> None:
+    class Finer(OaiServer):
+        """Datestamps are finer than what is shown of them."""
+
+        def _matching(self, wanted: Any) -> list[Record]:
+            begin, until = limits(wanted.begin, wanted.until)
+            stamps = {each.identifier: f"{each.datestamp:%Y-%m-%dT%H:%M:%S.%f}" for each in self.records.values()}
+            return [
+                each
+                for each in self.records.values()
+                if begin <= stamps[each.identifier] and (not until or stamps[each.identifier] <= until)
+            ]
+
+    with Finer(30, seconds=limits is in_milliseconds) as repository:
+        for number, each in enumerate(repository.records.values(), 1):
+            each.datestamp = datetime(2026, 1, 1, 12, tzinfo=UTC) + number * step
+        repository.now = datetime(2026, 1, 1, 12, 2, tzinfo=UTC) if limits is in_milliseconds else repository.now
+        repository.poison.add("oai:test:17")
+        found = harvest(repository.base_url)
+        assert sorted(found.good) == sorted(set(ALL) - {"oai:test:17"})
+        assert [finding.docid for finding in found.findings if finding.is_error] == ["oai:test:17"]
+
+
+@pytest.mark.parametrize(("hidden", "told"), [(1, "oai.list-size"), (5, "oai.broken-off")])
+def test_smaller_lists_that_do_not_add_up_are_told_with_numbers(hidden: int, told: str) -> None:
+    class Forgetful(OaiServer):
+        """Some records are in no list that has a window."""
+
+        def _matching(self, wanted: Any) -> list[Record]:
+            found = super()._matching(wanted)
+            is_whole = not (wanted.begin or wanted.until)
+            return found if is_whole else [each for each in found if each.identifier not in ALL[-hidden:]]
+
+    with Forgetful(30) as repository:
+        repository.poison.add("oai:test:17")
+        found = harvest(repository.base_url)
+        assert f"announced a list of 30 records (completeListSize) and sent {30 - hidden}" in found.words(told)
+        assert (found.broken is None) == (told == "oai.list-size")
+        if found.broken:
+            repository.poison.clear()
+            again = harvest(repository.base_url, found.checkpoint)
+            assert (sorted(again.good), again.listing.is_complete) == (sorted(ALL), True)
 
 
 def test_a_page_that_fails_where_datestamps_are_days() -> None:

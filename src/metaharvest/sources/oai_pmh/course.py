@@ -51,6 +51,10 @@ class Course:
         named = {} if is_old and self.method is ListMethod.LIST_IDENTIFIERS else {"metadataPrefix": prefix}
         return {**named, "set": self.set_spec or "", **self.window.arguments()}
 
+    def take_in(self, part: Course) -> None:
+        """A part of this list has come to its end."""
+        self.named |= part.named
+
     def part(self, window: Window, method: ListMethod) -> Course:
         """A list of a part of this one's window."""
         return Course(method, self.set_spec, window, Progress(self.progress.full), is_main=False)
@@ -102,6 +106,12 @@ class Course:
             return None
         message = f"A list of the repository ended in an error: {', '.join(map(str, answer.errors))}."
         self.notes.append(Finding("oai.token", message, KEEPER, Level.WARNING))
+        return self._size()
+
+    def add_up(self) -> Finding | None:
+        """The list has come to its end by its parts; why they are too few together."""
+        self.ended = True
+        self.progress = replace(self.progress, received=len(self.named))
         return self._size()
 
     def _size(self) -> Finding | None:

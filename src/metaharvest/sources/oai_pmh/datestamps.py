@@ -87,25 +87,33 @@ class Window:
         """The same in whole days."""
         return Window(self.begin and self.begin[:10], self.until and self.until[:10])
 
-    def halves(self, earliest: str, latest: str, *, seconds: bool) -> tuple[Window, Window] | None:
-        """Two windows in its place; None if it is one day, or one second, already.
+    def is_short(self) -> bool:
+        """True if it is a day, or less, and has both ends."""
+        begin, until = moment(self.begin or ""), moment(self.until or "")
+        return begin is not None and until is not None and until - begin <= timedelta(days=1)
 
-        `earliest` and `latest` say where records are to be expected if it has no limits; those stay open.
+    def halves(self, earliest: str, latest: str, *, seconds: bool) -> tuple[Window, Window] | None:
+        """Two windows in its place; None if it is two days, or two seconds, or less.
+
+        The second begins with the day or second that the first ends with: some repositories take the end of a window
+        for its first moment. `earliest` and `latest` say where records are to be expected if it has no limits; those
+        stay open.
         """
         unit = timedelta(seconds=1) if seconds else timedelta(days=1)
         until = moment(self.until or latest)
         begin = moment(self.begin or earliest) or _BEFORE_ALL
         if until is not None and self == Window() and begin > until:
             begin = _BEFORE_ALL
-        if until is None or until - begin < unit:
+        units = 0 if until is None else (_floor(until, seconds=seconds) - _floor(begin, seconds=seconds)) // unit
+        if units < 2:
             return None
-        middle = begin + (until - begin) / 2
-        middle = middle.replace(microsecond=0) if seconds else middle.replace(hour=0, minute=0, second=0, microsecond=0)
-        middle = max(middle, begin)
-        return (
-            Window(self.begin, written(middle, seconds=seconds)),
-            Window(written(middle + unit, seconds=seconds), self.until),
-        )
+        middle = written(_floor(begin, seconds=seconds) + units // 2 * unit, seconds=seconds)
+        return Window(self.begin, middle), Window(middle, self.until)
+
+
+def _floor(when: datetime, *, seconds: bool) -> datetime:
+    """The second, or the day, that the moment is in."""
+    return when.replace(microsecond=0) if seconds else when.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def window(begin: str | None, until: str | None, watermark: str | None, *, seconds: bool) -> Window:

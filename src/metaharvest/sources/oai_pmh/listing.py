@@ -20,6 +20,7 @@ from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions
 from metaharvest.sources.base import ListedRecord, Page, Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
 from metaharvest.sources.oai_pmh.course import KEEPER, Course
+from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.progress import Progress
 from metaharvest.sources.oai_pmh.protocol import Identity
@@ -30,7 +31,10 @@ from metaharvest.sources.oai_pmh.singly import Singly, Stopped
 from metaharvest.text import one_line
 
 MOST_FAILED = 200
-"""Pages that could not be had, after which no smaller ones are tried."""
+"""Pages in a row that could not be had, after which records are asked for one by one, however many there are."""
+
+FEW = 30
+"""Records of a day that are asked for one by one rather than in smaller lists."""
 
 _IN_MEMORY = 8_388_608
 _ONE_PAGE_RULES = frozenset({"http.deadline", "http.timeout-read", "http.truncated", "http.too-large"})
@@ -72,6 +76,7 @@ class OaiListing:
         self._twice = 0
         self._yielded = 0
         self._failed = 0
+        self._is_in_parts = False
         self._ill_formed: list[str] = []
         self._notes: list[Finding] = []
         self.progress = progress
@@ -116,7 +121,6 @@ class OaiListing:
                 async with aclosing(self._in_parts(course, failed.finding)) as pages:
                     async for page in pages:
                         yield page
-                course.ended = True
         self._notes += course.notes
 
     async def _answer(self, course: Course) -> AsyncGenerator[Page, None]:
@@ -147,6 +151,8 @@ class OaiListing:
             self._heed(answer, course)
             return
         is_whole = answer.is_whole and not answer.errors
+        if is_whole and number and course.method is self._options.method:
+            self._failed = 0
         wrong = course.follow(answer, number, new) if is_whole else _cut_off(answer)
         if wrong and is_whole:
             broken_off = self._broken_off(wrong, course, len(held))
@@ -237,19 +243,45 @@ class OaiListing:
     async def _in_parts(self, course: Course, why: Finding) -> AsyncGenerator[Page, None]:
         """A list of which a page cannot be had, in two halves; in the end, record by record. Raises BrokenOff."""
         self._failed += 1
-        if self._failed > MOST_FAILED or course.method is ListMethod.LIST_IDENTIFIERS:
-            raise self._broken_off(why, course)
-        if self._failed == 1:
+        if not self._is_in_parts:
             message = "A page of the list could not be had, and its records were asked for in smaller lists"
             self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", KEEPER, Level.WARNING))
-        identity = self._identity
-        seconds = identity.has_seconds and not self.in_days and not course.window.has_days
-        halves = course.window.halves(identity.earliest, identity.response_date, seconds=seconds)
-        method = ListMethod.LIST_RECORDS if halves else ListMethod.LIST_IDENTIFIERS
-        for window in halves or (course.window,):
-            async with aclosing(self._list(course.part(window, method))) as pages:
+            self._is_in_parts = True
+        if course.method is ListMethod.LIST_IDENTIFIERS:
+            raise self._broken_off(why, course)
+        windows = self._halves(course)
+        if windows is not None and (self._failed > MOST_FAILED or await self._is_few(course)):
+            windows = None
+        method = ListMethod.LIST_RECORDS if windows else ListMethod.LIST_IDENTIFIERS
+        for window in windows or (course.window,):
+            part = course.part(window, method)
+            async with aclosing(self._list(part)) as pages:
                 async for page in pages:
                     yield page
+            course.take_in(part)
+        if wrong := course.add_up():
+            if course.is_main:
+                yield self._page((), course, self._begun_again())
+            raise self._broken_off(wrong, course)
+
+    def _halves(self, course: Course) -> tuple[Window, ...] | None:
+        """The window of a list in two; None if it is as small as windows are."""
+        identity = self._identity
+        seconds = identity.has_seconds and not self.in_days and not course.window.has_days
+        return course.window.halves(identity.earliest, identity.response_date, seconds=seconds)
+
+    async def _is_few(self, course: Course) -> bool:
+        """Whether a window of a day has so few records that it is less to ask for each of them."""
+        if not course.window.is_short():
+            return False
+        part = course.part(course.window, ListMethod.LIST_IDENTIFIERS)
+        arguments = part.arguments(self._options.prefix, is_old=self._identity.version != "2.0")
+        try:
+            tree, answer = await self._repository.short(part.verb, arguments, self._patience)
+        except (FetchError, NoAnswer):
+            return False
+        number = sum(1 for _ in tree.iter(answer.root.name("header")))
+        return number <= FEW and not (answer.token and answer.token.text)
 
     def _not_seen(self, part: Sequence[ListedRecord], course: Course) -> tuple[list[ListedRecord], int]:
         """The records that have not come before in this harvest, as they are; how many are new in this list."""
