@@ -132,6 +132,17 @@ def test_a_header_alone_means_in_1_x_that_the_record_is_not_in_this_format(versi
         assert [(finding.rule, finding.level) for finding in found.findings] == [("oai.no-metadata", Level.WARNING)]
 
 
+def test_many_pages_of_headers_alone_in_a_row_are_no_end_of_a_1_x_list() -> None:
+    with OaiServer(160, version="1.1") as repository:
+        for number in range(20, 146):
+            identifier = f"oai:test:{number}"
+            header = f"<header><identifier>{identifier}</identifier></header>"
+            repository.records[identifier].xml = f"<record>{header}</record>".encode()
+        found = harvest(repository.base_url)
+        assert (len(found.good), found.broken) == (34, None)
+        assert "126 of the list's records do not exist in this format" in found.words("oai.no-metadata")
+
+
 @pytest.mark.parametrize("version", ["1.1", "1.0"])
 def test_1_x_is_asked_for_days_with_a_day_of_overlap(version: str) -> None:
     with OaiServer(30, version=version) as repository:

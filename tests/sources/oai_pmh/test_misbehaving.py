@@ -326,6 +326,28 @@ def test_records_without_an_identifier_are_counted() -> None:
     assert "1 of the list's records have no identifier" in found.words("oai.identifier")
 
 
+def test_records_without_an_identifier_are_received_for_all_that() -> None:
+    with OaiServer(30) as repository:
+        for number in (2, 3, 14):
+            repository.records[f"oai:test:{number}"].xml = record("<metadata><a/></metadata>", "")
+        found = harvest(repository.base_url)
+        assert (len(found.good), found.rules, found.broken) == (27, ["oai.identifier"], None)
+        repository.poison.add("oai:test:17")
+        found = harvest(repository.base_url)
+        assert (len(found.good), found.broken) == (26, None)
+
+
+@pytest.mark.parametrize("whole", [10, 5])
+def test_a_list_in_circles_is_broken_off_also_where_records_have_no_identifier(whole: int) -> None:
+    with OaiServer(30) as repository:
+        repository.odd.add(Odd.CIRCLE)
+        for number in range(11, 11 + whole):
+            repository.records[f"oai:test:{number}"].xml = record(f"<metadata><a{number}/></metadata>", "")
+        found = harvest(repository.base_url)
+        assert "10 pages in a row had no new records" in str(found.broken)
+        assert len(repository.asked("ListRecords")) < 20
+
+
 def test_datestamps_that_the_protocol_does_not_have_are_told() -> None:
     xml = record("<metadata><a/></metadata>").replace(b"2026-01-17T00:00:00Z", b"2026-01-17T00:00:00.123+01:00")
     found = with_record(xml)

@@ -42,7 +42,8 @@ class Answer:
     """What is known of an answer beside its records, as far as it was read.
 
     `is_whole`: it did not break off. `damage`: what the parser found first, if it is not well-formed. `odd` counts
-    what is told of a list as a whole.
+    what is told of a list as a whole. `unusable` has a key for each record of which nothing was made, None where not
+    even that can be told from others.
     """
 
     verb: str
@@ -54,6 +55,7 @@ class Answer:
     damage: str = ""
     odd: Counter[str] = field(default_factory=Counter)
     example: dict[str, str] = field(default_factory=dict)
+    unusable: list[int | None] = field(default_factory=list)
 
     def note(self, what: str, example: str) -> None:
         """Something is odd about the list; the number of what is, with the first example."""

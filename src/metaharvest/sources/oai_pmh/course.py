@@ -21,9 +21,9 @@ KEEPER = "Ask the keeper of the repository to mend it."
 class Course:
     """One list: of one set, or of all, in one window. `is_main`: it is what the harvest is about, no part of it.
 
-    `used` are the tokens that were sent, `named` the records that came (see is_new). `stale` counts the pages in a row
-    without new ones, `broken` those that broke off. `restarted`: it was begun again, as a token was refused. `notes`
-    are warnings.
+    `used` are the tokens that were sent, `named` the records that came (see is_new), beside `nameless` ones that
+    cannot be told from others. `stale` counts the pages in a row without new ones, `broken` those that broke off.
+    `restarted`: it was begun again, as a token was refused. `notes` are warnings.
     """
 
     method: ListMethod
@@ -33,6 +33,7 @@ class Course:
     is_main: bool = True
     used: set[str] = field(default_factory=set)
     named: set[int] = field(default_factory=set)
+    nameless: int = 0
     stale: int = 0
     broken: int = 0
     restarted: bool = False
@@ -54,6 +55,7 @@ class Course:
     def take_in(self, part: Course) -> None:
         """A part of this list has come to its end."""
         self.named |= part.named
+        self.nameless += part.nameless
 
     def part(self, window: Window, method: ListMethod) -> Course:
         """A list of a part of this one's window."""
@@ -65,12 +67,19 @@ class Course:
         self.restarted = True
         self.used.clear()
         self.named = set()
+        self.nameless = 0
 
     def is_new(self, key: int) -> bool:
         """Whether the record has not come in this list, since it was begun; from now on it has."""
         is_new = key not in self.named
         self.named.add(key)
         return is_new
+
+    def note_unusable(self, answer: Answer) -> int:
+        """Note the records of an answer of which nothing was made; how many of them are new."""
+        new = sum(self.is_new(key) for key in answer.unusable if key is not None)
+        self.nameless += len(answer.unusable) - new
+        return new
 
     def follow(self, answer: Answer, number: int, new: int) -> Finding | None:
         """Go on after a whole answer with so many records, of which so many were `new`; why it does not go on."""
@@ -111,7 +120,7 @@ class Course:
     def add_up(self) -> Finding | None:
         """The list has come to its end by its parts; why they are too few together."""
         self.ended = True
-        self.progress = replace(self.progress, received=len(self.named))
+        self.progress = replace(self.progress, received=len(self.named) + self.nameless)
         return self._size()
 
     def _size(self) -> Finding | None:

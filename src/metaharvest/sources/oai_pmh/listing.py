@@ -145,6 +145,8 @@ class OaiListing:
                 return
             raise self._failure(error, course) from error
         self._is_resumed = False
+        number += len(answer.unusable)
+        new += course.note_unusable(answer)
         if answer.damage:
             self._ill_formed.append(answer.damage)
         if answer.errors and not number:

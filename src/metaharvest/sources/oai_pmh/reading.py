@@ -10,6 +10,8 @@ from io import BytesIO
 from itertools import islice
 from typing import BinaryIO, Self, TypeVar
 
+from lxml import etree
+
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.answers import Answer, items
@@ -64,14 +66,23 @@ class Reading:
 
 def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedRecord]:
     """The records of the answer in `file`, with what had to be repaired, and those that are lost. Raises NoAnswer."""
-    take = records.header if answer.verb == "ListIdentifiers" else records.taken
+    usable = records.header if answer.verb == "ListIdentifiers" else records.taken
+
+    def take(element: etree._Element, answer: Answer) -> ListedRecord | None:
+        record = usable(element, answer)
+        if record is None:
+            answer.unusable.append(hash(etree.tostring(element, with_tail=False)))
+        return record
+
     for item in items(file, answer, take):
         if isinstance(item, ListedRecord):
             yield item
         elif isinstance(item, Mended):
             yield replace(item.item, findings=(*item.item.findings, _mended(item.item)))
-        elif isinstance(item, Lost) and (lost := records.lost(item, answer.response_date)):
+        elif lost := records.lost(item, answer.response_date):
             yield lost
+        else:
+            answer.unusable.append(None)
     records.heed(answer)
 
 
