@@ -144,6 +144,19 @@ def test_many_pages_of_headers_alone_in_a_row_are_no_end_of_a_1_x_list() -> None
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.0"])
+def test_an_identifier_of_which_1_x_has_no_record_is_counted_as_not_in_this_format(version: str) -> None:
+    with OaiServer(6, version=version) as repository:
+        repository.unknown.add("oai:test:3")
+        header = b"<record><header><identifier>oai:test:5</identifier></header></record>"
+        repository.records["oai:test:5"].xml = header
+        found = harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS)
+        assert (len(found.good), found.broken) == (4, None)
+        assert "2 of the list's records do not exist in this format, such as oai:test:" in found.words(
+            "oai.no-metadata"
+        )
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.0"])
 def test_1_x_is_asked_for_days_with_a_day_of_overlap(version: str) -> None:
     with OaiServer(30, version=version) as repository:
         first = harvest(repository.base_url)

@@ -15,7 +15,7 @@ from lxml import etree
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.answers import Answer, items
-from metaharvest.sources.oai_pmh.cutting import Lost, Mended
+from metaharvest.sources.oai_pmh.cutting import Mended
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.text import one_line

@@ -86,6 +86,10 @@ class Records:
         self._heed(answer.root)
         return self._listed(element, answer, None, (), deleted=element.get("status") == "deleted", is_header=True)
 
+    def not_in_format(self, identifier: str) -> None:
+        """Count a record that does not exist in this format (1.x)."""
+        self._note("no-format", identifier)
+
     def lost(self, lost: Lost, response_date: str) -> ListedRecord | None:
         """A record that cannot be read."""
         if not lost.identifier:
