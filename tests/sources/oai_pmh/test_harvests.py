@@ -195,6 +195,19 @@ def test_the_next_harvest_asks_for_changes_with_an_overlap_by_the_repositorys_cl
         assert [asked.arguments["from"] for asked in repository.asked("ListRecords")] == [since]
 
 
+@pytest.mark.parametrize("date", ["2026-11-20T13:00:00", "2026-11-20"])
+def test_a_response_date_without_a_zone_is_told_and_covered_by_a_day(date: str) -> None:
+    with OaiServer(30) as repository:
+        utc, local = b"<responseDate>2026-11-20T03:00:00Z<", f"<responseDate>{date}<".encode()
+        repository.tamper = lambda body, asked: body.replace(utc, local)
+        first = harvest(repository.base_url)
+        assert f"The repository's clock shows {date}, without a zone" in first.words("oai.protocol")
+        assert len(first.good) == 30
+        repository.put("oai:test:31", repository.now + timedelta(hours=2))
+        second = harvest(repository.base_url, first.checkpoint)
+        assert second.good == ["oai:test:31"]
+
+
 def test_nothing_new_is_an_empty_harvest_that_moves_on() -> None:
     with OaiServer(30) as repository:
         first = harvest(repository.base_url)

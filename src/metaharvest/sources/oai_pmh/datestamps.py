@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 OVERLAP = timedelta(minutes=5)
-"""How far before the last harvest the next one begins, where datestamps have seconds; a day where they have not."""
+"""How far before the last harvest the next one begins, where datestamps have seconds; a day where they have not, or
+where the repository does not say what its clock shows in UTC."""
 
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE)
 _PROPER = re.compile(
@@ -29,6 +30,12 @@ def moment(text: str) -> datetime | None:
         return datetime.fromisoformat(f"{day}T{time}{'+00:00' if offset in 'Zz' else offset}").astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def has_zone(text: str) -> bool:
+    """Whether it is a date that says what it means in UTC: with Z, or an offset."""
+    found = _STAMP.fullmatch(text.strip())
+    return found is not None and found[3] is not None
 
 
 def is_proper(text: str) -> bool:
@@ -50,7 +57,8 @@ def from_watermark(watermark: str, *, seconds: bool, local: bool) -> str | None:
     if when is None:
         return None
     try:
-        return written(when - (OVERLAP if seconds else timedelta(days=1)), seconds=seconds)
+        is_sure = seconds and has_zone(watermark)
+        return written(when - (OVERLAP if is_sure else timedelta(days=1)), seconds=seconds)
     except OverflowError:
         return None
 

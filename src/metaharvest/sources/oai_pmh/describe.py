@@ -15,6 +15,7 @@ from metaharvest.errors import FetchError, ListError
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed
+from metaharvest.sources.oai_pmh.datestamps import has_zone, moment
 from metaharvest.sources.oai_pmh.protocol import Format, Identity, ProtocolError, Set
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.text import one_line
@@ -60,7 +61,7 @@ async def described(repository: Repository, patience: Patience, *, sets: bool) -
         identity = await asking.identity()
         formats = await asking.formats()
         found = await asking.sets() if sets else await asking.few_sets()
-        return Description(identity, formats, found, tuple(asking.findings))
+        return Description(identity, formats, found, (*asking.findings, *_clock(identity)))
     except NoAnswer as error:
         raise ListError(error.finding) from error
 
@@ -147,6 +148,18 @@ class _Asking:
         if answer.damage:
             self.findings.append(ill_formed(answer))
         return tree, answer
+
+
+def _clock(identity: Identity) -> Iterator[Finding]:
+    """What is odd about the date that a repository of 2.0 shows, if it may be that of another zone."""
+    date = identity.response_date
+    if identity.version == "2.0" and moment(date) is not None and not has_zone(date):
+        message = (
+            f"The repository's clock shows {one_line(date, 60)}, without a zone: responseDate does not say what that is "
+            "in UTC, by which changes are asked for. They are asked for from a day before it on."
+        )
+        remedy = "Ask the keeper of the repository to write it in UTC, with a Z: 2026-11-20T03:00:00Z."
+        yield Finding("oai.protocol", message, remedy, Level.WARNING)
 
 
 def missing(description: Description, prefix: str, sets: Sequence[str]) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.model import Finding, Level, OaiOptions, Site
 from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.answers import NoAnswer
-from metaharvest.sources.oai_pmh.datestamps import is_proper, moment
+from metaharvest.sources.oai_pmh.datestamps import has_zone, is_proper, moment
 from metaharvest.sources.oai_pmh.describe import Description, described, missing
 from metaharvest.sources.oai_pmh.protocol import Format, Identity, Set
 from metaharvest.sources.oai_pmh.records import without_login
@@ -78,6 +78,10 @@ def oddities(description: Description, base_url: str) -> Iterator[Finding]:
 
 
 def _odd_in_2_0(identity: Identity) -> Iterator[Finding]:
+    date = identity.response_date
+    if has_zone(date) and not is_proper(date):
+        message = f"The responseDate is '{one_line(date, 60)}', which the protocol writes in another way."
+        yield _odd(message, "Write it in UTC, without fractions of seconds: 2026-11-20T03:00:00Z.")
     if identity.granularity not in _GRANULARITIES:
         message = f"The granularity '{one_line(identity.granularity, 60)}' is not one of the protocol's."
         yield _odd(message, f"Write {' or '.join(_GRANULARITIES)}.")
