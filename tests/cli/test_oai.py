@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.cli import Told, attempt, in_database, initialize, tell
-from support.oai_server import DC, OaiServer, Odd
+from support.oai_server import DC, Asked, OaiServer, Odd
 
 LOOPBACK = ("--allow-network", "127.0.0.0/8")
 
@@ -125,6 +125,37 @@ def test_what_is_odd_about_a_repository_is_told_with_a_remedy(
         assert told.code == code
         assert words in told.out
         assert "What to do:" in told.out
+
+
+@pytest.mark.parametrize(
+    ("date", "words"),
+    [
+        (b"2026-11-20T13:00:00", "The repository's clock shows 2026-11-20T13:00:00, without a zone"),
+        (b"2026-11-20T03:00:00.5Z", "The responseDate is '2026-11-20T03:00:00.5Z'"),
+    ],
+)
+def test_a_response_date_that_the_protocol_has_otherwise_is_told(folder: Path, date: bytes, words: str) -> None:
+    with OaiServer(5) as repository:
+        repository.tamper = lambda body, asked: body.replace(b"2026-11-20T03:00:00Z", date)
+        for command in ("validate", "identify"):
+            told = ask(folder, repository, command)
+            assert (told.code, told.out.count(words)) == (0, 1)
+
+
+@pytest.mark.parametrize("sets", [b"<html><title>Oops</title></html>", None])
+def test_sets_that_cannot_be_had_are_a_warning_where_none_is_asked_for(folder: Path, sets: bytes | None) -> None:
+    class Setless(OaiServer):
+        def _verb(self, asked: Asked) -> bytes:
+            return bytes(1 // 0) if sets is None and asked.verb == "ListSets" else super()._verb(asked)
+
+    with Setless(5) as repository:
+        repository.tamper = lambda body, asked: sets if sets and asked.verb == "ListSets" else body
+        for command in ("validate", "identify"):
+            told = ask(folder, repository, command)
+            assert told.code == 0
+            assert "The repository's sets cannot be had (ListSets): " in told.out
+        assert ask(folder, repository, "formats").code == 0
+        assert attempt(folder, "oai", "sets", repository.base_url, *LOOPBACK).error is not None
 
 
 def test_a_list_that_ends_in_an_error_is_not_read_to_its_end(folder: Path) -> None:

@@ -104,9 +104,8 @@ def test_what_the_repository_does_not_have_is_not_registered(network: Network) -
 @on_one_database
 def test_records_that_cannot_be_named_are_told_to_the_contact(network: Network) -> None:
     network.register()
-    network.server.records[
-        "oai:test:3"
-    ].xml = b"<record><header><datestamp>2026-01-03T00:00:00Z</datestamp></header><metadata><a/></metadata></record>"
+    nameless = b"<record><header><datestamp>2026-01-03T00:00:00Z</datestamp></header><metadata><a/></metadata></record>"
+    network.server.records["oai:test:3"].xml = nameless
     harvested = network.harvest()
     assert (harvested["status"], harvested["inserted"]) == ("with-errors", 24)
     report = network.report()
@@ -117,6 +116,16 @@ def test_records_that_cannot_be_named_are_told_to_the_contact(network: Network) 
         ("[Test network] 1 site: 1 with errors; 24 new (2030-01-01)",),
     ]
     assert "no identifier that can be read" in network.harvester("log", "--run", "1").out
+
+
+@on_one_database
+def test_a_repository_whose_sets_cannot_be_had_is_registered_where_none_is_asked_for(network: Network) -> None:
+    network.server.tamper = lambda body, asked: b"<html/>" if asked.verb == "ListSets" else body
+    url = network.server.base_url
+    said = network.harvester("sites", "add", "repo", "--oai", url, "--set", "maps")
+    assert (said.code, network.harvester.rows("SELECT * FROM harvest_site_schedule")) == (2, [])
+    network.register()
+    assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
 
 
 @on_one_database

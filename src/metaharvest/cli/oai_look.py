@@ -99,8 +99,10 @@ def sets(invocation: Invocation, base_url: str, post: bool, networks: tuple[Netw
     \b
     Example: metaharvest oai sets https://repository.example.org/oai
     """
-    inspection = _inspected(invocation, base_url, post, networks)
-    found = [{"set_spec": each.spec, "set_name": each.name} for each in inspection.sets]
+    from metaharvest.sources.oai_pmh.inspection import sets_of
+
+    all_sets = ask(invocation, base_url, networks, options_of(post=post), sets_of)
+    found = [{"set_spec": each.spec, "set_name": each.name} for each in all_sets]
     return _print_all(found, ("set", "name"), "The repository has no sets.", as_json)
 
 

@@ -51,16 +51,17 @@ class Description:
         }
 
 
-async def described(repository: Repository, patience: Patience, *, sets: bool) -> Description:
+async def described(repository: Repository, patience: Patience, *, sets: bool, if_had: bool = False) -> Description:
     """What the repository says of itself. Raises FetchError, and ListError.
 
-    `sets`: all of them are asked for; otherwise as many as one answer has, and only if those are all.
+    `sets`: all of them are asked for; otherwise as many as one answer has, and only if those are all. `if_had`: if
+    they cannot be had, that is a warning.
     """
     try:
         asking = _Asking(repository, patience)
         identity = await asking.identity()
         formats = await asking.formats()
-        found = await asking.sets() if sets else await asking.few_sets()
+        found = await (asking.sets_if_had() if if_had else asking.sets()) if sets else await asking.few_sets()
         return Description(identity, formats, found, (*asking.findings, *_clock(identity)))
     except NoAnswer as error:
         raise ListError(error.finding) from error
@@ -122,6 +123,17 @@ class _Asking:
             arguments = {"resumptionToken": token}
         return tuple(found.values())
 
+    async def sets_if_had(self) -> tuple[Set, ...] | None:
+        """All of them; None, and a warning, if they cannot be had."""
+        try:
+            return await self.sets()
+        except (FetchError, NoAnswer, ListError) as error:
+            why = error.finding if isinstance(error, NoAnswer) else error.findings[0]
+        message = f"The repository's sets cannot be had (ListSets): {why.message}"
+        remedy = "Nothing is to be done where no set is asked for; otherwise ask the keeper of the repository."
+        self.findings.append(Finding(why.rule, message, remedy, Level.WARNING))
+        return None
+
     async def few_sets(self) -> tuple[Set, ...] | None:
         """All of them, if one answer has them all; None if it has not, or there is none."""
         try:
@@ -155,8 +167,8 @@ def _clock(identity: Identity) -> Iterator[Finding]:
     date = identity.response_date
     if identity.version == "2.0" and moment(date) is not None and not has_zone(date):
         message = (
-            f"The repository's clock shows {one_line(date, 60)}, without a zone: responseDate does not say what that is "
-            "in UTC, by which changes are asked for. They are asked for from a day before it on."
+            f"The repository's clock shows {one_line(date, 60)}, without a zone: responseDate does not say what that "
+            "is in UTC, by which changes are asked for. They are asked for from a day before it on."
         )
         remedy = "Ask the keeper of the repository to write it in UTC, with a Z: 2026-11-20T03:00:00Z."
         yield Finding("oai.protocol", message, remedy, Level.WARNING)

@@ -46,15 +46,25 @@ class Inspection:
 
 
 async def inspect(site: Site, fetcher: Fetcher, patience: Patience) -> Inspection:
-    """What the repository at the site's base URL says of itself. Raises FetchError, and ListError."""
+    """What the repository at the site's base URL says of itself. Raises FetchError, and ListError.
+
+    Sets that cannot be had are a warning where the site names none.
+    """
     options = site.options.oai or OaiOptions("")
-    description = await described(Repository(site, fetcher, post=options.post), patience, sets=True)
+    repository = Repository(site, fetcher, post=options.post)
+    description = await described(repository, patience, sets=True, if_had=not options.sets)
     findings = (
         *missing(description, options.prefix, options.sets),
         *description.findings,
         *oddities(description, site.list_url),
     )
     return Inspection(description.identity, description.formats, description.sets or (), findings)
+
+
+async def sets_of(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Set, ...]:
+    """All sets of the repository at the site's base URL. Raises FetchError, and ListError."""
+    repository = Repository(site, fetcher, post=(site.options.oai or OaiOptions("")).post)
+    return (await described(repository, patience, sets=True)).sets or ()
 
 
 def oddities(description: Description, base_url: str) -> Iterator[Finding]:
