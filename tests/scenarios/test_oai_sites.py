@@ -129,6 +129,19 @@ def test_a_repository_whose_sets_cannot_be_had_is_registered_where_none_is_asked
 
 
 @on_one_database
+def test_tokens_that_live_shorter_than_a_page_of_records_takes_hold_nothing_up(network: Network) -> None:
+    def impatient(body: bytes, asked: Asked) -> bytes:
+        late = "resumptionToken" in asked.arguments and network.server.answered[-2].verb == "GetRecord"
+        start, error = body.partition(b"<ListIdentifiers>")[0], b'<error code="badResumptionToken"/></OAI-PMH>'
+        return start + error if late else body
+
+    network.server.tamper = impatient
+    network.register("--method", "list-identifiers")
+    assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
+    assert network.held() == ALL
+
+
+@on_one_database
 def test_options_of_repositories_and_lists_are_not_mixed(network: Network) -> None:
     url = network.server.base_url
     assert "--list-url is for" in network.harvester("sites", "add", "a", "--list-url", url, "--oai", url).err

@@ -536,6 +536,49 @@ def test_a_page_of_which_no_record_can_be_had_is_passed_over() -> None:
         assert len(repository.asked("GetRecord")) < 60 + 20 + 200
 
 
+class Impatient(OaiServer):
+    """No token outlives a request for a single record."""
+
+    def _wanted(self, asked: Asked) -> Any:
+        is_late = "resumptionToken" in asked.arguments and self.answered[-2].verb == "GetRecord"
+        (self.odd.add if is_late else self.odd.discard)(Odd.TOKENS_EXPIRE)
+        return super()._wanted(asked)
+
+
+@pytest.mark.parametrize("days", [0, 1, 5])
+@pytest.mark.parametrize("seconds", [True, False])
+def test_tokens_that_expire_while_records_are_asked_for_one_by_one_cost_no_record(days: int, seconds: bool) -> None:
+    with Impatient(60, seconds=seconds) as repository:
+        for number, each in enumerate(repository.records.values()):
+            each.datestamp = DAY + timedelta(days=days * number)
+        found = harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS)
+        assert (found.broken, found.rules) == (None, [])
+        assert set(found.good) == set(repository.records)
+        assert len(repository.asked("GetRecord")) == 60
+        assert len(repository.asked("ListIdentifiers")) < 150
+
+
+@pytest.mark.parametrize("method", [ListMethod.LIST_IDENTIFIERS, ListMethod.LIST_RECORDS])
+def test_a_list_in_parts_goes_on_in_the_next_harvest_where_it_was_stopped(method: ListMethod) -> None:
+    with Impatient(60) as repository:
+        if method is ListMethod.LIST_RECORDS:
+            repository.poison |= {"oai:test:17", "oai:test:38"}
+        good: set[str] = set()
+        checkpoint, nights, stamps = None, 0, []
+        while not (checkpoint and checkpoint["watermark"]):
+            found = harvest(repository.base_url, checkpoint, method=method, most_pages=9)
+            good.update(found.good)
+            checkpoint, nights = found.checkpoint, nights + 1
+            assert found.listing.is_complete
+            assert found.listing.is_begun == (nights > 1)
+            stamps.append(repository.now)
+            repository.now += timedelta(days=1)
+            assert nights < 30
+        assert good == set(repository.records) - repository.poison
+        assert checkpoint["watermark"] == f"{stamps[0]:%Y-%m-%dT%H:%M:%SZ}"
+        assert len(repository.asked("GetRecord")) < 150
+
+
 def test_a_header_that_was_mended_is_asked_for() -> None:
     with OaiServer(30) as repository:
         repository.records["oai:test:17"].sets = ("a\x01",)

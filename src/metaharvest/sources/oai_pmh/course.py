@@ -23,7 +23,8 @@ class Course:
 
     `used` are the tokens that were sent, `named` the records that came (see is_new), beside `nameless` ones that
     cannot be told from others. `stale` counts the pages in a row without new ones, `broken` those that broke off.
-    `restarted`: it was begun again, as a token was refused. `notes` are warnings.
+    `restarted`: it was begun again, as a token was refused; `fresh` counts what came since then, or at all, and had not
+    come before in this harvest. `notes` are warnings.
     """
 
     method: ListMethod
@@ -37,6 +38,7 @@ class Course:
     stale: int = 0
     broken: int = 0
     restarted: bool = False
+    fresh: int = 0
     ended: bool = False
     notes: list[Finding] = field(default_factory=list)
 
@@ -67,7 +69,7 @@ class Course:
         self.restarted = True
         self.used.clear()
         self.named = set()
-        self.nameless = 0
+        self.nameless = self.fresh = 0
 
     def is_new(self, key: int) -> bool:
         """Whether the record has not come in this list, since it was begun; from now on it has."""

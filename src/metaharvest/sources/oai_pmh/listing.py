@@ -24,7 +24,7 @@ from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.progress import Progress
 from metaharvest.sources.oai_pmh.protocol import Identity
-from metaharvest.sources.oai_pmh.reading import Reading
+from metaharvest.sources.oai_pmh.reading import MOST_RECORDS, Reading
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.singly import Singly, Stopped
@@ -77,10 +77,11 @@ class OaiListing:
         self._yielded = 0
         self._failed = 0
         self._is_in_parts = False
+        self._fears_tokens = bool(progress.since) and options.method is ListMethod.LIST_IDENTIFIERS
         self._ill_formed: list[str] = []
         self._notes: list[Finding] = []
         self.progress = progress
-        self.is_begun = bool(progress.token or progress.number)
+        self.is_begun = progress.is_begun
         self._is_resumed = bool(progress.token)
         self._before = progress.earlier + progress.received
         self.is_done = False
@@ -111,16 +112,20 @@ class OaiListing:
         """One list to its end. Raises BrokenOff."""
         course.ended = course.window.is_empty
         while not course.ended:
-            try:
-                async with aclosing(self._answer(course)) as pages:
-                    async for page in pages:
-                        yield page
-            except _PageFailed as failed:
-                if await self._is_tried_again(course, failed):
+            why: Finding | None = None
+            if not await self._is_for_parts(course):
+                try:
+                    async with aclosing(self._answer(course)) as pages:
+                        async for page in pages:
+                            yield page
                     continue
-                async with aclosing(self._in_parts(course, failed.finding)) as pages:
-                    async for page in pages:
-                        yield page
+                except _PageFailed as failed:
+                    if await self._is_tried_again(course, failed):
+                        continue
+                    why = failed.finding
+            async with aclosing(self._in_parts(course, why)) as pages:
+                async for page in pages:
+                    yield page
         self._notes += course.notes
 
     async def _answer(self, course: Course) -> AsyncGenerator[Page, None]:
@@ -136,7 +141,7 @@ class OaiListing:
                     if held:
                         yield self._page(held, course)
                     held, named = self._not_seen(part, course)
-                    number, new = number + len(part), new + named
+                    number, new, course.fresh = number + len(part), new + named, course.fresh + len(held)
                     if course.method is ListMethod.LIST_IDENTIFIERS:
                         held = await self._singly.all_of(held)
         except (FetchError, NoAnswer, Stopped) as error:
@@ -164,12 +169,19 @@ class OaiListing:
             if held:
                 yield self._page(held, course)
             raise _PageFailed(wrong)
-        yield self._page(held, course, self._moved(course))
+        yield self._page(held, course, self._moved(course, len(held)))
 
-    def _moved(self, course: Course) -> Checkpoint | None:
-        """The checkpoint after an answer; parts of a list have none."""
+    def _moved(self, course: Course, more: int) -> Checkpoint | None:
+        """The checkpoint after an answer, of which so many `more` records come; in the middle of a part there is none.
+
+        The parts of a list come in the order of their dates.
+        """
         if not course.is_main:
-            return None
+            if not course.ended or not course.window.until:
+                return None
+            came = self._before + self._yielded + more
+            self.progress = self.progress.narrowed(course.window.until, course.progress.first, came)
+            return self._checkpoint(self)
         self.progress = course.progress
         if course.ended:
             self._next_set()
@@ -186,6 +198,7 @@ class OaiListing:
         self.progress = replace(
             done,
             number=done.number + 1,
+            since=None,
             token="",
             expires="",
             pages=0,
@@ -208,19 +221,25 @@ class OaiListing:
             remedy = "Ask its keeper to mend the granularity in Identify. It was asked for whole days instead."
             course.notes.append(Finding("oai.granularity", message, remedy, Level.WARNING))
             course.window, self.in_days = course.window.in_days(), True
-            course.progress = replace(course.progress, begin=course.window.begin, until=course.window.until)
+            course.progress = course.progress.in_days()
         elif not course.is_main:
             raise _PageFailed(why)
         else:
             raise self._broken_off(why, course)
 
     def _begin_again(self, course: Course, why: Finding) -> None:
-        """After a token that was refused: the same list from its beginning, once. Raises _PageFailed."""
-        if course.restarted:
+        """After a token that was refused: the same list from its beginning, once. Raises _PageFailed.
+
+        Tokens may expire while records are asked for one by one: then windows are asked for that need none. One that
+        cannot be smaller is begun again as long as more records come of it.
+        """
+        is_singly = course.method is ListMethod.LIST_IDENTIFIERS
+        if course.restarted and not (is_singly and course.fresh and self._halves(course) is None):
             raise _PageFailed(why)
         course.restart()
+        self._fears_tokens = self._fears_tokens or is_singly
         if course.is_main:
-            self.is_begun, self._before = self.progress.number > 0, self.progress.earlier
+            self.is_begun, self._before = course.progress.is_begun, course.progress.earlier
 
     def _may_be_the_token(self, error: FetchError | NoAnswer) -> bool:
         """Whether the token may be refused by this, as one is that was kept from another harvest, and is dead by now.
@@ -242,19 +261,26 @@ class OaiListing:
         await self._patience.sleep(back_off(course.broken, self._http))
         return True
 
-    async def _in_parts(self, course: Course, why: Finding) -> AsyncGenerator[Page, None]:
-        """A list of which a page cannot be had, in two halves; in the end, record by record. Raises BrokenOff."""
-        self._failed += 1
-        if not self._is_in_parts:
-            message = "A page of the list could not be had, and its records were asked for in smaller lists"
-            self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", KEEPER, Level.WARNING))
-            self._is_in_parts = True
-        if course.method is ListMethod.LIST_IDENTIFIERS:
-            raise self._broken_off(why, course)
-        windows = self._halves(course)
-        if windows is not None and (self._failed > MOST_FAILED or await self._is_few(course)):
-            windows = None
-        method = ListMethod.LIST_RECORDS if windows else ListMethod.LIST_IDENTIFIERS
+    async def _is_for_parts(self, course: Course) -> bool:
+        """Whether a list has more than one answer, and tokens are of no use."""
+        is_new = course.method is ListMethod.LIST_IDENTIFIERS and not course.progress.token
+        if not (is_new and self._fears_tokens) or self._halves(course) is None:
+            return False
+        return await self._has_at_most(MOST_RECORDS, course) is False
+
+    async def _in_parts(self, course: Course, why: Finding | None) -> AsyncGenerator[Page, None]:
+        """A list in two halves; in the end, record by record. `why`: a page cannot be had. Raises BrokenOff."""
+        windows, method = self._halves(course), course.method
+        if why is not None:
+            self._failed += 1
+            if windows is None and method is ListMethod.LIST_IDENTIFIERS:
+                raise self._broken_off(why, course)
+            if not self._is_in_parts:
+                message = "A page of the list could not be had, and its records were asked for in smaller lists"
+                self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", KEEPER, Level.WARNING))
+                self._is_in_parts = True
+        if method is ListMethod.LIST_RECORDS and (windows is None or await self._is_rather_one_by_one(course)):
+            windows, method = None, ListMethod.LIST_IDENTIFIERS
         for window in windows or (course.window,):
             part = course.part(window, method)
             async with aclosing(self._list(part)) as pages:
@@ -262,9 +288,9 @@ class OaiListing:
                     yield page
             course.take_in(part)
         if wrong := course.add_up():
-            if course.is_main:
-                yield self._page((), course, self._begun_again())
-            raise self._broken_off(wrong, course)
+            broken_off = self._broken_off(wrong, course)
+            yield self._page((), course, self._begun_again())
+            raise broken_off
 
     def _halves(self, course: Course) -> tuple[Window, ...] | None:
         """The window of a list in two; None if it is as small as windows are."""
@@ -272,18 +298,23 @@ class OaiListing:
         seconds = identity.has_seconds and not self.in_days and not course.window.has_days
         return course.window.halves(identity.earliest, identity.response_date, seconds=seconds)
 
-    async def _is_few(self, course: Course) -> bool:
-        """Whether a window of a day has so few records that it is less to ask for each of them."""
-        if not course.window.is_short():
-            return False
+    async def _is_rather_one_by_one(self, course: Course) -> bool:
+        """Whether it is less to ask for each record of a window, or smaller windows have led to nothing for long."""
+        if self._failed > MOST_FAILED:
+            return True
+        return course.window.is_short() and await self._has_at_most(FEW, course) is True
+
+    async def _has_at_most(self, most: int, course: Course) -> bool | None:
+        """Whether a window has at most so many records, and one answer names them all; None if there is no answer."""
+        self._require_time(course)
         part = course.part(course.window, ListMethod.LIST_IDENTIFIERS)
         arguments = part.arguments(self._options.prefix, is_old=self._identity.version != "2.0")
         try:
             tree, answer = await self._repository.short(part.verb, arguments, self._patience)
         except (FetchError, NoAnswer):
-            return False
-        number = sum(1 for _ in tree.iter(answer.root.name("header")))
-        return number <= FEW and not (answer.token and answer.token.text)
+            return None
+        number = sum(1 for _ in tree.iter(answer.root.name("identifier")))
+        return number <= most and not (answer.token and answer.token.text)
 
     def _not_seen(self, part: Sequence[ListedRecord], course: Course) -> tuple[list[ListedRecord], int]:
         """The records that have not come before in this harvest, as they are; how many are new in this list."""
@@ -326,8 +357,8 @@ class OaiListing:
 
     def _broken_off(self, why: Finding, course: Course, more: int = 0, *, transient: bool = False) -> BrokenOff:
         """The list ends here, after what was yielded and so many `more`."""
-        announced = self.progress.announced or (course.progress.announced if course.is_main else None)
-        of = f" of {self.progress.earlier + announced:,}" if announced else ""
+        progress = course.progress if course.is_main else self.progress
+        of = f" of {progress.earlier + progress.announced:,}" if progress.announced else ""
         came = self._before + self._yielded + more
         message = f"The list broke off after {came:,}{of} records: {why.message}"
         finding = Finding("oai.broken-off", message, why.remedy or KEEPER)

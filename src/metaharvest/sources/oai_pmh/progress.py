@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from metaharvest.model import Checkpoint, OaiOptions
@@ -14,8 +14,8 @@ from metaharvest.sources.oai_pmh.datestamps import Window
 class Progress:
     """A list under way: `full` or changes only, its window as sent, and the set that is being read, by its number.
 
-    `first` is the responseDate of the first answer. `pages`, `received` and `announced` are of this set's list; what
-    came of sets before it is in `earlier`.
+    `first` is the responseDate of the first answer. `pages`, `received` and `announced` are of this set's list from
+    `since` on: what is older has come already, if there is a `since`. What came before is in `earlier`.
     """
 
     full: bool
@@ -29,11 +29,27 @@ class Progress:
     received: int = 0
     announced: int | None = None
     earlier: int = 0
+    since: str | None = None
 
     @property
     def window(self) -> Window:
         """The window as it is sent."""
-        return Window(self.begin, self.until)
+        return Window(self.since or self.begin, self.until)
+
+    @property
+    def is_begun(self) -> bool:
+        """True if records of it came in earlier harvests, which it does not ask for again."""
+        return bool(self.token or self.number or self.since)
+
+    def narrowed(self, since: str, first: str, came: int) -> Progress:
+        """What is left of it: so many records `came` until now, among them all that are older than `since`."""
+        left = Progress(self.full, self.begin, self.until, self.number)
+        return replace(left, first=self.first or first, earlier=came, since=since)
+
+    def in_days(self) -> Progress:
+        """The same with windows in whole days."""
+        begin, until, since = (stamp and stamp[:10] for stamp in (self.begin, self.until, self.since))
+        return replace(self, begin=begin, until=until, since=since)
 
 
 @dataclass(frozen=True, slots=True)
