@@ -7,13 +7,16 @@ series is unknown, as a document without a series id is found by its PID alone.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from metaharvest.targets.dataone import refusals
 from metaharvest.targets.dataone.node import Node
 from metaharvest.targets.dataone.system_metadata import ObjectInfo
+
+log = logging.getLogger(__name__)
 
 OBJECTS_PER_QUESTION = 30
 """So many objects are listed in the time of one question."""
@@ -76,29 +79,59 @@ class Listing:
                 self._highest[document_id] = revision
 
     def objects(self) -> Iterator[ObjectInfo]:
-        """Every object that may be a document. Raises TargetError."""
+        """Every object whose PID is a docid. Raises TargetError, also if it is not known whether these are all."""
         for filters in self._filters():
-            yield from chain.from_iterable(page for _, page in self._node.listing(filters))
+            found: dict[str, ObjectInfo] = {}
+
+            def note(info: ObjectInfo, found: dict[str, ObjectInfo] = found) -> None:
+                if parts_of(info.pid)[0]:
+                    found[info.pid] = info
+
+            pids, total = self._read_whole(filters, note)
+            if len(pids) != total:
+                raise refusals.restless_listing(self._node.url, len(pids), total)
+            yield from (info for pid, info in found.items() if pid in pids)
 
     def _current(self) -> dict[str, int] | None:
         return self._highest if time.monotonic() - self._read_at < _KEPT_SECONDS else None
 
     def _read(self) -> dict[str, int]:
         found: dict[str, int] = {}
+
+        def note(info: ObjectInfo) -> None:
+            document_id, revision = parts_of(info.pid)
+            if found.get(document_id, -1) < revision:
+                found[document_id] = revision
+
         for filters in self._filters():
-            # A node lists by the time of the last change: what changes meanwhile moves the others to and fro.
-            for _ in range(_TIMES):
-                totals = set()
-                for total, page in self._node.listing(filters):
-                    totals.add(total)
-                    for each in page:
-                        document_id, revision = parts_of(each.pid)
-                        if found.get(document_id, -1) < revision:
-                            found[document_id] = revision
-                if len(totals) == 1:
-                    break
+            pids, total = self._read_whole(filters, note)
+            if len(pids) != total:
+                # Whatever is not known of is asked about, one by one, before it is sent.
+                log.warning("%s lists %d objects, and says that there are %d", self._node.url, len(pids), total)
         found.pop("", None)
         return found
+
+    def _read_whole(
+        self, filters: Mapping[str, str], note: Callable[[ObjectInfo], object]
+    ) -> tuple[Collection[str], int]:
+        """The PIDs that are listed, and how many there are: all, if that is the same. `note` is told of each object.
+
+        A node lists by the time of the last change: what changes meanwhile moves the others to and fro, so that some
+        are told twice, and others not at all. Then the listing is read again, which tells those.
+        """
+        pids, total = set[str](), 0
+        for _ in range(_TIMES):
+            for now, page in self._node.listing(filters):
+                if now < total:
+                    # What is gone may have been counted.
+                    pids.clear()
+                total = now
+                for each in page:
+                    pids.add(each.pid)
+                    note(each)
+            if len(pids) == total:
+                break
+        return pids, total
 
     def _filters(self) -> list[Mapping[str, str]]:
         if self._node.total() <= _WHOLE:

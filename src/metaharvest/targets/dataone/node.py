@@ -110,10 +110,17 @@ class Node:
         return self._page(0, 0, filters or {})[0]
 
     def listing(self, filters: Mapping[str, str] | None = None) -> Iterator[tuple[int, list[ObjectInfo]]]:
-        """The objects that it lists, page by page, each with their number in all at that moment."""
+        """The objects that it lists, page by page, each with their number in all at that moment.
+
+        Raises TargetError, also where a page is empty though there are more objects.
+        """
         start = 0
         while True:
             total, page = self._page(start, _PAGE, filters or {})
+            if not page and start < total:
+                total = self.total(filters)
+                if start < total:
+                    raise refusals.short_listing(self.url, start, total)
             yield total, page
             start += len(page)
             if not page or start >= total:

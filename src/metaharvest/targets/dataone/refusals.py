@@ -111,5 +111,19 @@ def not_understood(answer: Answer, why: str) -> TargetError:
     return TargetError(Finding("target.answer", message, remedy))
 
 
+def short_listing(url: str, listed: int, total: int) -> TargetError:
+    """A listing that ends too early."""
+    message = f"{shown_url(url)} lists {listed:,} of the {total:,} objects that it says it has, and then no more."
+    remedy = "Part of it is not enough to go by: the administrator should show this to the people who run the "
+    return TargetError(Finding("target.answer", message, f"{remedy}repository."))
+
+
+def restless_listing(url: str, listed: int, total: int) -> TargetError:
+    """A listing that was read several times, and each time not all of it was told."""
+    message = f"The listing of {shown_url(url)} changed while it was read: it named {listed:,} objects, of {total:,}."
+    remedy = "Repeat the command, when less is changed there. If it lasts, show this to the people who run the "
+    return TargetError(Finding("target.away", message, f"{remedy}repository."), transient=True)
+
+
 def _words(answer: Answer) -> str:
     return str(error_in(answer) or "")

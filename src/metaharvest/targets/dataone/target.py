@@ -85,8 +85,7 @@ class DataOneTarget:
 
     def held(self) -> Iterator[HeldRevision]:
         """Every object of the node whose PID is a docid."""
-        found = {each.pid: each for each in self._listing.objects() if parts_of(each.pid)[0]}
-        for each in sorted(found.values(), key=lambda info: parts_of(info.pid)):
+        for each in sorted(self._listing.objects(), key=lambda info: parts_of(info.pid)):
             yield self._revision(each)
 
     def revisions(self, document_id: str) -> list[HeldRevision]:
