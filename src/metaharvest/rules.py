@@ -804,7 +804,7 @@ RULES: dict[str, Rule] = {
     "copy.unreadable": Rule(
         "A document could not be read from the repository that it was to be copied from",
         "The repository lists the document, but gives no bytes for it, or others than those of which it has kept the "
-        "SHA-256.",
+        "length and the checksum.",
         "Look into that repository and its backups: the document is gone, or damaged. If its site still has it, the "
         "next harvest into the new target fetches it from there.",
     ),

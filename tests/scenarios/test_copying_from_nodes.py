@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -148,3 +149,35 @@ def test_a_node_that_lists_less_than_it_says_is_told(harvester: Harvester, node:
     listing = harvester("target", "list", "--target", "node")
     assert listing.code != 0
     assert f"lists {listed} of the 1,000 objects" in listing.err
+
+
+# -- bytes
+
+
+@pytest.mark.parametrize("algorithm", ["MD5", "SHA-1", "SHA-256", "SHA-384", "SHA-512"])
+@pytest.mark.parametrize("kind", ["cut off", "others of the same length"])
+def test_bytes_that_the_node_says_are_others_are_not_copied(
+    harvester: Harvester, node: Node, tmp_path: Path, algorithm: str, kind: str
+) -> None:
+    node.algorithm = algorithm
+    right = eml("n.3.1")
+    wrong = right[:100] if kind == "cut off" else right.replace(b"A title", b"a title")
+    node.served["n.3.1"] = wrong
+    told = copy(harvester)
+    assert (told["exit_code"], told["copied"], told["unreadable"]) == (1, 11, 1)
+    [problem] = told["problems"]
+    assert (problem["document_id"], problem["rule"], problem["ended"]) == ("n.3", "copy.unreadable", "unreadable")
+    assert "n.3.1" in problem["message"]
+    assert problem["remedy"].endswith(".")
+    assert "n.3.1" not in harvester.held()
+    got = harvester("target", "get", "n.3.1", "--target", "node", "--output", str(tmp_path / "got.xml"))
+    assert got.code != 0
+    assert "n.3.1" in got.err
+    assert not (tmp_path / "got.xml").exists()
+
+
+def test_of_a_checksum_of_an_unknown_kind_the_length_is_compared(harvester: Harvester, node: Node) -> None:
+    node.algorithm = "TIGER-192"
+    node.served["n.3.1"] = eml("n.3.1")[:100]
+    told = copy(harvester)
+    assert (told["copied"], told["unreadable"]) == (11, 1)

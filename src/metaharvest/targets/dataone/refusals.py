@@ -111,6 +111,17 @@ def not_understood(answer: Answer, why: str) -> TargetError:
     return TargetError(Finding("target.answer", message, remedy))
 
 
+def other_bytes(url: str, pid: str, given: int, said: int, algorithm: str) -> TargetError:
+    """Bytes of an object that are not those which its system metadata describe."""
+    message = f"{shown_url(url)} gave {given:,} bytes for {one_line(pid)}, "
+    if given != said:
+        message += f"but says that it has {said:,}."
+    else:
+        message += f"others than it says it has: their {one_line(algorithm, 20)} is another one."
+    remedy = "Look into that repository: its document may be damaged, or something in between cuts it off."
+    return TargetError(Finding("copy.unreadable", message, remedy))
+
+
 def short_listing(url: str, listed: int, total: int) -> TargetError:
     """A listing that ends too early."""
     message = f"{shown_url(url)} lists {listed:,} of the {total:,} objects that it says it has, and then no more."

@@ -17,7 +17,10 @@ from metaharvest.config.target_settings import TargetSettings
 from metaharvest.validation.catalogue import VERSIONS
 
 _NAMESPACE = "http://ns.dataone.org/service/types/v2.0"
-_HASHES = {"MD5": "md5", "SHA-1": "sha1", "SHA1": "sha1", "SHA-256": "sha256", "SHA256": "sha256"}
+_HASHES = {
+    "MD5": "md5",
+    **{f"SHA{dash}{bits}": f"sha{bits}" for dash in ("-", "") for bits in ("1", "224", "256", "384", "512")},
+}
 """DataONE's names of checksum algorithms, and those that people write -> hashlib's."""
 
 
@@ -47,6 +50,10 @@ class ObjectInfo:
     format_id: str
     size: int
     checksum: Checksum
+
+    def may_be(self, content: bytes) -> bool:
+        """Whether the object can have these bytes, by their length and by its checksum, if that is of a known kind."""
+        return self.size == len(content) and self.checksum.is_of(content) is not False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.errors import SettingsError, TargetError
 from metaharvest.model import Finding, Site
 from metaharvest.targets.base import HeldRevision, Standing
-from metaharvest.targets.dataone import identity
+from metaharvest.targets.dataone import identity, refusals
 from metaharvest.targets.dataone.listing import Listing, parts_of
 from metaharvest.targets.dataone.node import Node, Rights, quoted
 from metaharvest.targets.dataone.session import DataOneSession
@@ -98,11 +98,14 @@ class DataOneTarget:
         return [self._revision(each) for each in reversed(ascending)]
 
     def content(self, document_id: str, revision: int) -> bytes | None:
-        """The bytes of the object with this PID."""
+        """The bytes of the object with this PID. Raises TargetError, also if they are not those of its metadata."""
         pid = f"{document_id}.{revision}"
         meta = self._node.meta(pid)
         # It may be the id of a series.
-        return self._node.content(pid) if meta and meta.pid == pid else None
+        content = self._node.content(pid) if meta and meta.pid == pid else None
+        if meta and content is not None and not meta.may_be(content):
+            raise refusals.other_bytes(self._node.url, pid, len(content), meta.size, meta.checksum.algorithm)
+        return content
 
     def _revision(self, info: ObjectInfo) -> HeldRevision:
         document_id, revision = parts_of(info.pid)
