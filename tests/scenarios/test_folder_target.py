@@ -176,6 +176,36 @@ def test_an_index_that_is_lost_is_told_and_made_anew_by_a_command(harvester: Har
 
 
 @on_sqlite
+@pytest.mark.parametrize(
+    "other",
+    [
+        "a/1/a.1.20261122193000123456.xml",
+        f"a.1.{2**63}.xml",
+        f"oai-host/1.{2**63}.xml",
+        "starting_at_20261122193000123456/a/7/a.7.1.xml",
+        "a/starting_at_9223372036854775807/7/a.7.1.xml",
+    ],
+)
+def test_a_file_with_a_number_that_is_too_large_is_left_alone(
+    harvester: Harvester, server: HttpServer, other: str
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1"))
+    harvester.run("2026-11-20")
+    file = harvester.folder / "repository" / other
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(eml("a.1.1"))
+    publish(server, "a.1.2", "a.2.1")
+    assert only_site(harvester.run("2026-11-21")) == {"updated": 1, "unchanged": 1}
+    said = harvester("target", "rebuild")
+    assert (said.code, said.err) == (0, "")
+    assert "2 documents in 3 files" in said.out
+    assert "Left alone: 1 file" in said.out
+    publish(server, "a.1.3", "a.2.1")
+    assert only_site(harvester.run("2026-11-22")) == {"updated": 1, "unchanged": 1}
+    assert harvester("target", "check").code == 0
+
+
+@on_sqlite
 def test_files_that_git_took_away_are_told_and_harvested_again_once_the_index_was_made_anew(
     harvester: Harvester, server: HttpServer
 ) -> None:

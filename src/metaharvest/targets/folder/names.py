@@ -34,6 +34,9 @@ _LONGEST = 140
 _LONGEST_STEM = _LONGEST - len(SUFFIX) - 20
 """A revision has at most nineteen digits, and a dot in front."""
 
+_MOST_REVISION = 2**63 - 1
+_MOST_STARTED_AT = 10**15
+
 _DEEPEST = 8
 _LONGEST_PATH = 600
 _LONGEST_CUT = 60
@@ -108,6 +111,8 @@ def read(folders: Sequence[str], file_name: str) -> Named | None:
     if suffix != SUFFIX:
         return None
     numbered = _WITH_REVISION.fullmatch(stem)
+    if numbered and int(numbered[2]) > _MOST_REVISION:
+        return None
     if numbered and (hashed := _HASHED.fullmatch(numbered[1])):
         return Named(int(numbered[2]), "tree" if folders else "flat", None, hashed[1])
     layout: Layout = "tree" if folders else "flat"
@@ -126,9 +131,9 @@ def read(folders: Sequence[str], file_name: str) -> Named | None:
 
 
 def starts_at(folder: str) -> int | None:
-    """The number in a name like `starting_at_5000`; None for other names."""
+    """The number in a name like `starting_at_5000`; None for other names, and for numbers that we never give."""
     found = _STARTING_AT.match(folder)
-    return int(found[1]) if found else None
+    return int(found[1]) if found and int(found[1]) <= _MOST_STARTED_AT else None
 
 
 def _written_out(document_id: str) -> Place:
