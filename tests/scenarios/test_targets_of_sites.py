@@ -128,6 +128,44 @@ def test_a_folder_that_is_away_costs_the_sites_that_go_into_it_alone(
     harvester.close()
 
 
+@on_sqlite
+def test_a_new_name_does_not_send_documents_into_another_target(
+    tmp_path: Path, server: HttpServer, database: TestDatabase
+) -> None:
+    harvester = Harvester(tmp_path, SETTINGS, database)
+    plain = harvester.config.read_text()
+
+    def sections(*names: str) -> None:
+        own = (f'[sites."{name}".target]\nkind = "folder"\nfolder = "of-b"\n' for name in names)
+        harvester.config.write_text(plain + "".join(own), encoding="utf-8")
+
+    sections("B")
+    harvester.add_site("A", publish(server, "a.1.1", path="/a.xml"))
+    harvester.add_site("B", publish(server, "b.1.1", path="/b.xml"))
+    harvester.run("2026-11-20")
+    assert (set(harvester.held()), set(files(tmp_path / "of-b"))) == ({"a.1.1"}, {"b.1.1.xml"})
+
+    said = harvester("sites", "edit", "B", "--name", "Bé")
+    assert said.code == 2
+    for words in (str(harvester.config), '[sites."B".target]', '[sites."Bé".target]'):
+        assert words in said.err
+    sections("Bé")
+    assert harvester("sites", "edit", "B", "--name", "Bé").code == 2
+    sections("B", "Bé")
+    assert harvester("sites", "edit", "B", "--name", "Bé").code == 0
+    assert harvester("sites", "edit", "Bé", "--every", "2").code == 0
+
+    said = harvester("sites", "edit", "A", "--name", "B")
+    assert said.code == 2
+    assert '[sites."B".target]' in said.err
+    sections("Bé")
+    assert harvester("sites", "edit", "A", "--name", "B").code == 0
+    run = harvester.run("2026-11-23", "--force")
+    assert statuses(run) == {"B": ("succeeded", 0), "Bé": ("succeeded", 0)}
+    assert (set(harvester.held()), set(files(tmp_path / "of-b"))) == ({"a.1.1"}, {"b.1.1.xml"})
+    harvester.close()
+
+
 # -- whose a document is
 
 

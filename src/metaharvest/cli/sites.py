@@ -125,13 +125,14 @@ def edit(invocation: Invocation, /, name: str, new_name: str | None, **options: 
     harvester = invocation.harvester
     _require_not_past(options["datenextharvest"], harvester.today())
     with harvester.writing() as session:
-        changes = columns_of(options, find_site(session, name))
+        former = find_site(session, name)
+        changes = columns_of(options, former)
         if new_name is not None:
             changes["name"] = new_name
         if not changes:
             raise click.UsageError("Nothing to change: name at least one option.")
         site = edit_site(session, name, changes)
-        require_allowed(harvester.settings, site, changes)
+        require_allowed(harvester.settings, site, changes, former.name)
     click.echo(f"Changed {site.name}: {_when(site)}.")
 
 

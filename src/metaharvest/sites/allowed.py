@@ -12,11 +12,14 @@ from metaharvest.model import Site
 from metaharvest.transform import read_filters, read_normalization
 
 
-def require_allowed(settings: Settings, site: Site, changed: Collection[str]) -> None:
+def require_allowed(settings: Settings, site: Site, changed: Collection[str], former: str | None = None) -> None:
     """Raises ScheduleError if the columns that were changed have values not allowed, or not usable on this machine.
 
-    Raises TransformError if a file of the site's cannot be used.
+    `former` is the name that the site had, if it is not new. Raises TransformError if a file of the site's cannot be
+    used.
     """
+    if former is not None:
+        _require_same_target(settings, former, site.name)
     site = settings.applied_to(site)
     judged = is_file_url(site.list_url) and {"documentlisturl", "name"} & set(changed)
     if judged and (refused := refusal(site.list_url, site.file_folder)):
@@ -31,3 +34,23 @@ def require_allowed(settings: Settings, site: Site, changed: Collection[str]) ->
         read_filters(site.options.filters)
     if site.options.normalize and "options" in changed:
         read_normalization(site.options.normalize)
+
+
+def _require_same_target(settings: Settings, former: str, name: str) -> None:
+    """Raises ScheduleError if the settings give a site another target under its new name."""
+    if settings.target_of(former) == settings.target_of(name):
+        return
+    own, other = (f'[sites."{each}".target]' for each in (former, name))
+    has_own, has_other = (bool(each in settings.sites and settings.sites[each].target) for each in (former, name))
+    whose = f"{own} is for the site '{former}'" if has_own else f"{other} is for the site '{name}'"
+    remedy = f"If it is to keep its target, copy {own} to {other} in that file first, then rename the site"
+    if has_other and not has_own:
+        remedy = f"If it is to keep its target, remove {other} from that file first, then rename the site"
+    elif has_other:
+        remedy = (
+            f"If it is to keep its target, let {other} say the same as {own} in that file first, then rename the site"
+        )
+    raise ScheduleError(
+        f"{settings.file or 'The settings'}: {whose}, so that as '{name}' the documents of '{former}' would go "
+        f"into another target. Nothing was changed. {remedy}; a section of a name that no site has can be removed."
+    )
