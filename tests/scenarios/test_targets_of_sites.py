@@ -241,6 +241,35 @@ def test_a_document_is_transferred_to_another_site(harvester: Harvester, server:
 
 
 @on_sqlite
+@pytest.mark.parametrize("named", [("a.1",), ("a.1.1",), ("a.1", "a.2"), ("--scope", "a")])
+def test_a_document_is_transferred_to_a_site_with_another_target(
+    tmp_path: Path, server: HttpServer, database: TestDatabase, named: tuple[str, ...]
+) -> None:
+    own = "".join(f'[sites."{name}".target]\nkind = "folder"\nfolder = "of-{name}"\n' for name in ("old", "new"))
+    harvester = Harvester(tmp_path, SETTINGS + own, database)
+    harvester.add_site("old", publish(server, "a.1.1", "a.2.1", "ab.1.1", path="/old.xml"))
+    harvester.add_site("new", publish(server, "a.1.2", path="/new.xml"))
+    harvester.run("2026-11-20", "--site", "old")
+    run = harvester.run("2026-11-20", "--site", "new")
+    assert ("a.1", "error", "target.other-site") in harvester.findings(run["run_id"])
+    assert "The target has no document 'a.3'." in harvester("target", "transfer", "a.3", "new").err
+    assert "does not have 1 of these 2" in harvester("target", "transfer", "a.1", "a.3", "new").err
+    assert "no document of the scope 'b'" in harvester("target", "transfer", "--scope", "b", "new").err
+
+    said = harvester("target", "transfer", *named, "new", "--json")
+    assert (said.code, said.err) == (0, "")
+    moved = ["a.1"] if named in (("a.1",), ("a.1.1",)) else ["a.1", "a.2"]
+    told = json.loads(said.out)["documents"]
+    assert told == [{"document_id": each, "from_site": "old", "to_site": "new", "transferred": True} for each in moved]
+    assert statuses(harvester.run("2026-11-21", "--site", "new")) == {"new": ("succeeded", 1)}
+    assert set(files(tmp_path / "of-new")) == {"a.1.2.xml"}
+    assert statuses(harvester.run("2026-11-21", "--site", "old")) == {"old": ("with-errors", 0)}
+    told_old = mail_to(harvester, "old@example.org", "2026-11-21")
+    assert "a.1 was transferred from this site: it has belonged to the site 'new' since " in told_old
+    harvester.close()
+
+
+@on_sqlite
 def test_a_transfer_needs_a_document_that_is_there(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("old", publish(server, "a.1.1"))
     harvester.run("2026-11-20")

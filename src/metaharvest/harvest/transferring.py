@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -12,13 +13,16 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.queries.sites import site_names
 from metaharvest.sites.registry import find_site
 from metaharvest.sources.harvest_list.source import scope_and_identifier
+from metaharvest.targets import owners
 from metaharvest.targets.base import Target
 from metaharvest.targets.embedded import EmbeddedTarget
 from metaharvest.targets.handover import give, to_be_taken
 from metaharvest.targets.lookup import Targets
-from metaharvest.targets.naming import find_documents
+from metaharvest.targets.naming import find_documents, possible_ids
 from metaharvest.targets.transfers import Receiving
 from metaharvest.text import clean, one_line
+
+_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +55,15 @@ class Transfer:
 def transfer(engine: Engine, targets: Targets, wanted: TransferRequest, today: date, now: datetime) -> list[Transfer]:
     """Let all of these documents belong to that site, or none. What belongs to it already stays as it is.
 
+    They are documents that its target holds, or that belong to a site in whatever other target outside of the database.
+
     Raises MetaharvestError with the documents that are not there, ScheduleError if there is no such site, TargetError,
     DatabaseUnavailable.
     """
     target = targets.of(wanted.site)
-    found = find_documents(target, wanted.names) if wanted.names else {}
+    found = find_documents(target, wanted.names, _owned(engine, target, wanted.names)) if wanted.names else {}
     for scope in wanted.scopes:
-        found |= {each: None for each in _documents_of(target, scope) if each not in found}
+        found |= {each: None for each in _documents_of(engine, target, scope) if each not in found}
     opened = readers(engine)() if wanted.rehearse else writers(engine).begin()
     with database_errors(engine), opened as session:
         site = find_site(session, wanted.site)
@@ -71,12 +77,26 @@ def transfer(engine: Engine, targets: Targets, wanted: TransferRequest, today: d
     ]
 
 
-def _documents_of(target: Target, scope: str) -> list[str]:
-    """The documents of a scope that the target holds, by document id. Raises MetaharvestError, TargetError."""
+def _owned(engine: Engine, target: Target, names: Sequence[str]) -> Collection[str]:
+    """The documents that `names` may mean and that belong to a site, in a target like this one."""
     if isinstance(target, EmbeddedTarget):
-        held = target.documents_between(f"{scope}.", f"{scope}/")
+        return ()
+    owned, asked = set[str](), possible_ids(names)
+    with database_errors(engine), readers(engine)() as session:
+        for start in range(0, len(asked), _AT_ONCE):
+            owned |= set(owners.owners_of(session, asked[start : start + _AT_ONCE]))
+    return owned
+
+
+def _documents_of(engine: Engine, target: Target, scope: str) -> list[str]:
+    """The documents of a scope that may be transferred, by document id. Raises MetaharvestError, TargetError."""
+    within = (f"{scope}.", f"{scope}/")
+    if isinstance(target, EmbeddedTarget):
+        held = target.documents_between(*within)
     else:
-        held = list(dict.fromkeys(each.document_id for each in target.held()))
+        with database_errors(engine), readers(engine)() as session:
+            owned = owners.owned_between(session, *within)
+        held = sorted({*owned, *(each.document_id for each in target.held())})
     found = [document_id for document_id in held if scope_and_identifier(document_id)[0] == scope]
     if not found:
         raise MetaharvestError(f"The target has no document of the scope '{one_line(scope)}'. Nothing was changed.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import Holding
@@ -13,10 +13,11 @@ _AT_ONCE = 1000
 _NAMED = 10
 
 
-def find_document(target: Target, name: str) -> tuple[str, int | None]:
+def find_document(target: Target, name: str, elsewhere: Collection[str] = ()) -> tuple[str, int | None]:
     """The document that `name` means, and the revision if it names one: read as a docid first, then as a document id.
 
-    Raises MetaharvestError if the target has neither, TargetError if it does not answer.
+    Of those that the target does not have, the ids `elsewhere` are known as well, with whatever revision. Raises
+    MetaharvestError if the document is not known at all, TargetError if the target does not answer.
     """
     head, tail = _parts(name)
     held: list[int] = []
@@ -26,20 +27,22 @@ def find_document(target: Target, name: str) -> tuple[str, int | None]:
             return head, int(tail)
     if target.revisions(name):
         return name, None
+    if not held and (found := _among(elsewhere, name)):
+        return found
     if held:
         known = ", ".join(map(str, held))
         raise MetaharvestError(f"The target has no revision {tail} of {head}. It has: {known}.")
     raise MetaharvestError(f"The target has no document '{name}'. `metaharvest target list` lists those it has.")
 
 
-def find_documents(target: Target, names: Sequence[str]) -> dict[str, int | None]:
+def find_documents(target: Target, names: Sequence[str], elsewhere: Collection[str] = ()) -> dict[str, int | None]:
     """The documents that `names` mean, as `find_document` says, each with the revision that was named, if one was.
 
     Raises MetaharvestError with all names that the target does not know, TargetError if it does not answer.
     """
     if len(names) == 1:
-        return dict([find_document(target, names[0])])
-    held = _held(target, [each for name in names for each in (name, _parts(name)[0]) if each])
+        return dict([find_document(target, names[0], elsewhere)])
+    held = _held(target, possible_ids(names))
     found: dict[str, int | None] = {}
     unknown: list[str] = []
     for name in names:
@@ -47,7 +50,10 @@ def find_documents(target: Target, names: Sequence[str]) -> dict[str, int | None
         if name in held and head not in held:
             found.setdefault(name, None)
         elif name not in held and head not in held:
-            unknown.append(name)
+            if known := _among(elsewhere, name):
+                found.setdefault(*known)
+            else:
+                unknown.append(name)
         elif name not in held and held[head].revision == int(tail):
             found.setdefault(head, int(tail))
         else:
@@ -62,13 +68,25 @@ def find_documents(target: Target, names: Sequence[str]) -> dict[str, int | None
     return found
 
 
+def possible_ids(names: Sequence[str]) -> list[str]:
+    """The document ids that these names may mean."""
+    return list(dict.fromkeys(each for name in names for each in (name, _parts(name)[0]) if each))
+
+
+def _among(document_ids: Collection[str], name: str) -> tuple[str, int | None] | None:
+    """What `name` means of these documents, of which the revisions are not known; None if it is none of them."""
+    head, tail = _parts(name)
+    if head in document_ids:
+        return head, int(tail)
+    return (name, None) if name in document_ids else None
+
+
 def _held(target: Target, document_ids: Sequence[str]) -> Mapping[str, Holding]:
     """What the target holds of these, by document id."""
-    asked = list(dict.fromkeys(document_ids))
     held: dict[str, Holding] = {}
     with target.session(None) as session:
-        for start in range(0, len(asked), _AT_ONCE):
-            held |= session.holdings(asked[start : start + _AT_ONCE])
+        for start in range(0, len(document_ids), _AT_ONCE):
+            held |= session.holdings(document_ids[start : start + _AT_ONCE])
     return held
 
 

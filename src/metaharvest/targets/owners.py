@@ -43,6 +43,12 @@ def owners_of(session: Session, document_ids: Sequence[str]) -> Mapping[str, int
     return {str(row[0]): int(row[1]) for row in session.execute(_OWNED, {"documents": list(document_ids)})}
 
 
+def owned_between(session: Session, first: str, end: str) -> list[str]:
+    """The documents that belong to a site, with ids from `first` up to, but not, `end`."""
+    within = (_OWNERS.c.document_id >= first, _OWNERS.c.document_id < end)
+    return list(session.scalars(select(_OWNERS.c.document_id).where(*within).order_by(_OWNERS.c.document_id)))
+
+
 def with_owners(held: Iterable[HeldRevision], sessions: Sessions) -> Iterator[HeldRevision]:
     """The revisions, each with the site that its document belongs to, where the target itself does not say so."""
     several = iter(held)
