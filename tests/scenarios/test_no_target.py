@@ -152,6 +152,37 @@ def test_one_site_is_rehearsed_while_the_others_are_harvested(harvester: Harvest
 
 
 @on_sqlite
+def test_a_rehearsal_of_the_whole_network_uploads_nothing_of_any_site(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = '[sites."filed".target]\nkind = "folder"\nfolder = "of-filed"\n[sites."inside".target]\nkind = "embedded"\n'
+    switch(harvester, f'[target]\nkind = "folder"\nfolder = "repository"\n{own}')
+    for number, name in enumerate(("any", "filed", "inside"), start=1):
+        harvester.add_site(name, publish(server, f"a.{number}.1", path=f"/{name}.xml"))
+    monkeypatch.setenv("METAHARVEST_TARGET__KIND", "none")
+    said = harvester("run", "--date", "2026-11-20")
+    assert TOLD in said.out
+    assert harvester.held() == {}
+    assert harvester.rows("SELECT * FROM document_owner") == []
+    assert not [each for each in ("repository", "of-filed") if (harvester.folder / each).exists()]
+    for name in ("any", "filed", "inside"):
+        assert TOLD in words(harvester, f"{name}@example.org")
+    of_run = words(harvester, "steward@example.org")
+    assert TOLD in of_run
+    assert "Repository: none: documents are fetched and checked, and go nowhere" in of_run
+    assert "filed: none" not in of_run
+    assert "target of filed" not in harvester("doctor").out
+    # A name means the same target afterwards.
+    assert harvester("sites", "edit", "filed", "--name", "other").code == 2
+
+    monkeypatch.delenv("METAHARVEST_TARGET__KIND")
+    assert harvester.run("2026-11-21")["status"] == "succeeded"
+    assert set(harvester.held()) == {"a.3.1"}
+    for folder, docid in (("repository", "a.1.1"), ("of-filed", "a.2.1")):
+        assert [file.stem for file in (harvester.folder / folder).rglob("*.xml")] == [docid]
+
+
+@on_sqlite
 def test_commands_say_that_there_is_no_repository(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "a.1.1"))
     said = harvester("doctor")

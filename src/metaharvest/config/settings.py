@@ -211,9 +211,9 @@ class Settings(_Section):
             raise SettingsError(f"The path {one_line(str(path))} cannot be used: {one_line(str(error))}.") from error
 
     def target_of(self, name: str) -> TargetSettings:
-        """The target of the site of this name: its own, or [target]."""
+        """The target of the site of this name: its own, or [target]. A rehearsal by [target] is one of all sites."""
         own = self.sites.get(name)
-        return own.target if own and own.target else self.target
+        return own.target if own and own.target and self.target.kind != "none" else self.target
 
     def file_folder(self, name: str) -> Path | None:
         """The folder below which the site of this name may be harvested from file: URLs."""

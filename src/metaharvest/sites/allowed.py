@@ -38,10 +38,11 @@ def require_allowed(settings: Settings, site: Site, changed: Collection[str], fo
 
 def _require_same_target(settings: Settings, former: str, name: str) -> None:
     """Raises ScheduleError if the settings give a site another target under its new name."""
-    if settings.target_of(former) == settings.target_of(name):
+    # Whatever the sections say while all is rehearsed, the documents go there afterwards.
+    has_own, has_other = (settings.sites[each].target if each in settings.sites else None for each in (former, name))
+    if (has_own or settings.target) == (has_other or settings.target):
         return
     own, other = (f'[sites."{each}".target]' for each in (former, name))
-    has_own, has_other = (bool(each in settings.sites and settings.sites[each].target) for each in (former, name))
     whose = f"{own} is for the site '{former}'" if has_own else f"{other} is for the site '{name}'"
     remedy = f"If it is to keep its target, copy {own} to {other} in that file first, then rename the site"
     if has_other and not has_own:

@@ -42,7 +42,9 @@ class Targets:
 
     @property
     def sites_with_their_own(self) -> list[str]:
-        """The names of the sites to which the settings give a target of their own."""
+        """The names of the sites to which the settings give a target of their own; none in a rehearsal of all sites."""
+        if self._settings.target.kind == "none":
+            return []
         return [name for name, site in self._settings.sites.items() if site.target]
 
     @property
