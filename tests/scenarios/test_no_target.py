@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -149,6 +150,47 @@ def test_one_site_is_rehearsed_while_the_others_are_harvested(harvester: Harvest
     assert whose in of_run
     assert "Repository: the embedded repository; new: none: documents are fetched and checked, and go nowhere" in of_run
     assert "[Test network] 2 sites: 2 well; 2 new (2026-11-20)" in harvester.subjects()
+
+
+@on_sqlite
+def test_commands_tell_no_rehearsed_document_for_one_that_went_in(harvester: Harvester, server: HttpServer) -> None:
+    def told(*arguments: str) -> dict[str, Any]:
+        known: dict[str, Any] = json.loads(harvester(*arguments, "--json").out)
+        return known
+
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1", "a.2.2"))
+    for day in (19, 20, 21, 22):
+        harvester.run(f"2026-11-{day}")
+    known = told("documents", "show", "a.1")
+    assert (known["revisions"], known["owners"]) == ([], [])
+    assert [each["repository_revision"] for each in (*known["listed"], *known["history"])] == [None] * 5
+    assert {each["outcome"] for each in known["history"]} == {"inserted"}
+    shown = harvester("documents", "show", "a.1").out
+    assert "What went in" not in shown
+    assert "site: revision 1, would be inserted; nothing was uploaded" in shown
+    assert "would be inserted; nothing was uploaded, 4 times" in shown
+    found = told("diff", "1", "4")
+    assert (found["totals"]["inserted"], found["totals"]["updated"]) == (2, 1)
+    [site] = found["sites"]
+    assert sorted(each["docid"] for each in site["documents"]) == ["a.1.1", "a.2.1", "a.2.2"]
+
+    switch(harvester, '[target]\nkind = "folder"\nfolder = "repository"\n')
+    publish(server, "a.1.1", "a.1.2", "a.2.2")
+    harvester.run("2026-11-23")
+    known = told("documents", "show", "a.1")
+    assert [(each["revision"], each["repository"], each["run_id"]) for each in known["revisions"]] == [
+        (2, "other", 5),
+        (1, "other", 5),
+    ]
+    assert [each["repository_revision"] for each in known["listed"]] == [1, 2]
+    # What went in is told in place of what would have.
+    [site] = told("diff", "1", "5")["sites"]
+    assert sorted((each["docid"], each["outcome"]) for each in site["documents"]) == [
+        ("a.1.1", "inserted"),
+        ("a.1.2", "updated"),
+        ("a.2.1", "inserted"),
+        ("a.2.2", "inserted"),
+    ]
 
 
 @on_sqlite

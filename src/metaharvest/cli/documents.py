@@ -159,7 +159,7 @@ def _print_history(known: Record) -> None:
         {
             "document": named,
             "belongs to": ", ".join(owners) or "no site",
-            "listed by": "; ".join(map(_listing, known["listed"])) or "no site",
+            "listed by": "; ".join(_listing(row, known["history"]) for row in known["listed"]) or "no site",
         }
     )
     if known["revisions"]:
@@ -182,11 +182,15 @@ def _repository(record: Record) -> str:
     return "embedded repository" if record["repository"] == "embedded" else "other repository"
 
 
-def _listing(row: Record) -> str:
+def _listing(row: Record, history: Sequence[Record]) -> str:
+    from metaharvest.queries.records import would_be
+
+    same = [each for each in history if (each["site_id"], each["docid"]) == (row["site_id"], row["docid"])]
+    said = would_be(row["outcome"], same[-1]["message"]) if same else ""
     site = row["site"] if row["registered"] else f"{row['site']} (registered no longer)"
     nights = "1 night" if row["nights"] == 1 else f"{row['nights']} nights"
     since = f" since {row['failing_since']} ({nights})" if row["failing_since"] else ""
-    return f"{site}: revision {row['revision']}, {row['outcome'] or 'not decided yet'}{since}"
+    return f"{site}: revision {row['revision']}, {said or row['outcome'] or 'not decided yet'}{since}"
 
 
 def _revision_row(row: Record) -> Sequence[object]:
@@ -211,8 +215,11 @@ def _told(event: Record) -> tuple[object, object, str, str]:
         former = event["from_site"] or "no registered site"
         by = f"by {event['transferred_by']}" if event["transferred_by"] else ""
         return event["to_site"], event["document_id"], f"transferred from {former}", by
+    from metaharvest.queries.records import would_be
+
     why = "; ".join(dict.fromkeys(f"{each['rule']}: {one_line(each['message'], 200)}" for each in event["findings"]))
-    return event["site"], event["docid"], event["outcome"] or one_line(event["message"]), why
+    said = would_be(event["outcome"], event["message"]) or event["outcome"] or one_line(event["message"])
+    return event["site"], event["docid"], said, why
 
 
 def _date(event: Record) -> object:

@@ -13,7 +13,7 @@ from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.database.rows import insert_rows
-from metaharvest.model import Finding, ListedDocument, OriginalColumns, Outcome, OutcomeKind, SiteRun
+from metaharvest.model import WOULD_BE, Finding, ListedDocument, OriginalColumns, Outcome, OutcomeKind, SiteRun
 from metaharvest.text import clean, shown_url
 
 _LOG = Base.metadata.tables[HarvestLog.__tablename__]
@@ -165,12 +165,6 @@ _SAID = {
     OutcomeKind.UPLOAD_ERROR: "could not be stored",
 }
 
-_WOULD_BE = {
-    OutcomeKind.INSERTED: "would be inserted; nothing was uploaded",
-    OutcomeKind.UPDATED: "would be updated; nothing was uploaded",
-    OutcomeKind.DELETED: "would be deleted; the repository was not told",
-}
-
 
 def _code(outcome: Outcome) -> str:
     if outcome.kind is OutcomeKind.UPLOAD_ERROR and outcome.target_revision is None:
@@ -181,7 +175,7 @@ def _code(outcome: Outcome) -> str:
 
 
 def _message(outcome: Outcome, is_kept: bool) -> str:
-    said = _SAID[outcome.kind] if is_kept else _WOULD_BE.get(outcome.kind, _SAID[outcome.kind])
+    said = _SAID[outcome.kind] if is_kept else WOULD_BE.get(outcome.kind, _SAID[outcome.kind])
     sentence = f"{outcome.document.docid} {said}."
     gravest = sorted(outcome.findings, key=lambda finding: not finding.is_error)
     if outcome.kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED) or not gravest:

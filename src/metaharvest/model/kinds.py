@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -122,6 +123,13 @@ class OutcomeKind(StrEnum):
         """The name of this outcome's column in harvest_site_run."""
         return self.value.replace("-", "_")
 
+
+WOULD_BE: Mapping[OutcomeKind, str] = {
+    OutcomeKind.INSERTED: "would be inserted; nothing was uploaded",
+    OutcomeKind.UPDATED: "would be updated; nothing was uploaded",
+    OutcomeKind.DELETED: "would be deleted; the repository was not told",
+}
+"""What the log says of an outcome of a target that only looks at documents, and forgets them."""
 
 FINE_OUTCOMES = (
     OutcomeKind.INSERTED,

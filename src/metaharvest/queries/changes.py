@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind
-from metaharvest.queries.records import Record, columns, docid, records_under
+from metaharvest.queries.records import Record, columns, docid, records_under, would_be
 from metaharvest.queries.runs import run_record, site_number
 from metaharvest.queries.sites import last_names
 from metaharvest.queries.trends import READ_A_LIST, failing, harvest
@@ -160,12 +160,20 @@ def _ends(session: Session, site_run_id: int, *, only_failing: bool = False) -> 
 
 
 def _done(session: Session, site_run_ids: Sequence[int]) -> list[Record]:
-    """What was inserted, updated or deleted in these site runs, in the order in which it was."""
+    """What was inserted, updated or deleted in these site runs, in the order in which it was, each once.
+
+    What would have been, in rehearsals, is told of documents with which nothing was done.
+    """
     query = (
-        select(*columns(HarvestLog, "document_id revision outcome"))
+        select(*columns(HarvestLog, "document_id revision outcome message"))
         .where(HarvestLog.site_run_id.in_(site_run_ids), HarvestLog.outcome.in_(_DONE))
         .order_by(HarvestLog.harvest_log_id)
     )
+    done: dict[tuple[str, int, str], None] = {}
+    rehearsed: dict[tuple[str, int, str], None] = {}
+    for document_id, revision, outcome, message in session.execute(query):
+        (rehearsed if would_be(outcome, message) else done)[document_id, revision, outcome] = None
+    taken = {key[:2] for key in done}
     nothing = {**_NO_FINDING, "outcome_before": None, "rule_before": None}
     return [
         {
@@ -176,7 +184,7 @@ def _done(session: Session, site_run_ids: Sequence[int]) -> list[Record]:
             "outcome": outcome,
             **nothing,
         }
-        for document_id, revision, outcome in session.execute(query)
+        for document_id, revision, outcome in (*(key for key in rehearsed if key[:2] not in taken), *done)
     ]
 
 

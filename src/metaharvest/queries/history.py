@@ -22,7 +22,7 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind
 from metaharvest.queries.documents import as_of, nights_failing
 from metaharvest.queries.last_findings import reasons_put_off
-from metaharvest.queries.records import Record, columns, docid, parts_of_docid, records_under, with_one_name
+from metaharvest.queries.records import Record, columns, docid, parts_of_docid, records_under, with_one_name, would_be
 from metaharvest.queries.sites import last_names, site_names
 from metaharvest.text import one_line, shown_url
 
@@ -49,8 +49,9 @@ def document_history(session: Session, name: str, today: date) -> Record:
     """Everything that is known of the document that `name` means: a docid, or a document id.
 
     `owners` say to which site it belongs, in the embedded repository and in any other; `listed` which sites list it,
-    and how it stands; `revisions` what went in, when and from where; `transfers` and `history` what happened, in the
-    order of time, as far as the log goes back. Raises MetaharvestError if nobody knows it.
+    and how it stands; `revisions` what went in, when and from where (not what was only looked at); `transfers` and
+    `history` what happened, in the order of time, as far as the log goes back. Raises MetaharvestError if nobody knows
+    it.
     """
     document_id, revision = _meant(session, name)
     names, registered, today = last_names(session), site_names(session), as_of(session, today)
@@ -59,7 +60,7 @@ def document_history(session: Session, name: str, today: date) -> Record:
         "document_id": document_id,
         "revision": revision,
         "owners": list(_owners(session, document_id, names)),
-        "listed": list(_listed(session, document_id, revision, names, registered, today)),
+        "listed": list(_listed(session, document_id, revision, names, registered, today, events)),
         "revisions": _revisions(session, document_id, revision, names, events),
         "transfers": [
             {"document_id": document_id, **row} for row in _rows(session, DocumentTransfer, document_id, _TRANSFER)
@@ -138,9 +139,13 @@ def _listed(
     names: Mapping[int, str],
     registered: Mapping[int, str],
     today: date,
+    events: Sequence[Record],
 ) -> Iterator[Record]:
+    last = {(event["site_id"], event["revision"]): event for event in events if event["outcome"]}
     for row in _rows(session, HarvestDocument, document_id, _LISTED, revision):
         number = row["site_schedule_id"]
+        event = last.get((number, row["revision"]))
+        was_taken = event is None or not would_be(event["outcome"], event["message"])
         yield {
             "site": names.get(number),
             "site_id": number,
@@ -148,7 +153,7 @@ def _listed(
             "docid": docid(document_id, row["revision"]),
             "revision": row["revision"],
             "outcome": row["outcome"],
-            "repository_revision": row["target_revision"],
+            "repository_revision": row["target_revision"] if was_taken else None,
             "url": shown_url(row["document_url"]),
             "document_type": row["document_type"],
             "failing_since": row["failing_since"],
@@ -182,6 +187,8 @@ def _events(session: Session, document_id: str, revision: int | None, names: Map
             warnings.setdefault(which, []).extend(own)
         else:
             event = {_NAMES.get(name, name): value for name, value in row.items()}
+            if would_be(event["outcome"], event["message"]):
+                event["repository_revision"] = None
             event["site"] = event["site"] or names.get(event["site_id"] or 0)
             of_all = reasons.get(row["site_run_id"], ()) if row["outcome"] == OutcomeKind.DEFERRED.value else ()
             findings = [*own, *warnings.pop(which, ())] or [*of_all]
@@ -193,7 +200,8 @@ def _revisions(
     session: Session, document_id: str, revision: int | None, names: Mapping[int, str], events: Sequence[Record]
 ) -> list[Record]:
     """What went into a repository: what the embedded one has, and what the log says of others; the highest first."""
-    came_in = {event["revision"]: event for event in events if event["outcome"] in _CAME_IN}
+    taken = (event for event in events if not would_be(event["outcome"], event["message"]))
+    came_in = {event["revision"]: event for event in taken if event["outcome"] in _CAME_IN}
     found: dict[int, Record] = {}
     for row in _rows(session, DocumentRevision, document_id, _HELD, revision):
         event = came_in.pop(row["revision"], {})

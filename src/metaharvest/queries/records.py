@@ -9,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import Base
+from metaharvest.model import WOULD_BE, OutcomeKind
 
 Record = Mapping[str, Any]
 """A row: its columns by name."""
@@ -45,6 +46,12 @@ def with_one_name(record: Record) -> Record:
 def docid(document_id: str | None, revision: int | None) -> str | None:
     """Document id and revision as people write them."""
     return document_id if document_id is None or revision is None else f"{document_id}.{revision}"
+
+
+def would_be(outcome: str | None, message: str | None) -> str:
+    """What the log says in place of this outcome, if the target only looked at the document; empty if it took it."""
+    words = WOULD_BE.get(OutcomeKind(outcome), "") if outcome else ""
+    return words if words and f" {words}." in (message or "") else ""
 
 
 def parts_of_docid(name: str) -> tuple[str, int] | None:
