@@ -194,6 +194,28 @@ def test_commands_tell_no_rehearsed_document_for_one_that_went_in(harvester: Har
 
 
 @on_sqlite
+def test_on_change_is_quiet_while_rehearsals_find_the_same(harvester: Harvester, server: HttpServer) -> None:
+    harvester.config.write_text(harvester.config.read_text() + "[reports]\nremind_days = 0\n")
+    url = publish(server, "a.1.1", also=[("a.3.1", server.serve("/bad.xml", bad("a.3.1")))])
+    harvester.add_site("site", url, notify="on-change")
+
+    def nights_told() -> list[str]:
+        mails = [mail for mail in harvester.mails() if mail["To"] == "site@example.org"]
+        return sorted(str(mail["Subject"]).rpartition("(")[2].rstrip(")") for mail in mails)
+
+    for day in (20, 21, 22):
+        harvester.run(f"2026-11-{day}")
+    assert nights_told() == ["2026-11-20"]
+    server.serve("/bad.xml", eml("a.3.1"))
+    harvester.run("2026-11-23")
+    assert nights_told() == ["2026-11-20", "2026-11-23"]
+    switch(harvester, '[target]\nkind = "embedded"\n')
+    harvester.run("2026-11-24")
+    harvester.run("2026-11-25")
+    assert nights_told() == ["2026-11-20", "2026-11-23", "2026-11-24"]
+
+
+@on_sqlite
 def test_a_rehearsal_of_the_whole_network_uploads_nothing_of_any_site(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,7 +67,8 @@ def site_reports(
     for site_run_id in site_run_ids:
         site_run = site_runs[site_run_id]
         site = registered.get(site_run.site_schedule_id)
-        if is_wanted(session, site_run, site, settings.reports.remind_days):
+        keeps = repositories.of(site_run.site_name).keeps
+        if is_wanted(session, site_run, site, settings.reports.remind_days, keeps=keeps):
             run = session.get_one(HarvestRun, site_run.run_id)
             reports[site_run_id] = _site_report(session, site_run, run, site, context)
     return reports

@@ -23,13 +23,21 @@ _Troubles = frozenset[tuple[str | None, int | None, str | None, str | None]]
 """Document id and revision (None: the list itself), outcome, rule; those of a site."""
 
 
-def is_wanted(session: Session, site_run: HarvestSiteRun, site: Site | BrokenSite | None, remind_days: int = 0) -> bool:
+def is_wanted(
+    session: Session,
+    site_run: HarvestSiteRun,
+    site: Site | BrokenSite | None,
+    remind_days: int = 0,
+    *,
+    keeps: bool = True,
+) -> bool:
     """Whether the contacts of the site, as it is registered now, are to get a report of this site run.
 
     The site's wish is `always`, `never`, `on-error` (a document or the site failed, or its list lost much) or
     `on-change` (something was inserted or updated, the problems are not those of the last reports, or these were
-    `remind_days` ago; 0: no reminder). A retry is reported only if a document ended differently than before. A
-    registration that cannot be used counts as `always`; a site without one gets nothing.
+    `remind_days` ago; 0: no reminder). Nothing is inserted where the site's repository `keeps` nothing. A retry is
+    reported only if a document ended differently than before. A registration that cannot be used counts as `always`; a
+    site without one gets nothing.
     """
     notify = site.notify if isinstance(site, Site) else Notify.ALWAYS
     if site is None or notify is Notify.NEVER:
@@ -39,14 +47,12 @@ def is_wanted(session: Session, site_run: HarvestSiteRun, site: Site | BrokenSit
     if notify is Notify.ON_ERROR:
         return site_run.status != SiteRunStatus.SUCCEEDED.value or doubts(session, site_run).lost > 0
     if notify is Notify.ON_CHANGE:
-        return _changed(session, site_run, remind_days)
+        return (keeps and total(counts_of(site_run), _CHANGES) > 0) or _changed(session, site_run, remind_days)
     return True
 
 
 def _changed(session: Session, site_run: HarvestSiteRun, remind_days: int) -> bool:
-    """Whether something went in, the problems are not those that were told before, or it is time to remind."""
-    if total(counts_of(site_run), _CHANGES):
-        return True
+    """Whether the problems are not those that were told before, or it is time to remind."""
     told = _told(session, site_run)
     known: _Troubles = frozenset()
     for row in told:
