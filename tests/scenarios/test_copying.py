@@ -275,9 +275,25 @@ def test_no_more_revisions_are_copied_than_were_asked_for_and_the_same_command_g
     harvested(harvester, server)
     for number in (2, 4, 6):
         told = copy(harvester, "embedded", "new", "--limit", "2")
-        assert (told["exit_code"], told["copied"], told["reached_limit"]) == (0, 2, True)
+        # 0 means that all is there.
+        assert (told["exit_code"], told["copied"], told["reached_limit"]) == (0 if number == 6 else 1, 2, True)
         assert len(repository.documents) == number
+        assert told["left"] == 6 - number
     assert outcome(copy(harvester, "embedded", "new", "--limit", "2")) == {"there_already": 6}
+    assert repository.documents == HARVESTED
+
+
+@only_sqlite
+def test_what_was_not_even_read_when_the_limit_was_reached_may_have_to_be_copied(
+    harvester: Harvester, server: HttpServer, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metaharvest.harvest.copy_source.DOCUMENTS_AT_ONCE", 2)
+    harvested(harvester, server)
+    said = harvester("target", "copy", "embedded", "new", "--limit", "4")
+    assert said.code == 1
+    assert "No more than 4 were asked for; the same command goes on with the rest." in said.out
+    told = copy(harvester, "embedded", "new", "--limit", "2")
+    assert (told["exit_code"], told["copied"], told["reached_limit"]) == (0, 2, True)
     assert repository.documents == HARVESTED
 
 

@@ -171,8 +171,8 @@ def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], tab
         click.echo(f"And {more:,} more; {where}.")
     if result.cut_short:
         print_line(result.cut_short, err=True)
-    elif result.reached_limit:
-        click.echo(f"\nNo more than {request.limit:,} were asked for; there may be more to copy.")
+    elif result.reached_limit and (ended.get(Ended.LEFT) or not result.all_read):
+        click.echo(f"\nNo more than {request.limit:,} were asked for; the same command goes on with the rest.")
     elif ended.get(Ended.LEFT):
         click.echo("\nThe same command goes on with what was left.")
     if request.is_dry_run:

@@ -75,7 +75,7 @@ class CopyResult:
 
     `source` and `target` are those targets in a few words. `size` is that of the copied revisions, in bytes.
     `cut_short`: why there may be more to copy than was read, for people; empty if all was read, or as much as the
-    request's limit allows (`reached_limit`).
+    request's limit allows (`reached_limit`). `all_read` is false if the source has more than was read.
     """
 
     source: str
@@ -85,6 +85,7 @@ class CopyResult:
     size: int
     cut_short: str
     reached_limit: bool
+    all_read: bool = True
 
     @property
     def read(self) -> int:
@@ -93,9 +94,8 @@ class CopyResult:
 
     @property
     def is_well(self) -> bool:
-        """Whether all that was asked for is in the target as the source has it."""
-        left = self.ended.get(Ended.LEFT, 0)
-        return not self.cut_short and not any(map(self.ended.get, PROBLEMS)) and (self.reached_limit or not left)
+        """Whether all that the source has is in the target, as the source has it."""
+        return self.all_read and not self.cut_short and not any(map(self.ended.get, (*PROBLEMS, Ended.LEFT)))
 
 
 class Tally:
@@ -110,6 +110,7 @@ class Tally:
         self._documents = 0
         self._size = 0
         self._cut_short = ""
+        self._all_read = True
         self._ended: Counter[Ended] = Counter()
         progress.site_began(self._name)
 
@@ -137,6 +138,10 @@ class Tally:
             self._room -= 1
         return True
 
+    def leave_rest(self) -> None:
+        """The source has more, which is not read: as much was copied as was asked for."""
+        self._all_read = False
+
     def document(self) -> None:
         """One more document was read; `end` is called for each of its revisions."""
         self._documents += 1
@@ -154,7 +159,8 @@ class Tally:
         """What it came to."""
         reached_limit = self._room == 0 and not self._cut_short
         words = source.describe(), target.describe()
-        result = CopyResult(*words, self._documents, dict(self._ended), self._size, self._cut_short, reached_limit)
+        ended = dict(self._ended)
+        result = CopyResult(*words, self._documents, ended, self._size, self._cut_short, reached_limit, self._all_read)
         self._progress.documents_listed(self._name, result.read)
         self._progress.site_ended(self._name)
         return result

@@ -138,13 +138,16 @@ class _Copying:
     async def run(self) -> CopyResult:
         """All of it."""
         batches = self.source.batches()
-        while not self.tally.is_over():
+        while not self.tally.is_cut_short():
             try:
                 batch = await in_thread(partial(next, batches, None))
             except TargetError as error:
                 self.source.broke_off(error)
                 break
             if batch is None:
+                break
+            if self.tally.is_over():
+                self.tally.leave_rest()
                 break
             await self._copy(batch)
         return self.tally.result(self.source.target, self.target)
