@@ -817,8 +817,8 @@ RULES: dict[str, Rule] = {
         "The folder cannot be written, or read",
         "The harvester's user may not write into the folder that documents are put into, or something in it, or its "
         "file system can only be read.",
-        "The administrator lets the harvester's user write there. What could not be stored is sent again by the next "
-        "run.",
+        "The administrator lets the harvester's user write there, or mounts the file system so that it can be written. "
+        "What could not be stored is sent again by the next run.",
     ),
     "target.folder-missing": Rule(
         "The folder is not the one that documents went into",

@@ -247,6 +247,25 @@ def test_only_a_folder_has_an_index(tmp_path: Path, database: TestDatabase) -> N
 
 
 @on_sqlite
+@pytest.mark.parametrize("folder", ["file", "file/repository"])
+def test_a_file_where_a_folder_should_be_is_named_with_what_to_do(
+    tmp_path: Path, server: HttpServer, database: TestDatabase, folder: str
+) -> None:
+    installed = Harvester(tmp_path, f'{SETTINGS}[target]\nkind = "folder"\nfolder = "{folder}"\n', database)
+    (tmp_path / "file").write_text("A word to people.")
+    said = installed("target", "rebuild")
+    assert (said.code, said.out) == (1, "")
+    assert f"{tmp_path / 'file'} is a file, and no folder." in " ".join(said.err.split())
+    assert "Move it out of the way, or name another folder in the settings." in " ".join(said.err.split())
+    assert "disk" not in said.err
+    installed.add_site("site", publish(server, "a.1.1"))
+    assert only_site(installed.run("2026-11-20")) == {"deferred": 1}
+    assert "is a file, and no folder." in installed("doctor").out
+    assert (tmp_path / "file").read_text() == "A word to people."
+    installed.close()
+
+
+@on_sqlite
 def test_the_index_is_not_made_anew_during_a_run(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "a.1.1"))
     harvester.run("2026-11-20")

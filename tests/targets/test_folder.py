@@ -700,8 +700,17 @@ def test_a_file_system_that_is_read_only_is_told(installed: Installation, small_
     installed.base = small_disk / "repository"
     installed.put(upload("a.1", 1))
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    error = refusal(installed.put, upload("a.2", 1))
-    assert (rule_of(error), error.transient) == ("target.folder-refused", True)
+    for refused in (
+        refusal(installed.put, upload("a.2", 1)),
+        refusal(installed.holdings, "a.1"),
+        refusal(installed.target.rebuild),
+    ):
+        assert (rule_of(refused), refused.transient) == ("target.folder-refused", True)
+        assert str(refused).endswith("cannot be written: its file system is read-only.")
+        assert "Mount it so that it can be written" in refused.findings[0].remedy
+        assert "user" not in refused.findings[0].remedy
+    told = [each.sentence for each in installed.target.check(None) if each.status == "problem"]
+    assert any("read-only" in sentence for sentence in told)
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
     assert installed.put(upload("a.2", 1)) == [Action.INSERT]
 

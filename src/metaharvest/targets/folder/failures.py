@@ -17,7 +17,7 @@ REBUILD = "`metaharvest target rebuild` (with --target NAME or --site NAME, unle
 """A folder does not know by which section of the settings it was named."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_REFUSED = (errno.EACCES, errno.EPERM)
 _NO_ROOM_BYTES = 100_000
 _LATER = "What could not be stored is sent again by the next run."
 
@@ -68,12 +68,26 @@ def _of_files(error: OSError, base: Path) -> TargetError:
     if error.errno in _FULL:
         remedy = f"Make room there. {_LATER}"
         return failure("target.folder-full", f"There is no room left in the folder {shown(base)}: {reason}.", remedy)
+    if error.errno == errno.EROFS:
+        message = f"The folder {shown(base)} cannot be written: its file system is read-only."
+        return failure("target.folder-refused", message, f"Mount it so that it can be written. {_LATER}")
     if error.errno in _REFUSED:
         remedy = f"Let the harvester's user (number {os.geteuid()}) write there. {_LATER}"
         message = f"The folder {shown(base)}, or something in it, cannot be written or read: {reason}."
         return failure("target.folder-refused", message, remedy)
+    if error.errno in (errno.EEXIST, errno.ENOTDIR) and (file := _file_on_the_way(base)):
+        message = f"The folder {shown(base)} cannot be used: {shown(file)} is a file, and no folder."
+        remedy = f"Move it out of the way, or name another folder in the settings. {_LATER}"
+        return failure("target.away", message, remedy)
     remedy = f"See whether its disk, or the server that it is on, is there. {_LATER}"
     return failure("target.away", f"The folder {shown(base)} cannot be used: {reason}.", remedy)
+
+
+def _file_on_the_way(base: Path) -> Path | None:
+    """What is no folder, and should be one; None if there is no such thing."""
+    with suppress(OSError):
+        return next((each for each in (base, *base.parents) if each.exists() and not each.is_dir()), None)
+    return None
 
 
 def _likely_cause(base: Path) -> int:
@@ -94,7 +108,8 @@ def _of_index(error: sqlite3.Error, base: Path) -> TargetError:
     if name == "SQLITE_FULL":
         return _of_files(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), base)
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
-        return _of_files(OSError(errno.EACCES, reason), base)
+        is_read_only = _likely_cause(base) == errno.EROFS
+        return _of_files(OSError(errno.EROFS if is_read_only else errno.EACCES, reason), base)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         remedy = f"See what else uses it for so long. {_LATER}"
         return failure("target.away", f"The index of the folder {shown(base)} is in use: {reason}.", remedy)
