@@ -194,6 +194,71 @@ def test_a_csv_file_may_have_other_columns_another_order_and_other_delimiters(
     assert imported(harvester, "--csv", str(file), code=0)["totals"]["taken"] == 1
 
 
+HEADER = "SITE_SCHEDULE_ID,DOCUMENTLISTURL,LDAPDN,DATENEXTHARVEST,UPDATEFREQUENCY,UNIT,CONTACT_EMAIL,LDAPPWD"
+
+
+def with_mark_in_row_2(delimiter: str, mark: str) -> str:
+    """Four rows, of which the second one has a password with quotation marks."""
+    rows = [HEADER.split(",")]
+    for number in range(1, 5):
+        url = f"http://s{number}.example.org/list.xml"
+        password = mark if number == 2 else ""
+        rows.append([str(number), url, "uid=a", str(SOON), "1", "days", f"c{number}@example.org", password])
+    return "".join(f"{delimiter.join(row)}\n" for row in rows)
+
+
+@on_sqlite
+@pytest.mark.parametrize("mark", ['"pa55', 'pa"55', '"pa"55', '"'])
+def test_a_quotation_mark_in_a_file_as_mysql_writes_it_swallows_no_row(
+    harvester: Harvester, tmp_path: Path, mark: str
+) -> None:
+    file = tmp_path / "mysql.tsv"
+    file.write_text(with_mark_in_row_2("\t", mark))
+    log = [f'{number}\t{RECENT}\t0\t"m{number}\tharvester.HarvesterStartup\t0' for number in range(1, 30)]
+    (tmp_path / "HARVEST_LOG.csv").write_text("\n".join(["\t".join(LOG), *log, ""]))
+    (tmp_path / "HARVEST_DETAIL_LOG.csv").write_text("\t".join(DETAIL_LOG) + "\n")
+    done = imported(harvester, "--csv", str(file), "--log", code=0)
+    assert done["totals"] == {"rows": 4, "taken": 3, "changed": 1, "present": 0, "refused": 0}
+    assert [row[0] for row in schedule(harvester)] == [f"s{number}.example.org" for number in range(1, 5)]
+    assert (done["log"]["rows"], done["log"]["taken"]) == (29, 29)
+    assert harvester.rows("SELECT message FROM harvest_log WHERE harvest_log_id = 1") == [('"m1',)]
+
+
+@on_sqlite
+def test_a_tab_separated_file_with_quotation_marks_around_values_is_read_without_them(
+    harvester: Harvester, tmp_path: Path
+) -> None:
+    file = tmp_path / "quoted.tsv"
+    lines = with_mark_in_row_2("\t", "").splitlines()
+    file.write_text("".join('"' + line.replace("\t", '"\t"') + '"\n' for line in lines))
+    assert imported(harvester, "--csv", str(file), code=0)["totals"]["taken"] == 4
+    assert schedule(harvester)[1][:2] == ("s2.example.org", "http://s2.example.org/list.xml")
+
+
+@on_sqlite
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("mark", ['"pa55', '"pa"55'])
+def test_a_quotation_mark_that_swallows_rows_is_told_with_its_line_and_nothing_is_taken(
+    harvester: Harvester, tmp_path: Path, delimiter: str, mark: str
+) -> None:
+    file = tmp_path / "s.csv"
+    file.write_text(with_mark_in_row_2(delimiter, mark))
+    said = harvester("sites", "import-metacat", "--csv", str(file))
+    assert (said.code, said.out) == (2, "")
+    assert f"{file}, line 3, is not CSV: " in said.err
+    assert "nothing was taken over" in said.err
+    assert "twice" in said.err
+    assert "pa" + "55" not in said.err
+    assert schedule(harvester) == []
+
+    file.write_text(with_mark_in_row_2(delimiter, ""))
+    (tmp_path / "HARVEST_LOG.csv").write_text(f'{",".join(LOG)}\n1,{RECENT},0,x,harvester.HarvesterStartup,\n2,"\n')
+    (tmp_path / "HARVEST_DETAIL_LOG.csv").write_text(",".join(DETAIL_LOG) + "\n")
+    said = harvester("sites", "import-metacat", "--csv", str(file), "--log")
+    assert f"{tmp_path / 'HARVEST_LOG.csv'}, line 3, is not CSV: " in said.err
+    assert schedule(harvester) == harvester.rows("SELECT 1 FROM harvest_log") == []
+
+
 @on_sqlite
 def test_names_are_made_from_what_there_is_and_are_free(harvester: Harvester, tmp_path: Path) -> None:
     harvester.add_site("Alder.example.org", "https://elsewhere.example.org/list.xml")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from sqlalchemy import (
     URL,
@@ -143,7 +143,8 @@ class CsvTables:
                 names = [name.strip().lower() for name in next(csv.reader([header], delimiter=delimiter), [])]
                 _require_columns(table, names, str(path))
                 csv.field_size_limit(_LONGEST_VALUE)
-                reader = csv.reader(lines, delimiter=delimiter)
+                quoting = _quoting(path, delimiter, len(names))
+                reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
                 for cells in reader:
                     if cells:
                         yield _csv_row(table, names, cells, f"line {number + 1}")
@@ -151,7 +152,10 @@ class CsvTables:
         except UnicodeDecodeError as error:
             raise MetaharvestError(f"{path} is not UTF-8 text: save it as UTF-8.") from error
         except csv.Error as error:
-            raise MetaharvestError(f"{path}, line {number + 1}, is not CSV: {error}.") from error
+            what = "a quotation mark is never closed" if "unexpected end" in str(error) else error
+            remedy = "export the table again, or mend it: where a value has a quotation mark, that is written twice, and"
+            again = f"{remedy} the value stands in quotation marks. Then import again; nothing was taken over"
+            raise MetaharvestError(f"{path}, line {number + 1}, is not CSV: {what}; {again}.") from error
         except OSError as error:
             raise MetaharvestError(f"{path} cannot be read: {error.strerror}.") from error
 
@@ -228,6 +232,31 @@ def _delimiter(header: str, table: str) -> str:
         return sum(name.strip().lower() in COLUMNS[table] for name in names)
 
     return max(_DELIMITERS, key=known)
+
+
+def _quoting(path: Path, delimiter: str, columns: int) -> Literal[0, 3]:
+    """Whether quotation marks in a file belong to the values, as `mysql --batch` writes them, or stand around these.
+
+    They belong to them in a file with tabs of which each line is a row, if they are not right around values.
+    """
+    if delimiter != "\t":
+        return csv.QUOTE_MINIMAL
+    are_around = True
+    with io.TextIOWrapper(open_file(path), "utf-8-sig", newline="") as lines:
+        for line in lines:
+            if not line.strip("\r\n"):
+                continue
+            if line.count(delimiter) + 1 != columns:
+                return csv.QUOTE_MINIMAL
+            are_around = are_around and _is_quoted_row(line, delimiter, columns)
+    return csv.QUOTE_MINIMAL if are_around else csv.QUOTE_NONE
+
+
+def _is_quoted_row(line: str, delimiter: str, columns: int) -> bool:
+    try:
+        return len(next(csv.reader([line], delimiter=delimiter, strict=True))) == columns
+    except csv.Error:
+        return False
 
 
 def _csv_row(table: str, names: Sequence[str], cells: Sequence[str], line: str) -> TableRow:
