@@ -260,6 +260,33 @@ def test_a_quotation_mark_that_swallows_rows_is_told_with_its_line_and_nothing_i
 
 
 @on_sqlite
+def test_the_login_of_a_list_is_neither_shown_nor_left_out_of_a_command_without_a_word(
+    harvester: Harvester, tmp_path: Path
+) -> None:
+    rows = [(1, "https://u:geheim@elm.example.org/list.xml", None, SOON, None, 1, "days", None, None)]
+    file = str(write_csv(tmp_path / "s.csv", SCHEDULE, rows))
+    said = harvester("sites", "import-metacat", "--csv", file)
+    assert "geheim" not in said.out
+    assert "sites add NAME --list-url URL --contact EMAIL" in said.out
+    assert "URL is the row's DOCUMENTLISTURL with its user name and password, which are never shown" in said.out
+
+
+@on_sqlite
+def test_a_frequency_with_a_fraction_is_told_as_changed(harvester: Harvester, tmp_path: Path) -> None:
+    rows = [
+        (number, f"http://s{number}.example.org/l.xml", None, SOON, None, every, "days", "a@example.org", None)
+        for number, every in enumerate(("1.5", "2.0", "0.5"), start=1)
+    ]
+    done = imported(harvester, "--csv", str(write_csv(tmp_path / "s.csv", SCHEDULE, rows)), code=0)
+    assert [(row["verdict"], row["changes"]) for row in done["rows"]] == [
+        ("changed", ["every 1.5 days became every 1 days: the number is a whole one"]),
+        ("taken", []),
+        ("changed", ["every 0.5 days became every 1 days: the number is a whole one"]),
+    ]
+    assert [row[3] for row in schedule(harvester)] == [1, 2, 1]
+
+
+@on_sqlite
 def test_names_are_made_from_what_there_is_and_are_free(harvester: Harvester, tmp_path: Path) -> None:
     harvester.add_site("Alder.example.org", "https://elsewhere.example.org/list.xml")
     urls = ["http://alder.example.org/1.xml", "http://alder.example.org/2.xml", "http://alder.example.org/3.xml"]

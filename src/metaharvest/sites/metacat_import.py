@@ -152,7 +152,9 @@ class _Plan:
             problem if problem.startswith("file:") else f"{problem[:1].upper()}{problem[1:]}" for problem in problems
         )
         command = made.add_command(self._start)
-        again = f"Mend the row and import again (what is registered already is not doubled), or register it: {command}"
+        login = "URL is the row's DOCUMENTLISTURL with its user name and password, which are never shown"
+        by_hand = f"register it ({login})" if made.has_login else "register it"
+        again = f"Mend the row and import again (what is registered already is not doubled), or {by_hand}: {command}"
         return replace(result, reasons=reasons, to_do=(again,))
 
     def _name(self, url: str, dn: str, schedule_id: str) -> str:

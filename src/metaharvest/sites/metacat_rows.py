@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from metaharvest.config.field_types import check_email
 from metaharvest.errors import ScheduleError
@@ -48,10 +49,19 @@ class Converted:
         """The addresses of its contacts."""
         return split_addresses(self.values.get("contact_email"))
 
+    @property
+    def has_login(self) -> bool:
+        """Whether its list URL has a user name or password."""
+        return "@" in urlsplit(self.values.get("documentlisturl", "")).netloc
+
     def add_command(self, start: str) -> str:
-        """The command that registers it by hand, once its contact is known; `start` is how it begins."""
+        """The command that registers it by hand, once its contact is known; `start` is how it begins.
+
+        A list URL that has a login stands there as URL: logins are never shown.
+        """
         values = {name: value for name, value in self.values.items() if value is not None}
-        options = ["--list-url", shown_url(values.get("documentlisturl", "URL"))]
+        url = values.get("documentlisturl", "URL")
+        options = ["--list-url", "URL" if self.has_login else shown_url(url)]
         options += ["--contact", values.get("contact_email") or "EMAIL"]
         options += ["--every", str(values.get("updatefrequency", 1)), "--unit", str(values.get("unit", Unit.DAYS))]
         if "ldapdn" in values:
@@ -108,11 +118,17 @@ def _contacts(text: str, made: Converted) -> None:
 def _frequency(number: str, unit_text: str, made: Converted) -> None:
     unit = _unit(unit_text, made)
     try:
-        every = int(float(number or 0))
+        exact = float(number or 0)
+        every = int(exact)
     except (ValueError, OverflowError):
         shown = one_line(number, 40)
         made.problems.append(f"UPDATEFREQUENCY is '{shown}'; it must be a whole number from 1 to {_MOST}.")
         return
+    if exact > 0 and exact != every:
+        made.changes.append(
+            f"every {one_line(number, 40)} {unit} became every {every or 1} {unit}: the number is a whole one"
+        )
+        every = every or 1
     if every < 1:
         told = f"the frequency is {every if number else 'empty'}, by which every run harvested it"
         made.changes.append(f"{told}: it is every day now")

@@ -153,7 +153,9 @@ class CsvTables:
             raise MetaharvestError(f"{path} is not UTF-8 text: save it as UTF-8.") from error
         except csv.Error as error:
             what = "a quotation mark is never closed" if "unexpected end" in str(error) else error
-            remedy = "export the table again, or mend it: where a value has a quotation mark, that is written twice, and"
+            remedy = (
+                "export the table again, or mend it: where a value has a quotation mark, that is written twice, and"
+            )
             again = f"{remedy} the value stands in quotation marks. Then import again; nothing was taken over"
             raise MetaharvestError(f"{path}, line {number + 1}, is not CSV: {what}; {again}.") from error
         except OSError as error:
