@@ -362,6 +362,11 @@ RULES: dict[str, Rule] = {
         "content, and harvesters do not fetch it again.",
         "Put the old content back, and publish the change as a new revision.",
     ),
+    "build.last-revision": Rule(
+        "The revision cannot be raised any more",
+        "The content of the document has changed, and it was listed with the largest revision there is.",
+        "Publish the document under an identifier of its own, with revision 1.",
+    ),
     "build.package-id-behind": Rule(
         "The packageId is not the docid in the list",
         "A revision was raised in the list and not in the document, or a file was named differently than its document.",

@@ -513,6 +513,40 @@ def test_a_document_may_begin_with_revision_0(site: SiteFolder) -> None:
     assert "alder.3.1" in site.listed()
 
 
+def test_the_largest_revision_is_not_raised_and_the_others_are(site: SiteFolder) -> None:
+    most = 2**63 - 1
+    path = site.put("last.xml", f"alder.11.{most}")
+    site.build()
+    before, listed = path.read_bytes().replace(b"A title", b"Changed"), site.listed()
+    path.write_bytes(before)
+    site.put("rain.xml", "alder.2.1", "Changed")
+    told = site.built("--write", code=1)
+    assert problems(told) == [("last.xml", "build.last-revision")]
+    [finding] = told["findings"]
+    assert str(most) in finding["message"]
+    assert "identifier" in finding["remedy"]
+    assert changes(told) == {"alder.1.4": "unchanged", "alder.2.2": "raised", f"alder.11.{most}": "held"}
+    assert path.read_bytes() == before
+    assert b'packageId="alder.2.2"' in (site.path / "rain.xml").read_bytes()
+    assert site.listed() == {docid.replace("alder.2.1", "alder.2.2"): url for docid, url in listed.items()}
+    assert site.build("--write").code == 1
+    added = said("list", "add", site.list_file, path, "--write")
+    assert (added.code, path.read_bytes()) == (1, before)
+    assert "build.last-revision" in added.out + added.err
+
+
+def test_a_document_that_was_listed_with_the_largest_revision_is_not_listed_with_other_content(
+    site: SiteFolder,
+) -> None:
+    path = site.put("last.xml", f"alder.11.{2**63 - 1}")
+    site.build()
+    path.unlink()
+    site.build()
+    site.put("last.xml", "alder.11.1", "Changed")
+    assert problems(site.built("--write", code=1)) == [("last.xml", "build.last-revision")]
+    assert set(site.listed()) == {"alder.1.4", "alder.2.1"}
+
+
 def test_while_nothing_can_be_chosen_the_entry_stays(site: SiteFolder) -> None:
     site.build()
     (site.path / "rain.xml").rename(site.path / "a.xml")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from metaharvest.model import ListedDocument
+from metaharvest.sources.harvest_list.values import MAX_LONG
 from metaharvest.sources.publishing import problems
 from metaharvest.sources.publishing.documents import is_other_docid
 from metaharvest.sources.publishing.folder import FileFinding
@@ -106,6 +107,11 @@ class NewEntries:
             revision, change = revision_of_listed(document.revision, known, content, before.revision, remembered)
             if change is Change.UNCHANGED:
                 change = _unchanged_or_moved(before, _listed(document, revision))
+        if revision > MAX_LONG:
+            self.findings.append(problems.cannot_be_raised(document))
+            if number is not None:
+                self._put(number, self._entry(number).document, self._entry(number).memory, Change.HELD)
+            return
         listed = _listed(document, revision)
         self._put(number, listed, self._in_line(document, listed), change, document)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from metaharvest.model import Finding, Level
+from metaharvest.sources.harvest_list.values import MAX_LONG
 from metaharvest.sources.publishing.folder import FileFinding
 from metaharvest.sources.publishing.site_document import SiteDocument, read_again
 from metaharvest.text import one_line
@@ -31,6 +32,14 @@ def changed_older(document: SiteDocument) -> FileFinding:
     message = f"{document.docid} was listed with other content, and a docid never changes its content."
     remedy = "Put its old content back; publish the change as a new revision, higher than all others."
     return _at_root(document, "build.changed-revision", message, remedy)
+
+
+def cannot_be_raised(document: SiteDocument) -> FileFinding:
+    """For a document that has changed, and was listed with the largest revision there is."""
+    needed = f"{document.document_id} has changed and needs a new revision"
+    message = f"{needed}, but it was listed with {MAX_LONG} already, which is the largest there is."
+    remedy = "Give the document an identifier of its own, with revision 1; until then the list keeps what it has of it."
+    return _at_root(document, "build.last-revision", message, remedy)
 
 
 def behind(document: SiteDocument, docid: str) -> FileFinding:
