@@ -303,6 +303,15 @@ def test_what_comes_through_a_pipe_is_checked(folder: Path, monkeypatch: pytest.
     assert "     6 |     <contat>" in said.out
 
 
+def test_an_empty_pipe_is_told_with_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    said = check("-")
+    assert said.code == 2
+    assert "Nothing came through standard input: " in said.err
+    assert "in front of the pipe" in said.err
+    assert "metaharvest-" not in said.err
+
+
 def test_terminal_controls_in_what_is_checked_do_no_harm(folder: Path) -> None:
     put(folder, {"a\x1b[31m.xml": broken("a.1.1").replace(b"<contat>", b"<contat>\xc2\x9b31m[bold]")})
     said = check(".")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
+import io
 import json
 import os
 import pty
@@ -77,6 +78,52 @@ def test_sarif_has_each_finding_with_its_place_and_its_rule(folder: Path) -> Non
     put(folder, {"site/eml/2.xml": b"\n" + broken("a.2.1").partition(b"\n")[2]})
     after = sarif_of(check("site", "broken-list.xml", "--sarif", "-").out)["runs"][0]["results"]
     assert {result["partialFingerprints"]["metaharvest/v1"] for result in after} == before
+
+
+def fingerprints(text: str) -> list[str]:
+    return [result["partialFingerprints"]["metaharvest/v1"] for result in sarif_of(text)["runs"][0]["results"]]
+
+
+def test_fingerprints_are_the_same_wherever_the_folder_lies(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prints = []
+    for name in ("here", "there"):
+        files = {"eml/bad.xml": broken("a.1.1"), "eml/empty.xml": b"", "eml/worse.xml": broken("a.2.1")}
+        put(folder, {f"{name}/{file}": content for file, content in files.items()})
+        monkeypatch.chdir(folder / name)
+        prints.append(fingerprints(check("eml", "--sarif", "-").out))
+    assert prints[0] == prints[1]
+    assert len(set(prints[0])) == 3
+
+
+@pytest.mark.parametrize("content", [broken("a.1.1"), b"<html><title>Login</title></html>"], ids=["invalid", "HTML"])
+def test_what_comes_through_standard_input_has_the_same_name_in_all_outputs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    def piped(*options: str) -> str:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        said = check("-", *options)
+        assert said.code == 1
+        assert "metaharvest-" not in said.out + said.err
+        return said.out
+
+    first, again = (piped("--sarif", "-") for _ in range(2))
+    assert fingerprints(first) == fingerprints(again)
+    [result] = sarif_of(first)["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "file:///dev/stdin"
+    [finding] = json.loads(piped("--json"))["findings"]
+    assert (finding["file"], finding["document_url"]) == ("standard input", "file:///dev/stdin")
+    assert "file:///dev/stdin" in piped("--csv")
+    assert "standard input" in piped()
+    assert "standard input" in piped("--junit", "-")
+    assert "standard input" in piped("--html", "-")
+
+
+def test_the_limit_of_a_document_holds_for_standard_input(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "metaharvest.toml").write_text("[http]\nmax_document_bytes = 1024\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(broken("a.1.1") + b" " * 1024)))
+    said = check("-")
+    assert said.code == 1
+    assert "The file standard input is larger than the 1,024 bytes" in said.out
 
 
 def test_junit_has_a_test_case_for_each_document(folder: Path) -> None:

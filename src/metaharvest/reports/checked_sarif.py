@@ -34,7 +34,7 @@ def sarif(told: Iterable[Iterable[CheckedDocument]], folder: Path) -> dict[str, 
     run: dict[str, Any] = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "originalUriBaseIds": {_ROOT: {"uri": f"{folder.as_uri().rstrip('/')}/"}},
+        "originalUriBaseIds": {_ROOT: {"uri": _root(folder)}},
         "results": results,
     }
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -56,7 +56,9 @@ def _result(document: CheckedDocument, finding: Finding, rules: dict[str, int], 
     index = rules.setdefault(finding.rule, len(rules))
     text = f"{finding.message} {finding.remedy}".strip()
     docid = document.docid or finding.docid
-    print_of = "\n".join((document.url, docid, finding.rule, finding.xpath or finding.message))
+    # The same wherever the folder lies.
+    about = finding.xpath or finding.message.replace(_root(folder), "")
+    print_of = "\n".join((_artifact(document.url, folder)["uri"], docid, finding.rule, about))
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": index,
@@ -88,6 +90,9 @@ def _location(url: str, finding: Finding, folder: Path) -> dict[str, Any]:
 def _artifact(url: str, folder: Path) -> Mapping[str, str]:
     path = path_of(url) if is_file_url(url) else None
     if path is not None and path.is_relative_to(folder):
-        root = f"{folder.as_uri().rstrip('/')}/"
-        return {"uri": path.as_uri().removeprefix(root), "uriBaseId": _ROOT}
+        return {"uri": path.as_uri().removeprefix(_root(folder)), "uriBaseId": _ROOT}
     return {"uri": url if path is None else path.as_uri()}
+
+
+def _root(folder: Path) -> str:
+    return f"{folder.as_uri().rstrip('/')}/"

@@ -6,11 +6,12 @@ fetched here: what is at a URL shows when it is fetched.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +24,7 @@ from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.text import one_line
 
 STANDARD_INPUT = "standard input"
+_STANDARD_INPUT_URL = "file:///dev/stdin"
 
 _SUFFIXES = (".xml", ".eml")
 """The files of a folder that are looked at."""
@@ -41,17 +43,21 @@ _MOST_PIPED = 1_073_741_824
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file to be checked, as people call it, with its root element. Relative URLs in it start at `base`, a URL."""
+    """A file to be checked, as people call it, with its root element. Relative URLs in it start at `base`, a URL.
+
+    `pipe` is the URL of the pipe that it came through; `path` is a copy then.
+    """
 
     path: Path
     shown: str
     root: Root
     base: str
+    pipe: str = ""
 
     @property
     def url(self) -> str:
         """Its file: URL."""
-        return self.path.as_uri()
+        return self.pipe or self.path.as_uri()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +147,7 @@ def _read_argument(
     argument: str, found: _Found, folder: Path, stays_url: Callable[[str], bool], standard_input: BinaryIO | None
 ) -> None:
     if argument in ("-", "/dev/stdin"):
-        _add(_piped(standard_input, folder, STANDARD_INPUT), found)
+        _add(_piped(standard_input, folder, STANDARD_INPUT, _STANDARD_INPUT_URL), found)
         return
     if not argument.strip():
         raise CannotBeChecked(_NOTHING)
@@ -165,7 +171,7 @@ def _read_argument(
         _add_folder(path, found)
     elif stat.S_ISFIFO(kind):
         with path.open("rb") as pipe:
-            _add(_piped(pipe, folder, one_line(argument)), found)
+            _add(_piped(pipe, folder, one_line(argument), _absolute(path).as_uri()), found)
     elif stat.S_ISREG(kind):
         _add(_local_file(path), found)
     else:
@@ -200,17 +206,24 @@ def _local_file(path: Path, shown: str = "") -> LocalFile:
     return LocalFile(absolute, shown or one_line(str(path)), root, absolute.as_uri())
 
 
-def _piped(pipe: BinaryIO | None, folder: Path, name: str) -> LocalFile:
+def _piped(pipe: BinaryIO | None, folder: Path, name: str, url: str) -> LocalFile:
     """What comes through a pipe, as a file; relative URLs in it start at the working directory."""
     if pipe is None or pipe.isatty():
         raise CannotBeChecked("Nothing comes through standard input: put a pipe in front, or name a file.")
-    path = folder / f"piped-{len(list(folder.iterdir()))}.xml"
+    path = copy_place(folder, url)
     with path.open("wb") as file:
         while piece := pipe.read(_PIECE):
             if file.write(piece) and file.tell() > _MOST_PIPED:
                 raise CannotBeChecked(f"More than {_MOST_PIPED:,} bytes come through {name}: put them into a file.")
-    file_of = _local_file(path, name)
-    return LocalFile(file_of.path, name, file_of.root, f"{Path.cwd().as_uri()}/")
+        if not file.tell():
+            what = "see whether the command in front of the pipe prints a document or a list, or name a file"
+            raise CannotBeChecked(f"Nothing came through {name}: {what}.")
+    return replace(_local_file(path, name), base=f"{Path.cwd().as_uri()}/", pipe=url)
+
+
+def copy_place(folder: Path, url: str) -> Path:
+    """Where in `folder` a copy of what is at `url` belongs."""
+    return folder / hashlib.sha256(url.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _add(file: LocalFile, found: _Found) -> None:

@@ -17,7 +17,7 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns, Site
 from metaharvest.sources.base import Listing
-from metaharvest.sources.given.arguments import Given, GivenDocuments, GivenList, GivenUrl
+from metaharvest.sources.given.arguments import Given, GivenDocuments, GivenList, GivenUrl, LocalFile, copy_place
 from metaharvest.sources.given.roots import as_listed, read_root
 from metaharvest.sources.harvest_list.source import fetch_document, read_list, scope_and_identifier
 from metaharvest.text import one_line
@@ -35,14 +35,14 @@ class Copies:
 
     def file_of(self, url: str) -> Path | None:
         """The file with what is at `url`: its copy, or the file of this computer that it names; None without one."""
-        if is_file_url(url):
-            return path_of(url)
         copy = self.place(url)
-        return copy if copy.exists() else None
+        if copy.exists():
+            return copy
+        return path_of(url) if is_file_url(url) else None
 
     def place(self, url: str) -> Path:
         """Where the copy of what is at `url` belongs."""
-        return self.folder / hashlib.sha256(url.encode("utf-8", "surrogateescape")).hexdigest()
+        return copy_place(self.folder, url)
 
 
 class GivenSource:
@@ -61,6 +61,8 @@ class GivenSource:
         self._copies = copies
         # Where very many are listed, what is listed comes back without that.
         self._by_itself: dict[str, ListedDocument] = {}
+        files = given.files if isinstance(given, GivenDocuments) else ()
+        self._piped = {file.url: file for file in files if file.pipe}
 
     async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
         """The listed documents; see Source. What is at a URL is a list, or a document."""
@@ -88,10 +90,22 @@ class GivenSource:
         if copy is not None and self._copies.reused and copy.exists():
             content = await asyncio.to_thread(copy.read_bytes)
             return FetchedDocument(document, content, hashlib.sha256(content).hexdigest(), 0.0)
+        if piped := self._piped.get(document.url):
+            return await self._fetch_piped(piped, document, patience)
         fetched = await fetch_document(document, self._site, self._fetcher, patience)
         if copy is not None:
             await asyncio.to_thread(_keep, copy, fetched.content)
         return fetched
+
+    async def _fetch_piped(self, file: LocalFile, document: ListedDocument, patience: float) -> FetchedDocument:
+        """What came through a pipe, as a document; the name of its copy is told to nobody. Raises FetchError."""
+        copy = file.path.as_uri()
+        try:
+            fetched = await fetch_document(replace(document, url=copy), self._site, self._fetcher, patience)
+        except FetchError as error:
+            findings = (replace(each, message=each.message.replace(copy, file.shown)) for each in error.findings)
+            raise FetchError(*findings, transient=error.transient, seconds=error.seconds) from error
+        return replace(fetched, document=document)
 
     def _alone(self, given: GivenDocuments) -> list[ListedDocument]:
         """Documents that no list names. Of those with the same packageId, each but the first has a number in its id."""
