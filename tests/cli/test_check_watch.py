@@ -129,6 +129,18 @@ def test_only_what_has_changed_is_told(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
+def test_what_is_still_there_is_not_told_as_gone(tmp_path: Path) -> None:
+    """Though the other document with its packageId, by which the two have numbers, cannot be read any more."""
+    put(tmp_path, {"wt/bad.xml": broken("a.1.1"), "wt/bad2.xml": broken("a.1.1")})
+    with watching(tmp_path, "wt") as watched:
+        assert "wt/bad2.xml:6:5  error  schema.unexpected-element" in "\n".join(watched.until("Watching"))
+        put(tmp_path, {"wt/bad.xml": b"<eml"})
+        told = watched.until("Errors: ")
+        assert told[1].startswith("wt/bad.xml:1")
+        assert not any("bad2.xml" in line and "schema." in line for line in told)
+        assert watched.ended(signal.SIGINT) == (0, "Stopped.")
+
+
 def test_what_is_on_web_servers_is_fetched_once(tmp_path: Path, server: HttpServer) -> None:
     put(tmp_path, {"eml/a.xml": eml("a.1.1")})
     url = publish(server, "b.1.1")

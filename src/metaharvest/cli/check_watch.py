@@ -149,13 +149,17 @@ class _Watched:
 
 
 def _findings(told: Told) -> _Findings:
-    """Every finding by what tells it from others, whichever line it is in."""
+    """Every finding by what tells it from others, whichever line it is in.
+
+    A docid that no list gives is none of that: it changes with those of other files.
+    """
     found: _Findings = {}
     number: Counter[tuple[str, ...]] = Counter()
     for part, documents in told.parts:
         for document in documents:
             for finding in document.told:
-                key = (document.url, document.docid, finding.rule, finding.xpath, finding.message)
+                docid = document.docid if part.name.is_list else ""
+                key = (document.url, docid, finding.rule, finding.xpath, finding.message)
                 number[key] += 1
                 found[(*key, number[key])] = (part, document, finding)
     return found
