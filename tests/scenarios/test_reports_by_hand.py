@@ -93,6 +93,32 @@ def test_a_report_goes_to_whoever_is_named_and_the_first_time_stays(harvested: H
     assert (said.code, "'nobody' is not an email address" in said.err) == (2, True)
 
 
+def test_a_report_of_a_removed_site_goes_to_nobody_but_whom_one_names(harvested: Harvester) -> None:
+    number = number_of(harvested, "elm")
+    harvested("sites", "remove", "elm", "--yes")
+    with SmtpSink() as sink:
+        set_port(harvested, sink.port)
+        said = harvested("reports", "resend", number)
+        assert (said.code, said.out) == (2, "")
+        assert "Its site is registered no longer, so that nobody gets such reports now" in said.err
+        assert "--to ADDRESS" in said.err
+        assert sink.to("old@example.org") == []
+        assert harvested("reports", "resend", number, "--to", "new@example.org").code == 0
+        assert len(sink.to("new@example.org")) == 1
+
+
+def test_a_report_of_a_site_whose_row_cannot_be_read_goes_to_nobody_unasked(harvested: Harvester) -> None:
+    number = number_of(harvested, "elm")
+    harvested.rows("UPDATE harvest_site_schedule SET unit = 'fortnights' WHERE name = 'elm'")
+    with SmtpSink() as sink:
+        set_port(harvested, sink.port)
+        said = harvested("reports", "resend", number)
+        assert (said.code, said.out) == (2, "")
+        assert "The row of its site in the schedule cannot be read" in said.err
+        assert "--to ADDRESS" in said.err
+        assert sink.to("old@example.org") == []
+
+
 def test_a_dropped_report_is_not_tried_any_more(harvested: Harvester) -> None:
     number = number_of(harvested, "elm")
     assert harvested("reports", "drop", number).out == "1 delivery was given up.\n"

@@ -87,6 +87,7 @@ def resend(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> int:
     """Send a report again, under its old Message-ID, to those who get such reports now.
 
     A contact that was corrected since gets it; an address that is no contact any more is not tried again.
+    Where nobody gets such reports any more, as the site was removed, --to says who is to have it.
 
     Example: metaharvest reports resend 12 --to steward@example.org
     """
@@ -100,9 +101,6 @@ def resend(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> int:
     resent = invocation.harvester.resend(report_id, addresses)
     for address in resent.former:
         click.echo(clean(f"{address} gets these reports no longer, and so not this one; --to sends it all the same."))
-    if not resent.recipients:
-        click.echo("Nobody gets such reports now: nothing was sent.", err=True)
-        return 1
     try:
         return _deliver(invocation)
     except LockHeld:

@@ -28,15 +28,14 @@ def resend(session: Session, report_id: int, settings: Settings, to: Sequence[st
     """Put a report back into the outbox: `to` these addresses, or to those who get such reports now.
 
     Without `to`, a corrected contact gets it, and an address that is no contact any more is not tried again. When it
-    was first sent stays. Raises MetaharvestError if there is no such report.
+    was first sent stays. Raises MetaharvestError if there is no such report, or nobody gets such reports now.
     """
     _require(session, report_id)
     known = session.scalars(select(ReportDelivery).where(ReportDelivery.report_id == report_id)).all()
     deliveries = {row.recipient.casefold(): row for row in known}
-    entitled = _entitled(session, report_id, settings)
-    recipients = tuple(dict.fromkeys(to or entitled or [row.recipient for row in known]))
+    recipients = tuple(dict.fromkeys(to or _entitled(session, report_id, settings)))
     wanted = {address.casefold() for address in recipients}
-    former = [] if to or not entitled else [row for key, row in deliveries.items() if key not in wanted]
+    former = [] if to else [row for key, row in deliveries.items() if key not in wanted]
     for row in former:
         if row.status == "queued":
             row.status, row.last_attempt_at, row.last_error = "refused", None, NO_LONGER
@@ -64,7 +63,7 @@ def _require(session: Session, report_id: int) -> None:
 
 
 def _entitled(session: Session, report_id: int, settings: Settings) -> Sequence[str]:
-    """Who gets such reports now; nobody known where the site is removed, or its row is broken."""
+    """Who gets such reports now. Raises MetaharvestError if that is nobody."""
     query = (
         select(HarvestSiteRun.site_schedule_id)
         .join(ReportOutbox, ReportOutbox.site_run_id == HarvestSiteRun.site_run_id)
@@ -72,6 +71,13 @@ def _entitled(session: Session, report_id: int, settings: Settings) -> Sequence[
     )
     site_id = session.scalar(query)
     if site_id is None:
-        return settings.harvester.administrators
-    site = read_site(session, site_id)
-    return site.contacts if isinstance(site, Site) else ()
+        entitled, why = settings.harvester.administrators, "No administrators are named in [harvester]"
+    else:
+        site = read_site(session, site_id)
+        entitled = site.contacts if isinstance(site, Site) else ()
+        is_gone = site is None
+        why = "Its site is registered no longer" if is_gone else "The row of its site in the schedule cannot be read"
+    if not entitled:
+        name = f"say who is to have it: `metaharvest reports resend {report_id} --to ADDRESS`"
+        raise MetaharvestError(f"{why}, so that nobody gets such reports now: {name}.")
+    return entitled
