@@ -189,10 +189,14 @@ def test_the_documents_of_a_removed_site_are_free_for_who_publishes_a_higher_rev
     harvester.add_site("first", publish(server, "a.1.1"))
     harvester.run("2026-11-20")
     told = harvester("sites", "remove", "first", "--yes").out
+    assert "Those documents are those of a site that is registered no longer" in told
     assert "the first site that publishes a higher revision of one takes it over" in told
     harvester.add_site("again", publish(server, "a.1.1"))
     assert harvester.run("2026-11-21")["sites"][0]["unchanged"] == 1
     assert "first (registered no longer)" in harvester("target", "show", "a.1").out
+    assert "first (registered no longer) (embedded repository)" in harvester("documents", "show", "a.1").out
+    [owner] = json.loads(harvester("documents", "show", "a.1", "--json").out)["owners"]
+    assert (owner["site"], owner["registered"]) == ("first", False)
     publish(server, "a.1.1", "a.1.2")
     assert harvester.outcomes(harvester.run("2026-11-22")["run_id"]) == {"a.1.2": "updated"}
     assert json.loads(harvester("target", "show", "a.1", "--json").out)["site"] == "again"

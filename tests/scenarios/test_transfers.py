@@ -160,4 +160,4 @@ def test_a_transfer_before_the_first_run_is_logged_and_told(harvester: Harvester
         (None, "gce", "kim"),
         ("gce", "fern", "kim"),
     ]
-    assert shown["owners"] == [{"repository": "other", "site": "fern", "site_id": 1}]
+    assert shown["owners"] == [{"repository": "other", "site": "fern", "site_id": 1, "registered": True}]

@@ -153,7 +153,7 @@ def _row(row: Record) -> Sequence[object]:
 
 
 def _print_history(known: Record) -> None:
-    owners = [f"{owner['site'] or 'no site'} ({_repository(owner)})" for owner in known["owners"]]
+    owners = [f"{_site(owner) if owner['site'] else 'no site'} ({_repository(owner)})" for owner in known["owners"]]
     named = known["document_id"] if known["revision"] is None else f"{known['document_id']}.{known['revision']}"
     print_fields(
         {
@@ -182,15 +182,18 @@ def _repository(record: Record) -> str:
     return "embedded repository" if record["repository"] == "embedded" else "other repository"
 
 
+def _site(row: Record) -> str:
+    return str(row["site"]) if row["registered"] else f"{row['site']} (registered no longer)"
+
+
 def _listing(row: Record, history: Sequence[Record]) -> str:
     from metaharvest.queries.records import would_be
 
     same = [each for each in history if (each["site_id"], each["docid"]) == (row["site_id"], row["docid"])]
     said = would_be(row["outcome"], same[-1]["message"]) if same else ""
-    site = row["site"] if row["registered"] else f"{row['site']} (registered no longer)"
     nights = "1 night" if row["nights"] == 1 else f"{row['nights']} nights"
     since = f" since {row['failing_since']} ({nights})" if row["failing_since"] else ""
-    return f"{site}: revision {row['revision']}, {said or row['outcome'] or 'not decided yet'}{since}"
+    return f"{_site(row)}: revision {row['revision']}, {said or row['outcome'] or 'not decided yet'}{since}"
 
 
 def _revision_row(row: Record) -> Sequence[object]:

@@ -179,7 +179,8 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
         remove_site(session, name)
     click.echo(f"Removed {name} from the schedule. Its history stays: runs, log, reports, and its documents.")
     click.echo(
-        "Those documents belong to no site now: the first site that publishes a higher revision of one takes it over; "
+        "Those documents are those of a site that is registered no longer: the first site that publishes a higher "
+        "revision of one takes it over; "
         "`metaharvest target transfer` gives one to a site at once."
     )
 

@@ -59,7 +59,7 @@ def document_history(session: Session, name: str, today: date) -> Record:
     return {
         "document_id": document_id,
         "revision": revision,
-        "owners": list(_owners(session, document_id, names)),
+        "owners": list(_owners(session, document_id, names, registered)),
         "listed": list(_listed(session, document_id, revision, names, registered, today, events)),
         "revisions": _revisions(session, document_id, revision, names, events),
         "transfers": [
@@ -118,7 +118,9 @@ def _rows(session: Session, table: Any, document_id: str, names: str, revision: 
     return [dict(row) for row in session.execute(query).mappings()]
 
 
-def _owners(session: Session, document_id: str, names: Mapping[int, str]) -> Iterator[Record]:
+def _owners(
+    session: Session, document_id: str, names: Mapping[int, str], registered: Mapping[int, str]
+) -> Iterator[Record]:
     highest: InstrumentedAttribute[int] = DocumentRevision.revision
     embedded = select(DocumentRevision.site_schedule_id).where(DocumentRevision.document_id == document_id)
     of_highest = session.execute(embedded.order_by(highest.desc()).limit(1)).first()
@@ -129,7 +131,7 @@ def _owners(session: Session, document_id: str, names: Mapping[int, str]) -> Ite
         if found is not None:
             number = found[0]
             site = None if number is None else names.get(number)
-            yield {"repository": repository, "site": site, "site_id": number}
+            yield {"repository": repository, "site": site, "site_id": number, "registered": number in registered}
 
 
 def _listed(
