@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -148,3 +150,25 @@ def test_a_report_is_opened_in_a_browser_or_its_place_is_told(
     said = harvested("reports", "open", number_of(harvested, "elm"))
     assert said.code == 0
     assert said.out.strip().endswith(".html")
+
+
+@pytest.mark.parametrize("works", [True, False], ids=["a browser", "no browser"])
+@pytest.mark.parametrize("arguments", ["open", "preview"])
+def test_whether_a_browser_was_opened_is_told(
+    harvested: Harvester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool, arguments: str
+) -> None:
+    script, temporary = tmp_path / "browser", tmp_path / "temporary"
+    script.write_text(f'#!/bin/sh\necho "$1" > {shlex.quote(str(tmp_path / "asked"))}\nexit {0 if works else 1}\n')
+    script.chmod(0o755)
+    temporary.mkdir()
+    for name, value in (("BROWSER", f"{script} %s"), ("PATH", ""), ("TMPDIR", str(temporary)), ("DISPLAY", "")):
+        monkeypatch.setenv(name, value)
+    report = [number_of(harvested, "elm")] if arguments == "open" else ["--open"]
+    process = harvested.start("reports", arguments, *report)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    [page] = temporary.iterdir()
+    told = "The page is open in your browser" if works else "No browser could be opened; the page is here"
+    assert out == f"{told}: {page}\n"
+    assert "<html" in page.read_text(encoding="utf-8")
+    assert (tmp_path / "asked").read_text().strip() == page.as_uri()

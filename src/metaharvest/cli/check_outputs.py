@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
-import webbrowser
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from metaharvest.cli.browser import new_page, opened
 from metaharvest.cli.printing import json_text, print_json
 from metaharvest.model import OutcomeKind
 from metaharvest.text import clean, one_line, shown_url
@@ -252,10 +251,10 @@ class Outputs:
 
             settings, day = told.checked.harvester.settings, told.checked.harvester.today().isoformat()
             text = page(told.parts, told.places, settings, told.story, list(told.notes), day)
-            file = self.html or _new_page()
+            file = self.html or new_page("check")
             _put(file, text)
             if self.opens:
-                _open(file)
+                click.echo(opened(file), err=True)
 
 
 def printer_of(told: Told) -> CheckPrinter:
@@ -288,16 +287,3 @@ def _put(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         raise click.ClickException(f"{one_line(str(file))} cannot be written: {error.strerror}.") from error
-
-
-def _new_page() -> Path:
-    descriptor, name = tempfile.mkstemp(prefix="metaharvest-check-", suffix=".html")
-    os.close(descriptor)
-    return Path(name)
-
-
-def _open(file: Path) -> None:
-    """Open the page in a browser; if there is none, say where the page is."""
-    opened = webbrowser.open(file.resolve().as_uri())
-    said = "The page is open in your browser" if opened else "No browser could be opened; the page is here"
-    click.echo(f"{said}: {file.resolve()}", err=True)

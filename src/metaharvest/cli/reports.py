@@ -167,13 +167,11 @@ def preview(invocation: Invocation, site: str | None, as_html: bool, in_browser:
 
 def _browse(page: str, name: str) -> None:
     """Open a page in the browser; where there is none, say where it is."""
-    import tempfile
-    from pathlib import Path
+    from metaharvest.cli.browser import new_page, opened
 
-    file = Path(tempfile.mkdtemp(prefix="metaharvest-")) / f"{name}.html"
+    file = new_page(name)
     file.write_text(page, encoding="utf-8")
-    opened = click.launch(str(file)) == 0
-    click.echo(f"{'Opened' if opened else 'There is no web browser to open it with. It is in'} {file}")
+    click.echo(opened(file))
 
 
 @command.command("deliver")
