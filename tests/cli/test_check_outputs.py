@@ -172,6 +172,16 @@ def test_the_page_shows_everything_and_is_opened(folder: Path, monkeypatch: pyte
     Path(place).unlink()
 
 
+@pytest.mark.parametrize("names", [("x.out", "x.out"), ("x.out", "./site/../x.out"), ("x.out", "link.out")])
+def test_two_outputs_are_not_written_into_one_file(folder: Path, names: tuple[str, str]) -> None:
+    (folder / "link.out").symlink_to("x.out")
+    said = check("site/eml/2.xml", "--sarif", names[0], "--junit", names[1])
+    assert (said.code, said.out) == (2, "")
+    assert "--sarif and --junit name the same file, " in said.err
+    assert "give each a file of its own" in said.err
+    assert not (folder / "x.out").exists()
+
+
 def test_a_file_that_cannot_be_written_is_named(folder: Path) -> None:
     (folder / "found.sarif").mkdir()
     said = check("site", "--sarif", "found.sarif")

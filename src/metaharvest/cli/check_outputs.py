@@ -205,7 +205,11 @@ class Outputs:
             raise click.UsageError(f"{first} and {second} are two ways to print the same: use one of the two.")
         if self.opens and self.html == STDOUT:
             raise click.UsageError("--open opens a file: give --html the name of one, or leave it out.")
+        taken: dict[Path, str] = {}
         for option, file in self._files.items():
+            if file != STDOUT and (other := taken.setdefault(file.resolve(), option)) != option:
+                both = f"{other} and {option} name the same file, {one_line(str(file))}"
+                raise click.UsageError(f"{both}: give each a file of its own.")
             if file != STDOUT and not (file.parent.is_dir() and os.access(file.parent, os.W_OK)):
                 raise click.UsageError(f"{option} {one_line(str(file))}: nothing can be written in {file.parent}.")
 
