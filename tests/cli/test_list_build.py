@@ -726,6 +726,7 @@ def test_names_without_scope_and_revision_do(tmp_path: Path) -> None:
     options = ("--from-names", "{identifier}-*.xml", "--scope", "alder", "--write")
     told = site.built(*options)
     assert problems(told) == [("gauges/14-soil.xml", "build.package-id-behind")]
+    assert "by its name the file is alder.14.1" in told["findings"][0]["message"]
     assert set(site.listed()) == {"alder.12.1", "alder.13.4", "alder.14.1"}
     path = site.put("gauges/13-rain.xml", "alder.13.4", "Changed")
     site.build(*options)

@@ -139,6 +139,15 @@ def test_a_docid_can_be_given_to_a_document_that_has_none(site: SiteFolder) -> N
     assert doi.read_bytes() == eml("doi:10.5072/FK2")
 
 
+def test_a_docid_given_to_a_document_with_another_one_is_told_as_what_it_is(site: SiteFolder) -> None:
+    file = site.put("eml.xml", "birch.2.1")
+    told = said("list", "add", site.list_file, file, "--base-url", BASE, "--docid", "k.5.1", "--json")
+    [finding] = json.loads(told.out)["findings"]
+    assert finding["rule"] == "build.package-id-behind"
+    assert finding["message"] == "The packageId is 'birch.2.1', and --docid calls the document k.5.1."
+    assert finding["remedy"] == 'Write packageId="k.5.1", or give the docid of the packageId with --docid.'
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -57,7 +57,7 @@ def plan_build(request: BuildRequest) -> ListPlan:
             unusable.add(request.base.url_of(file))
         except HarvestListInstead:
             passed_over.append(file)
-    entries = NewEntries(stored.list_file, writes=request.writes)
+    entries = NewEntries(stored.list_file, writes=request.writes, from_names=request.names is not None)
     choice = choose(documents, request.revisions, entries.is_listed)
     findings += _left_out(choice)
     for document in choice.older:

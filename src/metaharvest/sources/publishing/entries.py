@@ -48,15 +48,16 @@ class Rewrite:
 class NewEntries:
     """The entries of the new list, as they come together, and what happens to each.
 
-    `writes`: packageIds are to be brought into line with the list.
+    `writes`: packageIds are to be brought into line with the list. `from_names`: docids are taken from names of files.
     """
 
-    def __init__(self, last: ListFile, *, writes: bool) -> None:
+    def __init__(self, last: ListFile, *, writes: bool, from_names: bool = False) -> None:
         self.changes: list[ListChange] = []
         self.findings: list[FileFinding] = []
         self.rewrites: list[Rewrite] = []
         self._last = last
         self._writes = writes
+        self._from_names = from_names
         self._by_id: defaultdict[str, list[int]] = defaultdict(list)
         for number, entry in enumerate(last.entries):
             self._by_id[entry.document.document_id].append(number)
@@ -122,7 +123,7 @@ class NewEntries:
             return memory
         if not document.has_docid:
             if is_other_docid(document.package_id, document.document_id):
-                self.findings.append(problems.of_another(document, listed.docid))
+                self.findings.append(problems.of_another(document, listed.docid, from_names=self._from_names))
             return memory
         if self._writes and document.path is not None:
             try:

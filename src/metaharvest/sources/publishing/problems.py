@@ -49,10 +49,12 @@ def behind(document: SiteDocument, docid: str) -> FileFinding:
     return _at_root(document, "build.package-id-behind", message, remedy, Level.WARNING)
 
 
-def of_another(document: SiteDocument, docid: str) -> FileFinding:
-    """For a packageId that is the docid of another document than the file name spells."""
-    message = f"The packageId is '{one_line(document.package_id, 100)}', and by its name the file is {docid}."
-    remedy = f'Write packageId="{docid}", or give the file another name.'
+def of_another(document: SiteDocument, docid: str, *, from_names: bool) -> FileFinding:
+    """For a packageId that is the docid of another document than the file name spells, or a person says."""
+    told = f"by its name the file is {docid}" if from_names else f"--docid calls the document {docid}"
+    message = f"The packageId is '{one_line(document.package_id, 100)}', and {told}."
+    other = "give the file another name" if from_names else "give the docid of the packageId with --docid"
+    remedy = f'Write packageId="{docid}", or {other}.'
     return _at_root(document, "build.package-id-behind", message, remedy, Level.WARNING)
 
 
