@@ -95,6 +95,15 @@ def test_a_url_is_fetched_and_added(site: SiteFolder, server: HttpServer) -> Non
     assert changes(ran("add", site.list_file, server.url("/soil.xml"), *LOOPBACK)) == {"alder.3.6": "raised"}
 
 
+def test_how_an_address_that_is_not_public_can_be_asked_is_told(site: SiteFolder, server: HttpServer) -> None:
+    server.serve("/a.xml", eml("aaa.1.1"))
+    said_of_it = said("list", "add", site.list_file, server.url("/a.xml"))
+    assert said_of_it.code == 1
+    told = " ".join((said_of_it.out + said_of_it.err).split())
+    assert "`metaharvest list add`" in told
+    assert "with `--allow-network 127.0.0.1/32`" in told
+
+
 def test_the_settings_say_which_networks_may_be_asked(site: SiteFolder, server: HttpServer) -> None:
     server.serve("/soil.xml", eml("alder.3.5"))
     told = ran("add", site.list_file, server.url("/soil.xml"), code=1)

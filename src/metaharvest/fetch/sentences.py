@@ -146,8 +146,8 @@ def address_not_public(url: str, address: str, given: Circumstances) -> Finding:
         "http.address-not-public",
         f"{given.where(url)} leads to {address}, which is not a public address; it is not harvested.",
         "Give a URL that everybody can reach. If this is meant to be harvested, the harvester's administrator can "
-        "allow the network (http.allow_networks in the settings, or for this site alone); `metaharvest check` and "
-        f"`metaharvest oai` ask it with `--allow-network {_network_of(address)}`.",
+        "allow the network (http.allow_networks in the settings, or for this site alone); `metaharvest list add`, "
+        f"`metaharvest check` and `metaharvest oai` ask it with `--allow-network {_network_of(address)}`.",
     )
 
 
