@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import ssl
 from pathlib import Path
@@ -37,6 +38,10 @@ def test_host_names_and_paths_may_be_written_in_either_form(harvester: Harvester
     assert harvester.outcomes(run["run_id"]) == dict.fromkeys(urls, "inserted")
     report = next(mail for mail in harvester.mails() if "Bücher & Co" in mail["Subject"])
     assert list_url in text_of(report).replace("\n", "")
+    # A local part that is not ASCII stands in no header, which a message has to have nevertheless.
+    assert report.get_all("To") == ["undisclosed-recipients:;"]
+    [number] = [row["report_id"] for row in json.loads(harvester("reports", "--site", "Bücher & Co", "--json").out)]
+    assert "\nTo: undisclosed-recipients:;" in harvester("reports", "show", str(number), "--raw").out
     assert list_url in harvester("sites", "show", "Bücher & Co").out
     assert harvester.rows("SELECT recipient, status FROM report_delivery WHERE recipient LIKE 'j%'") == [
         ("jörg@bücher.example", "sent")

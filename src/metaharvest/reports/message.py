@@ -36,6 +36,9 @@ _LINE = 78
 """Characters of a line of the text, encoded."""
 
 _CRLF = "\r\n"
+_NOBODY_WRITABLE = f"To: undisclosed-recipients:;{_CRLF}"
+"""What stands there where no address can: a message without recipients in its header may be taken for spam."""
+
 _SOFT_BREAK = "=\r\n"
 _LINE_PARTS = re.compile(r".{75}(?==.{3})|.{76}(?==..)|.{77}(?=..)|.+")
 """The parts of a line that is longer than `_LINE`: a soft break follows each but the last, and none divides `=3D`."""
@@ -125,7 +128,7 @@ def build(
     headers = [
         _header("Subject", subject, policy),
         _address_header("From", name, (settings.mail.sender,), policy),
-        _address_header("To", "", _writable(recipients), policy),
+        _address_header("To", "", _writable(recipients), policy) or _NOBODY_WRITABLE,
         _address_header("Reply-To", "", _writable(settings.harvester.administrators), policy),
         _header("Date", format_datetime(now), policy),
         _header("Message-ID", identifier, policy),
