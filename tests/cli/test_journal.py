@@ -310,5 +310,15 @@ def test_a_site_that_takes_the_name_of_a_removed_one_does_not_take_its_past(own:
     assert tell(own, "log", "--site", "alder-creek", "--json").json == basalt
     tell(own, "sites", "remove", "alder-creek", "--yes")
     tell(own, "sites", "add", "alder-creek", "--list-url", "https://example.org/l.xml", "--contact", "a@example.org")
-    told = str(attempt(own, "log", "--site", "alder-creek").error)
-    assert told == "No run has harvested the site 'alder-creek' yet."
+    assert tell(own, "log", "--site", "alder-creek", "--json").json == []
+
+
+def test_the_log_of_a_site_that_was_never_harvested_is_empty(own: Path) -> None:
+    tell(own, "sites", "add", "elder", "--list-url", "https://example.org/l.xml", "--contact", "a@example.org")
+    for command in ("log", "documents", "reports"):
+        assert tell(own, command, "--site", "elder", "--json").json == []
+    assert tell(own, "log", "--site", "elder").out == "The log has nothing of that.\n"
+    for options in ((), ("--all",), ("--level", "info")):
+        header, *rows_of_it = tell(own, "log", "--site", "elder", "--csv", *options).out.splitlines()
+        assert (header.startswith("\ufeff"), rows_of_it) == (True, [])
+    assert "alder-creek, basalt-flats" in str(attempt(own, "log", "--run", "1", "--site", "elder").error)

@@ -143,8 +143,8 @@ def _write_documents(session: Session, wanted: LogFilter, unchanged: bool) -> No
     from metaharvest.reports import documents_csv
 
     _, site_run_id = log_scope(session, wanted)
-    assert site_run_id is not None
-    print_csv(documents_csv(session, site_run_id, unchanged=unchanged))
+    # No site run has the number 0: of a site that was never harvested, the header is all there is.
+    print_csv(documents_csv(session, site_run_id or 0, unchanged=unchanged))
 
 
 def _write_rows(session: Session, wanted: LogFilter) -> None:

@@ -76,7 +76,10 @@ class LogSelection:
 
 
 def log_scope(session: Session, wanted: LogFilter) -> tuple[int | None, int | None]:
-    """The run, or the site run, that the filter names, if it does. Raises MetaharvestError for unknown ones."""
+    """The run, or the site run, that the filter names, if it does. Raises MetaharvestError for unknown ones.
+
+    Neither, where it names a site that no run has harvested yet.
+    """
     if wanted.site_run_id is not None:
         runs.require_site_run(session, wanted.site_run_id)
         return None, wanted.site_run_id
@@ -85,7 +88,7 @@ def log_scope(session: Session, wanted: LogFilter) -> tuple[int | None, int | No
     if wanted.site is None or wanted.is_over_runs or runs.is_imported(session, wanted.run_id):
         return wanted.run_id, None
     if wanted.run_id is None:
-        return None, runs.newest_site_run_id(session, wanted.site)
+        return None, runs.newest_site_run_id_if_any(session, wanted.site)
     return None, runs.site_run_id_of(session, wanted.run_id, wanted.site)
 
 
@@ -106,6 +109,8 @@ def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
         transfers = _transfers(session, wanted)
         if wanted.site is not None:
             rows.append(_of_site(runs.site_number(session, wanted.site)))
+    elif wanted.site is not None:
+        rows = [false()]
     elif (newest := runs.newest_run_id(session)) is not None:
         rows.append(HarvestLog.run_id == newest)
     else:

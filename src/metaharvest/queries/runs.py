@@ -125,11 +125,16 @@ def require_site_run(session: Session, site_run_id: int) -> None:
 
 def newest_site_run_id(session: Session, site_name: str) -> int:
     """The newest site run of a site, whether it is still registered or not. Raises MetaharvestError."""
-    its_own = HarvestSiteRun.site_schedule_id == site_number(session, site_name)
-    newest = session.scalar(select(func.max(HarvestSiteRun.site_run_id)).where(its_own))
+    newest = newest_site_run_id_if_any(session, site_name)
     if newest is None:
         raise MetaharvestError(f"No run has harvested the site '{site_name}' yet.")
     return newest
+
+
+def newest_site_run_id_if_any(session: Session, site_name: str) -> int | None:
+    """The same; None if no run has harvested the site. Raises MetaharvestError for a site that is not known."""
+    its_own = HarvestSiteRun.site_schedule_id == site_number(session, site_name)
+    return session.scalar(select(func.max(HarvestSiteRun.site_run_id)).where(its_own))
 
 
 def site_run_id_of(session: Session, run_id: int, site_name: str) -> int:
