@@ -86,6 +86,25 @@ def test_registering_asks_the_repository_and_takes_its_contacts(network: Network
 
 
 @on_one_database
+@pytest.mark.parametrize("written", ["mailto:a@b.org", "Name &lt;a@b.org&gt;", "MAILTO:a@b.org; nobody"])
+def test_an_address_is_taken_however_the_repository_writes_it(network: Network, written: str) -> None:
+    network.server.tamper = lambda body, asked: body.replace(b"keeper@example.org", written.encode())
+    said = network.harvester("sites", "add", "repo", "--oai", network.server.base_url)
+    assert (said.code, "Contacts, as the repository names them: a@b.org." in said.out) == (0, True)
+
+
+@on_one_database
+def test_what_a_repository_names_instead_of_an_address_is_quoted(network: Network) -> None:
+    for written, told in (
+        ("a at b.org", "The repository names no email address that can be used, but 'a at b.org'."),
+        (" ", "The repository names no email address."),
+    ):
+        network.server.tamper = lambda body, asked, new=written: body.replace(b"keeper@example.org", new.encode())
+        said = network.harvester("sites", "add", "repo", "--oai", network.server.base_url)
+        assert (said.code, f"{told} Give --contact: who gets the reports." in said.err) == (2, True)
+
+
+@on_one_database
 def test_what_the_repository_does_not_have_is_not_registered(network: Network) -> None:
     network.server.sets = {"maps": "Maps", "theses": "Theses"}
     said = network.harvester("sites", "add", "repo", "--oai", network.server.base_url, "--set", "thesis")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
+from email.utils import parseaddr
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +15,7 @@ from metaharvest.cli.printing import print_fields, print_json, print_line, print
 from metaharvest.cli.site_options import AS_SETTINGS, columns_of, registration_options
 from metaharvest.cli.sites_import import import_metacat
 from metaharvest.model import Site
-from metaharvest.text import shown_url
+from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -91,7 +93,7 @@ def _of_the_same_records(site: Site, sites: Iterable[Site | BrokenSite]) -> list
 def _asked(harvester: Harvester, site: Site, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the repository says of itself that is registered where nothing else is given. Raises ScheduleError."""
     from metaharvest.errors import FetchError, ListError, ScheduleError
-    from metaharvest.sites.rows import usable_contacts
+    from metaharvest.sites.rows import split_addresses, usable_contacts
 
     try:
         inspection = harvester.inspect(site)
@@ -105,9 +107,14 @@ def _asked(harvester: Harvester, site: Site, given: Mapping[str, Any]) -> Mappin
     print_line(f"{identity.name or 'The repository'} answers, in OAI-PMH {identity.version}.")
     if "contact_email" in given:
         return {}
-    contacts = usable_contacts(", ".join(identity.emails))
+    named = split_addresses(", ".join(identity.emails))
+    # As repositories write them: `mailto:keeper@example.org`, `The Keeper <keeper@example.org>`.
+    plain = (parseaddr(each)[1] or each for each in (re.sub("(?i)mailto:", "", each) for each in named))
+    contacts = usable_contacts(", ".join(plain))
     if not contacts:
-        raise ScheduleError("The repository names no email address. Give --contact: who gets the reports.")
+        quoted = ", ".join(f"'{one_line(each, 80)}'" for each in named[:3])
+        instead = f" that can be used, but {quoted}" if named else ""
+        raise ScheduleError(f"The repository names no email address{instead}. Give --contact: who gets the reports.")
     print_line(f"Contacts, as the repository names them: {', '.join(contacts)}.")
     return {"contact_email": ", ".join(contacts)}
 
