@@ -105,6 +105,37 @@ def test_what_a_repository_names_instead_of_an_address_is_quoted(network: Networ
 
 
 @on_one_database
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [
+        (404, "Put the OAI-PMH interface where the URL says, or tell the administrator its new address."),
+        (410, "Put the OAI-PMH interface where the URL says, or tell the administrator its new address."),
+        (401, "The server asks for a user name and a password. Make the OAI-PMH interface readable for everybody."),
+        (403, "Make the OAI-PMH interface readable for everybody, or ask your web administrator"),
+    ],
+)
+def test_what_is_told_of_a_repository_that_refuses_is_not_about_lists(
+    network: Network, status: int, remedy: str
+) -> None:
+    network.register()
+    network.server.http.serve("/oai", b"no", status=status)
+    for said in (
+        network.harvester("sites", "add", "other", "--oai", network.server.base_url).err,
+        network.harvester("oai", "identify", network.server.base_url, "--allow-network", "127.0.0.0/8").err,
+    ):
+        assert remedy in " ".join(said.split())
+    network.harvest()
+    assert remedy in network.report()
+
+
+@on_one_database
+def test_a_base_url_that_is_none_is_told_as_what_it_is(network: Network) -> None:
+    said = network.harvester("sites", "add", "a", "--oai", "127.0.0.1/oai")
+    assert said.code == 2
+    assert "the base URL '127.0.0.1/oai' is not a web address; write it like https://example.org/oai" in said.err
+
+
+@on_one_database
 def test_what_the_repository_does_not_have_is_not_registered(network: Network) -> None:
     network.server.sets = {"maps": "Maps", "theses": "Theses"}
     said = network.harvester("sites", "add", "repo", "--oai", network.server.base_url, "--set", "thesis")

@@ -220,6 +220,7 @@ class Fetcher:
                 spent,
                 self._administrator,
                 question.is_list,
+                is_repository=question.query is not None,
             )
             left = Limits(limits.deadline - spent, limits.size)
             if left.deadline <= 0:

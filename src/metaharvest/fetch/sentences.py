@@ -86,7 +86,7 @@ class Circumstances:
     """What messages need beside the exchange: the policy, who we are, where it began, the seconds spent before it.
 
     `administrator` is the address in our From header, or empty. `is_list`: a harvest list is asked for, whose URL the
-    administrator has registered.
+    administrator has registered; `is_repository`: a repository, by OAI-PMH.
     """
 
     settings: HttpSettings
@@ -96,6 +96,12 @@ class Circumstances:
     spent: float = 0.0
     administrator: str = ""
     is_list: bool = False
+    is_repository: bool = False
+
+    @property
+    def what(self) -> str:
+        """What is asked for, in a word."""
+        return "OAI-PMH interface" if self.is_repository else "list" if self.is_list else "document"
 
     def where(self, url: str) -> str:
         """`url` as messages name it, and where it was redirected from."""
@@ -133,8 +139,8 @@ def too_many_redirects(url: str, given: Circumstances) -> Finding:
         f"at last to {shown_url(url)}.",
         "If the server redirects in a circle, mend that; otherwise "
         + (
-            "tell the administrator the list's final URL."
-            if given.is_list
+            f"tell the administrator the {given.what}'s final URL."
+            if given.what != "document"
             else "write the final URL into the harvest list."
         ),
     )
@@ -183,8 +189,7 @@ def _incomplete(exchange: Exchange, given: Circumstances, where: str) -> tuple[F
         return challenge, False
     if exchange.size == 0 and exchange.complete:
         message = f"{where} is empty: the server answered {_status_words(exchange)} and sent nothing."
-        what = "list" if given.is_list else "document"
-        return Finding("http.empty", message, f"Put the {what} back in its place on the web server."), False
+        return Finding("http.empty", message, f"Put the {given.what} back in its place on the web server."), False
     return (None, False) if exchange.complete else (_truncated(exchange, where), True)
 
 
@@ -307,8 +312,8 @@ def _status(exchange: Exchange, given: Circumstances, where: str) -> Finding:
     remedy = _STATUS_REMEDIES.get(exchange.status)
     if exchange.status == 401 and exchange.address.username is not None:
         remedy = "The server does not accept the user name and password in the URL: correct them."
-    if given.is_list and exchange.status in (404, 410):
-        remedy = "Put the list where the URL says, or tell the administrator its new address."
+    if given.what != "document" and exchange.status in (404, 410):
+        remedy = f"Put the {given.what} where the URL says, or tell the administrator its new address."
     if remedy is None:
         by_hand = "Check the URL and the web server; open the URL in a browser."
         remedy = _TRY_LATER if exchange.status >= 500 else by_hand
@@ -348,15 +353,21 @@ def _who_to_ask(given: Circumstances) -> str:
     return f" They carry the header From: {given.administrator}, {answered}." if given.administrator else ""
 
 
+def _readable(given: Circumstances) -> str:
+    return given.what if given.is_repository else "file"
+
+
 def _ask_for_access(given: Circumstances) -> str:
     return (
-        "Make the file readable for everybody, or ask your web administrator to let the harvester in: "
+        f"Make the {_readable(given)} readable for everybody, or ask your web administrator to let the harvester in: "
         f'its User-Agent is "{given.user_agent}".{_who_to_ask(given)}'
     )
 
 
 _STATUS_REMEDIES: dict[int, str | Callable[[Circumstances], str]] = {
-    401: "The server asks for a user name and a password. Make the file readable for everybody.",
+    401: lambda given: (
+        f"The server asks for a user name and a password. Make the {_readable(given)} readable for everybody."
+    ),
     403: _ask_for_access,
     404: "Put the document where the URL says, or correct the URL in the harvest list.",
     410: "Put the document back where the URL says, or take it out of the harvest list.",

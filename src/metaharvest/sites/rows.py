@@ -113,7 +113,7 @@ def _day(value: object) -> date | None:
     return None if value is None or value == "" else datetime.fromisoformat(str(value).strip()).date()
 
 
-def check_list_url(url: str) -> str:
+def check_list_url(url: str, *, is_repository: bool = False) -> str:
     """`url` trimmed; ValueError with a sentence if it is not an absolute http or https URL.
 
     A file: URL passes: whether the settings allow it to the site is checked whenever the site is harvested.
@@ -125,8 +125,9 @@ def check_list_url(url: str) -> str:
     if not parts or parts.scheme not in ("http", "https") or any(c.isspace() or ord(c) < 32 for c in trimmed):
         from metaharvest.fetch.url import shown
 
-        right = "write it like https://example.org/list.xml"
-        raise ValueError(f"the list URL '{shown(trimmed)}' is not a web address; {right}")
+        what, name = ("base", "oai") if is_repository else ("list", "list.xml")
+        right = f"write it like https://example.org/{name}"
+        raise ValueError(f"the {what} URL '{shown(trimmed)}' is not a web address; {right}")
     return trimmed
 
 
@@ -161,7 +162,7 @@ class _RowCheck:
     def list_url(self) -> str:
         url = str(self.values["documentlisturl"] or "")
         try:
-            return check_list_url(url)
+            return check_list_url(url, is_repository=self.values["source_kind"] == OAI)
         except ValueError as error:
             self.note("documentlisturl", str(error))
             return url
