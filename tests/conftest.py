@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from metaharvest.config import secret_references
 from support.databases import KINDS, Servers, TestDatabase, share_compiled_statements
@@ -13,6 +14,10 @@ from support.harvester import Harvester
 from support.http_server import HttpServer
 
 share_compiled_statements()
+
+# The same examples each time, however busy the machine is; `make fuzz` looks for others.
+settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("same")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -232,7 +232,7 @@ def test_documents_stay_in_their_layout_if_the_settings_name_another(installed: 
     assert "a/1/a.1.3.xml" in installed.files()
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(document_ids, min_size=1, max_size=8, unique=True), layouts)
 def test_whatever_an_identifier_contains_its_file_is_inside_and_tells_it(
     tmp_path: Path, ids: list[str], layout: Layout
