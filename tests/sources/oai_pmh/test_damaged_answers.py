@@ -93,6 +93,18 @@ def test_every_record_is_had_or_named_or_counted(verb: str, where: float, length
             assert f"oai:test:{number}" in had
 
 
+@pytest.mark.parametrize(("lost_until", "named"), [("<header>", 4), ("<metadata>", 3)])
+def test_records_that_run_together_and_are_well_formed_are_not_taken_for_one(lost_until: str, named: int) -> None:
+    third, fourth = part(3, "ListRecords"), part(4, "ListRecords")
+    parts = [part(number, "ListRecords") for number in range(1, NUMBER + 1)]
+    parts[2:4] = [third.rpartition("</record>")[0] + lost_until + fourth.partition(lost_until)[2]]
+    found, answer, nameless = read(answer_with("".join(parts)))
+    assert (len(found), nameless, answer.damage) == (NUMBER - 1, 1, "")
+    assert [identifier(each) for each in found if each.findings] == [f"oai:test:{named}"]
+    assert "runs together with another one" in found[2].findings[0].message
+    assert found[2].content is None
+
+
 def test_an_answer_that_is_not_damaged_at_any_record_loses_none() -> None:
     inner = "".join(part(number, "ListRecords") for number in range(1, NUMBER + 1))
     found, answer, nameless = read(answer_with(inner).replace(b"<request>", b"<request>?a=1&b=2"))

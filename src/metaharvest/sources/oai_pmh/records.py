@@ -57,24 +57,38 @@ class Records:
         root = answer.root
         self._heed(root)
         header = metadata = None
+        is_one = True
         about: list[bytes] = []
         header_tag, metadata_tag, about_tag = self._parts
         for child in element:
             tag = child.tag
             if tag == header_tag:
+                is_one = is_one and header is None
                 header = child
             elif tag == metadata_tag:
+                is_one = is_one and metadata is None
                 metadata = child
             elif tag == about_tag:
                 about.extend(_standing_alone(each) for each in child if isinstance(each.tag, str))
         if header is None:
             self._note("nameless", "")
             return None
+        if not is_one:
+            return self._run_together(element, answer)
         deleted = "deleted" in (header.get("status"), element.get("status"))
         if root.is_old and metadata is None and not deleted:
             self._note("no-format", header.findtext(root.name("identifier")) or "")
             return None
         return self._listed(header, answer, metadata, tuple(about), deleted=deleted)
+
+    def _run_together(self, element: etree._Element, answer: Answer) -> ListedRecord | None:
+        """Several records of which the borders are lost: the last one by its name, the others are counted."""
+        headers = list(element.iterchildren(self._parts[0]))
+        others = max(len(headers), len(list(element.iterchildren(self._parts[1])))) - 1
+        for _ in range(others):
+            self._note("nameless", "")
+        names, _, _ = _read_header(headers[-1], self._of_header)
+        return self.lost(Lost(names[-1] if names else "", "it runs together with another one"), answer.response_date)
 
     def _heed(self, root: Root) -> None:
         """Make the names of a record's elements, once for an answer."""
