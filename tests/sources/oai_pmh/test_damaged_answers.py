@@ -7,7 +7,7 @@ from collections.abc import Callable
 from io import BytesIO
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from metaharvest.errors import ListError
@@ -65,7 +65,12 @@ def identifier(record: ListedRecord) -> str:
     return record.document.origin.identifier
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
+@example("ListRecords", 0.29296875, 11, b"")
+@example("ListRecords", 0.969, 30, b"&")
+@example("ListRecords", 0.9699, 30, b"")
+@example("ListRecords", 0.9891, 25, b"<")
+@example("ListIdentifiers", 0.91796875, 30, b"")
 @given(
     st.sampled_from(["ListRecords", "ListIdentifiers"]),
     st.floats(0, 1),
@@ -79,8 +84,8 @@ def test_every_record_is_had_or_named_or_counted(verb: str, where: float, length
     found, answer, nameless = read(damaged, verb)
     if not answer.is_whole:
         return  # it is asked for again
-    assert answer.token is not None  # the list goes on
-    assert answer.token.text
+    assert answer.token is not None
+    assert answer.token.text or answer.token.size == 99  # the list goes on, or is known to be longer
     named = {identifier(record) for record in found}
     had = {identifier(record) for record in found if not any(finding.is_error for finding in record.findings)}
     assert len(named) + nameless >= NUMBER

@@ -57,8 +57,18 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BARE_AMPERSAND = re.compile(rb"&(?!#?\w+;)")
 _BESIDE = _compiled(r"<(~(responseDate|error|resumptionToken))(?:\s[^<>]*)?/?>")
 _PART_OF_ONE = _compiled(r"</?~(error|resumptionToken)\b")
+_PART_OF_TOKEN = re.compile(rb"resumption|Token")
+"""Before the list there may be a request that quotes one."""
+
 _WORDS = 1000
 """Bytes of an error that is not well-formed."""
+
+
+class _EndsMore(Exception):
+    """A part of an answer that is well-formed only as it has the end of what is around it."""
+
+
+_ILL_FORMED = (etree.XMLSyntaxError, _EndsMore)
 
 
 class Damage(Exception):
@@ -227,12 +237,13 @@ class _Frame:
     def read(self, record: bytes) -> etree._Element | Lost | Mended[etree._Element]:
         try:
             return self._parsed(record, self._encoding)
-        except etree.XMLSyntaxError:
+        except _ILL_FORMED:
             pass
         try:
             return Mended(self._parsed(mended(record, self._encoding), "utf-8"))
-        except etree.XMLSyntaxError as error:
-            return Lost("", one_line(error.msg or "it is not well-formed", 200))
+        except _ILL_FORMED as error:
+            why = error.msg if isinstance(error, etree.XMLSyntaxError) else str(error)
+            return Lost("", one_line(why or "it is not well-formed", 200))
 
     def surrounding(self, head: bytes, tail: bytes) -> Surrounding:
         """The protocol's elements before and behind the records: the first of them, and the last."""
@@ -250,7 +261,10 @@ class _Frame:
                 unread.add(start[2].decode())
             else:
                 elements.append(element)
-        unread.update(found[1].decode() for found in _PART_OF_ONE.finditer(b"".join([*between, text[at:]])))
+        rest = b"".join([*between, text[at:]])
+        unread.update(found[1].decode() for found in _PART_OF_ONE.finditer(rest))
+        if (begun := self._list.search(rest)) and _PART_OF_TOKEN.search(rest, begun.end()):
+            unread.add("resumptionToken")
         is_whole = _ends(tail, self._root, self._verb)
         return Surrounding(elements, frozenset(unread), is_whole, self._list.search(text) is not None)
 
@@ -258,10 +272,10 @@ class _Frame:
         """One element of the protocol; of an error, whose code is in its start tag, that is enough."""
         data = mended(whole, self._encoding)
         for text in (data, _BARE_AMPERSAND.sub(b"&amp;", data)):
-            with suppress(etree.XMLSyntaxError):
+            with suppress(*_ILL_FORMED):
                 return self._parsed(text, "utf-8")
         if start[2] == b"error":
-            with suppress(etree.XMLSyntaxError):
+            with suppress(*_ILL_FORMED):
                 error = self._parsed(mended(start[0][:-1] + b"/>", self._encoding), "utf-8")
                 error.text = mended(behind.partition(b"</" + start[1])[0], self._encoding).decode()
                 return error
@@ -272,6 +286,8 @@ class _Frame:
         parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
         element = etree.fromstring(declaration + self._open + record + self._close, parser)
         for _ in range(self._depth):
+            if not len(element):
+                raise _EndsMore("it ends what is around it")
             element = element[0]
         return element
 
