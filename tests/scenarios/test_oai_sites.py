@@ -169,6 +169,21 @@ def test_records_that_cannot_be_named_are_told_to_the_contact(network: Network) 
 
 
 @on_one_database
+def test_no_record_is_missing_from_a_list_with_one_that_cannot_be_named(network: Network) -> None:
+    network.register()
+    assert network.harvest()["inserted"] == 25
+    nameless = b"<record><header><datestamp>2026-01-03T00:00:00Z</datestamp></header><metadata><a/></metadata></record>"
+    network.server.records["oai:test:3"].xml = nameless
+    assert network.harvest("--full")["status"] == "with-errors"
+    marked = "SELECT document_id FROM harvest_document WHERE missing_since IS NOT NULL"
+    assert network.harvester.rows(marked) == []
+    assert "does not name" not in network.report()
+    network.server.records.pop("oai:test:3")
+    assert network.harvest("--full")["status"] == "succeeded"
+    assert network.harvester.rows(marked) == [("test/oai_dc/oai:test:3",)]
+
+
+@on_one_database
 def test_a_repository_whose_sets_cannot_be_had_is_registered_where_none_is_asked_for(network: Network) -> None:
     network.server.tamper = lambda body, asked: b"<html/>" if asked.verb == "ListSets" else body
     url = network.server.base_url

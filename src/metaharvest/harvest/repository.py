@@ -217,7 +217,8 @@ async def _harvest_page(
         if not page.is_last:
             return ()
         rows = [listings.ended(so_far.received, so_far.pages)]
-        if so_far.is_complete:
+        # Where there are records that cannot be named, nobody can say which ones are missing.
+        if so_far.is_complete and not any(finding.is_error for finding in page.findings):
             rows += _note_missing(session, site_run, end.listing, journal.today)
         return rows
 

@@ -133,7 +133,7 @@ def _strictly(file: BinaryIO, answer: Answer, take: Take[Item]) -> Iterator[Item
         if holder is None and root is not None and not found:
             holder = next((each for each in (root, *root) if _local(each) == verb), None)
         if holder is not None:
-            if len(holder) > known + 1:
+            if len(holder) and len(holder) - 1 > known - (holder[-1] is last):
                 yield from _others(list(holder)[:-1], answer, take)
             del holder[:-1]  # not the last one, of which more may come, or text behind it
             known = int(len(holder) > 0 and holder[-1] is last)

@@ -58,6 +58,7 @@ class Course:
         """A part of this list has come to its end."""
         self.named |= part.named
         self.nameless += part.nameless
+        self.progress = replace(self.progress, first=self.progress.first or part.progress.first)
 
     def part(self, window: Window, method: ListMethod) -> Course:
         """A list of a part of this one's window."""
@@ -150,3 +151,12 @@ def _blank(received: int) -> Finding:
     )
     remedy = "If there are more records, ask the keeper of the repository for a proper token, or an empty element."
     return Finding("oai.token", message, remedy, Level.WARNING)
+
+
+def cut_off(answer: Answer) -> Finding:
+    """Why an answer is not taken for a whole one."""
+    message = f"An answer to {answer.verb} breaks off before its end: {one_line(answer.damage, 200)}."
+    if answer.errors:
+        errors = ", ".join(map(str, answer.errors))
+        message = f"An answer to {answer.verb} has records, and then an error: {errors}."
+    return Finding("oai.cut-off", message, KEEPER)

@@ -95,6 +95,14 @@ class Window:
         """The same in whole days."""
         return Window(self.begin and self.begin[:10], self.until and self.until[:10])
 
+    def is_far(self, datestamp: str) -> bool:
+        """True if it is days before this, or behind: more than clocks and granularities may differ by."""
+        when, begin, until = moment(datestamp), moment(self.begin or ""), moment(self.until or "")
+        if when is None:
+            return False
+        days = timedelta(days=2)
+        return (begin is not None and begin - when > days) or (until is not None and when - until > days)
+
     def is_short(self) -> bool:
         """True if it is a day, or less, and has both ends."""
         begin, until = moment(self.begin or ""), moment(self.until or "")

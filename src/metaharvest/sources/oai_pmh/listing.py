@@ -19,7 +19,7 @@ from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions
 from metaharvest.sources.base import ListedRecord, Page, Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
-from metaharvest.sources.oai_pmh.course import KEEPER, Course
+from metaharvest.sources.oai_pmh.course import KEEPER, Course, cut_off
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.progress import Progress
@@ -76,7 +76,7 @@ class OaiListing:
         self._twice = 0
         self._yielded = 0
         self._failed = 0
-        self._is_in_parts = False
+        self._is_in_parts = self._has_no_windows = False
         self._fears_tokens = bool(progress.since) and options.method is ListMethod.LIST_IDENTIFIERS
         self._ill_formed: list[str] = []
         self._notes: list[Finding] = []
@@ -134,6 +134,7 @@ class OaiListing:
         answer = Answer(course.verb)
         held: list[ListedRecord] = []
         number = new = 0
+        before = course.fresh
         try:
             arguments = course.arguments(self._options.prefix, is_old=self._identity.version != "2.0")
             async with aclosing(self._reading.answer(answer, arguments)) as parts:
@@ -155,12 +156,15 @@ class OaiListing:
         if answer.damage:
             self._ill_formed.append(answer.damage)
         if answer.errors and not number:
-            self._heed(answer, course)
+            if short := self._heed(answer, course):
+                broken_off = self._broken_off(short, course)
+                yield self._page((), course, self._begun_again())
+                raise broken_off
             return
         is_whole = answer.is_whole and not answer.errors
-        if is_whole and number and course.method is self._options.method:
+        if is_whole and course.fresh > before and course.method is self._options.method:
             self._failed = 0
-        wrong = course.follow(answer, number, new) if is_whole else _cut_off(answer)
+        wrong = course.follow(answer, number, new) if is_whole else cut_off(answer)
         if wrong and is_whole:
             broken_off = self._broken_off(wrong, course, len(held))
             yield self._page(held, course, self._begun_again())
@@ -207,14 +211,13 @@ class OaiListing:
             earlier=done.earlier + done.received,
         )
 
-    def _heed(self, answer: Answer, course: Course) -> None:
+    def _heed(self, answer: Answer, course: Course) -> Finding | None:
         """What follows from errors of the protocol. Raises BrokenOff, and _PageFailed."""
         codes = {error.code for error in answer.errors}
         why = refused(course.verb, answer.errors)
         if "noRecordsMatch" in codes:
-            if wrong := course.end(answer):
-                raise self._broken_off(wrong, course)
-        elif course.progress.token:
+            return course.end(answer)
+        if course.progress.token:
             self._begin_again(course, why)
         elif "badArgument" in codes and course.window.has_seconds:
             message = f"The repository says that its datestamps have seconds, and refuses them: {why.message}"
@@ -226,6 +229,7 @@ class OaiListing:
             raise _PageFailed(why)
         else:
             raise self._broken_off(why, course)
+        return None
 
     def _begin_again(self, course: Course, why: Finding) -> None:
         """After a token that was refused: the same list from its beginning, once. Raises _PageFailed.
@@ -266,7 +270,7 @@ class OaiListing:
         is_new = course.method is ListMethod.LIST_IDENTIFIERS and not course.progress.token
         if not (is_new and self._fears_tokens) or self._halves(course) is None:
             return False
-        return await self._has_at_most(MOST_RECORDS, course) is False
+        return await self._has_at_most(MOST_RECORDS, course) is False and self._halves(course) is not None
 
     async def _in_parts(self, course: Course, why: Finding | None) -> AsyncGenerator[Page, None]:
         """A list in two halves; in the end, record by record. `why`: a page cannot be had. Raises BrokenOff."""
@@ -293,7 +297,9 @@ class OaiListing:
             raise broken_off
 
     def _halves(self, course: Course) -> tuple[Window, ...] | None:
-        """The window of a list in two; None if it is as small as windows are."""
+        """The window of a list in two; None if it is as small as windows are, or they are of no use."""
+        if self._has_no_windows:
+            return None
         identity = self._identity
         seconds = identity.has_seconds and not self.in_days and not course.window.has_days
         return course.window.halves(identity.earliest, identity.response_date, seconds=seconds)
@@ -313,14 +319,22 @@ class OaiListing:
             tree, answer = await self._repository.short(part.verb, arguments, self._patience)
         except (FetchError, NoAnswer):
             return None
+        self._look_at([each.text or "" for each in tree.iter(answer.root.name("datestamp"))], course)
         number = sum(1 for _ in tree.iter(answer.root.name("identifier")))
         return number <= most and not (answer.token and answer.token.text)
+
+    def _look_at(self, datestamps: Sequence[str], course: Course) -> None:
+        """Note if most of these are not of the window that was asked for: the repository takes no notice of windows."""
+        far = sum(map(course.window.is_far, datestamps))
+        self._has_no_windows = self._has_no_windows or 2 * far > len(datestamps)
 
     def _not_seen(self, part: Sequence[ListedRecord], course: Course) -> tuple[list[ListedRecord], int]:
         """The records that have not come before in this harvest, as they are; how many are new in this list."""
         fresh: list[ListedRecord] = []
         new, is_whole = 0, course.named is self._seen
         is_usual = not (course.is_main and len(self._sets) == 1) or course.restarted or course.broken > 0
+        if not course.is_main:
+            self._look_at([each.document.origin.datestamp for each in part if each.document.origin], course)
         for record in part:
             origin = record.document.origin
             assert origin is not None
@@ -369,9 +383,10 @@ class OaiListing:
         """What was odd about the list as a whole."""
         notes = [*self._notes, *self._records.findings()]
         if self._ill_formed:
+            number = len(self._ill_formed)
+            answers = "1 answer of the list was" if number == 1 else f"{number:,} answers of the list were"
             message = (
-                f"{_answers(len(self._ill_formed))} not well-formed XML "
-                f"({one_line(self._ill_formed[0], 200)}); what could be read was taken."
+                f"{answers} not well-formed XML ({one_line(self._ill_formed[0], 200)}); what could be read was taken."
             )
             notes.append(Finding("oai.ill-formed", message, KEEPER, Level.WARNING))
         if self._twice:
@@ -382,15 +397,3 @@ class OaiListing:
             remedy = f"{KEEPER} A full harvest finds what was left out."
             notes.append(Finding("oai.duplicates", message, remedy, Level.WARNING))
         return tuple(notes)
-
-
-def _answers(number: int) -> str:
-    return "1 answer of the list was" if number == 1 else f"{number:,} answers of the list were"
-
-
-def _cut_off(answer: Answer) -> Finding:
-    message = f"An answer to {answer.verb} breaks off before its end: {one_line(answer.damage, 200)}."
-    if answer.errors:
-        errors = ", ".join(map(str, answer.errors))
-        message = f"An answer to {answer.verb} has records, and then an error: {errors}."
-    return Finding("oai.cut-off", message, KEEPER)

@@ -87,6 +87,7 @@ class Records:
         others = max(len(headers), len(list(element.iterchildren(self._parts[1])))) - 1
         for _ in range(others):
             self._note("nameless", "")
+        answer.unusable += [None] * others
         names, _, _ = _read_header(headers[-1], self._of_header)
         return self.lost(Lost(names[-1] if names else "", "it runs together with another one"), answer.response_date)
 

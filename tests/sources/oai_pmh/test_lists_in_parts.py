@@ -1,0 +1,117 @@
+"""Lists of which pages cannot be had, tokens expire or borders are lost: they end, and lose nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from metaharvest.model import ListMethod, OaiOptions
+from metaharvest.sources.oai_pmh.answers import Answer
+from metaharvest.sources.oai_pmh.reading import listed
+from metaharvest.sources.oai_pmh.records import Records
+from support.oai_harvest import harvest
+from support.oai_server import Asked, OaiServer, Odd, Record
+
+
+class WithoutWindows(OaiServer):
+    """It takes no notice of from and until."""
+
+    def _matching(self, wanted: Any) -> list[Record]:
+        return list(self.records.values())
+
+
+@pytest.mark.parametrize("seconds", [True, False])
+def test_a_repository_without_windows_is_asked_record_by_record_for_a_page_that_fails(seconds: bool) -> None:
+    with WithoutWindows(60, seconds=seconds) as repository:
+        repository.poison.add("oai:test:35")
+        found = harvest(repository.base_url)
+        assert found.broken is None
+        assert set(found.good) == set(repository.records) - {"oai:test:35"}
+        assert len(repository.answered) < 200
+
+
+def test_a_repository_without_windows_whose_tokens_expire_comes_to_its_end() -> None:
+    with WithoutWindows(60) as repository:
+        repository.odd.add(Odd.TOKEN_EXPIRES_ONCE)
+        found = harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS)
+        assert found.broken is None
+        assert set(found.good) == set(repository.records)
+        assert len(repository.answered) < 200
+
+
+def test_what_changes_while_the_list_of_a_set_comes_in_parts_comes_the_next_time() -> None:
+    """The clock moves with every request, and the next harvest begins where this one's first list did."""
+    with OaiServer(40) as repository:
+        repository.sets = {"a": "A", "b": "B"}
+        for number, each in enumerate(repository.records.values()):
+            each.sets = ("a",) if number < 20 else ("b",)
+        repository.poison.add("oai:test:3")
+
+        def later(body: bytes, asked: Asked) -> bytes:
+            repository.now += timedelta(hours=1)
+            if asked.arguments.get("set") == "b" and repository.records["oai:test:5"].title == "Frogs":
+                moment = repository.now - timedelta(minutes=90)
+                repository.put("oai:test:5", moment, title="Toads", sets=("a",))
+            return body
+
+        repository.tamper = later
+        found = harvest(repository.base_url, sets=("a", "b"))
+        assert found.broken is None
+        assert repository.records["oai:test:5"].title == "Toads"
+        repository.now += timedelta(days=1)
+        assert "oai:test:5" in harvest(repository.base_url, found.checkpoint, sets=("a", "b")).good
+
+
+def test_a_list_whose_last_token_finds_nothing_is_begun_again_the_next_night() -> None:
+    with OaiServer(40) as repository:
+        repository.tamper = lambda body, asked: (
+            re.sub(rb"<ListRecords>.*</ListRecords>", b'<error code="noRecordsMatch"/>', body, flags=re.DOTALL)
+            if asked.arguments.get("resumptionToken", "").count("!30!")
+            else body
+        )
+        found = harvest(repository.base_url)
+        assert found.broken is not None
+        assert "announced a list of 40 records (completeListSize) and sent 30" in str(found.broken)
+        repository.tamper = lambda body, asked: body
+        again = harvest(repository.base_url, found.checkpoint)
+        assert (again.broken, set(again.good)) == (None, set(repository.records))
+
+
+def test_records_that_run_together_do_not_make_a_list_too_short() -> None:
+    border = re.compile(rb"</record>\s*<record>(?=<header><identifier>oai:test:(4|5)<)")
+    with OaiServer(40) as repository:
+        repository.tamper = lambda body, asked: border.sub(b"", body)
+        found = harvest(repository.base_url)
+        assert (found.broken, len(found.good)) == (None, 37)
+        assert "2 of the list's records have no identifier" in found.words("oai.identifier")
+        assert "oai:test:5" in found.words("oai.damaged-record")
+
+
+EMPTY = " xmlns=''"
+
+
+def _page(padding: int, others: Sequence[int]) -> bytes:
+    records = "".join(
+        f"<record{EMPTY if number in others else ''}><header><identifier>oai:test:{number}</identifier>"
+        f"<datestamp>2026-01-01</datestamp></header>"
+        f"<metadata><a xmlns='urn:a'>{'x' * 4000}</a></metadata></record>{' ' * 30}"
+        for number in range(40)
+    )
+    return (
+        '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><responseDate>2026-01-01T00:00:00Z</responseDate>'
+        f"<request>{'r' * padding}</request><ListRecords>{records}</ListRecords></OAI-PMH>"
+    ).encode()
+
+
+@pytest.mark.parametrize("others", [(13,), (14,), (15,), (13, 14, 15, 16)])
+def test_a_record_in_another_namespace_is_taken_wherever_a_piece_of_the_answer_ends(others: Sequence[int]) -> None:
+    """Answers are read in pieces of 64 KiB; one ends at about the fifteenth record here."""
+    for padding in range(0, 4400, 20):
+        records = Records("http://repository.example.org/oai", OaiOptions("test"))
+        found = list(listed(BytesIO(_page(padding, others)), Answer("ListRecords"), records))
+        assert len(found) == 40, padding
