@@ -45,7 +45,7 @@ def library_message(report: Report, settings: Settings) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["Example network", "Réseau d’essai", 'Say "hi", (you)'])
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     subject=WORDS.map(" ".join),
     text=LINES,
@@ -69,7 +69,6 @@ def test_a_message_is_what_the_library_writes(
     assert report.content == library_message(report, configured)
 
 
-@settings(deadline=None)
 @given(text=WORDS.map(" ".join), indent=st.integers(0, 90), first=st.sampled_from(["", "- ", "What to do: "]))
 def test_text_is_wrapped_as_textwrap_does_it(text: str, indent: int, first: str) -> None:
     begin, further = " " * indent + first, " " * (indent + len(first))

@@ -12,7 +12,7 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metaharvest.config.settings import HttpSettings
@@ -699,7 +699,7 @@ def read_or_refused(content: bytes) -> Sequence[ListedDocument | Finding]:
         return error.findings
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1000)
 @given(
     st.lists(
         st.tuples(st.integers(0, len(GOOD)), st.integers(0, 40), st.sampled_from(PIECES) | st.binary(max_size=8)),

@@ -106,7 +106,7 @@ class Nights(RuleBasedStateMachine):
 
 
 TestNights = Nights.TestCase
-TestNights.settings = settings(max_examples=150, stateful_step_count=20, deadline=None)
+TestNights.settings = settings(max_examples=150, stateful_step_count=20)
 
 
 def test_a_build_that_was_cut_short_comes_to_the_same_list(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def lists_by_hand(draw: st.DrawFn) -> bytes:
     return text.encode()
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(lists_by_hand())
 def test_canonical_text_keeps_documents_and_comments_and_is_stable(content: bytes) -> None:
     before = list(read_list(io.BytesIO(content)))
@@ -225,7 +225,6 @@ def eml_roots(draw: st.DrawFn) -> tuple[str, str]:
     st.sampled_from([("utf-8", ""), ("utf-8-sig", ""), ("utf-16", "UTF-16"), ("latin-1", "ISO-8859-1")]),
     st.sampled_from(["alder.1.2", "b.2.3"]),
 )
-@settings(deadline=None)
 def test_a_package_id_is_replaced_where_it_stands_and_nothing_else(
     around: tuple[str, str], encoding: tuple[str, str], package_id: str
 ) -> None:

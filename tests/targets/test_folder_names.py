@@ -135,7 +135,7 @@ def an_index() -> Iterator[Index]:
             yield index
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(document_ids, revisions), min_size=1, max_size=25, unique=True), layouts, st.integers(1, 4))
 def test_no_two_files_are_one_where_case_and_unicode_forms_do_not_count(
     documents: list[tuple[str, int]], layout: Layout, most: int

@@ -113,7 +113,7 @@ MUTATIONS = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120)
 @given(st.sampled_from(NUMBERS), MUTATIONS)
 def test_whatever_the_bytes_there_is_a_verdict_with_whole_sentences(
     number: str, mutations: list[tuple[int, int, bytes]]
@@ -128,7 +128,7 @@ def test_whatever_the_bytes_there_is_a_verdict_with_whole_sentences(
         assert "\n" not in finding.message + finding.excerpt
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_document_are_refused(content: bytes) -> None:
     assert not check(content).acceptable

@@ -155,17 +155,17 @@ class OaiListing:
         new += course.note_unusable(answer)
         if answer.damage:
             self._ill_formed.append(answer.damage)
-        if answer.errors and not number:
-            if short := self._heed(answer, course):
-                broken_off = self._broken_off(short, course)
-                yield self._page((), course, self._begun_again())
-                raise broken_off
-            return
+        is_refusal = bool(answer.errors) and not number
         is_whole = answer.is_whole and not answer.errors
         if is_whole and course.fresh > before and course.method is self._options.method:
             self._failed = 0
-        wrong = course.follow(answer, number, new) if is_whole else cut_off(answer)
-        if wrong and is_whole:
+        if is_refusal:
+            wrong = self._heed(answer, course)
+            if wrong is None:
+                return
+        else:
+            wrong = course.follow(answer, number, new) if is_whole else cut_off(answer)
+        if wrong and (is_whole or is_refusal):
             broken_off = self._broken_off(wrong, course, len(held))
             yield self._page(held, course, self._begun_again())
             raise broken_off
