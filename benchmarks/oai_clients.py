@@ -30,7 +30,7 @@ def metaharvest(url: str) -> int:
         async def sleep(self, seconds: float) -> None:
             await asyncio.sleep(seconds)
 
-        def why(self) -> Finding | None:
+        def heed(self) -> Finding | None:
             return None
 
     async def listed() -> int:

@@ -13,7 +13,7 @@ from metaharvest.errors import CannotBeChecked, DatabaseUnavailable, Metaharvest
 from metaharvest.harvest.checking import CheckOptions
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.run import RunRequest
-from metaharvest.harvest.transferring import Transfer
+from metaharvest.harvest.transferring import Transfer, TransferRequest
 from metaharvest.queries.runs import findings_of, run_record
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer
@@ -167,9 +167,10 @@ def test_a_document_is_given_to_another_site_by_docid_or_document_id(harvester: 
     birch = harvester.add_site("birch", "https://birch.example.org/list.xml", enabled=False)
     harvester.run("2026-11-20")
     with harvester.opened() as opened:
-        assert opened.transfer_document("a.1.1", "birch") == Transfer("a.1", 1, "alder", done=True)
+        transfers = opened.transfer_documents(TransferRequest(("a.1.1",), "birch"))
+        assert transfers == [Transfer("a.1", 1, "alder", done=True)]
         with pytest.raises(MetaharvestError, match=r"no document 'a\.9'"):
-            opened.transfer_document("a.9", "birch")
+            opened.transfer_documents(TransferRequest(("a.9",), "birch"))
         with pytest.raises(ScheduleError, match="no site named 'cedar'"):
-            opened.transfer_document("a.1", "cedar")
+            opened.transfer_documents(TransferRequest(("a.1",), "cedar"))
     assert harvester.rows("SELECT site_schedule_id FROM document_revision") == [(birch,)]

@@ -1,5 +1,20 @@
-"""`python -m metaharvest` is the `metaharvest` command."""
+"""The `metaharvest` command, also as `python -m metaharvest`.
 
-from metaharvest.cli import main
+Every worker process imports its run's main module again: the command line, which it does not need, is imported only
+when it is called.
+"""
 
-main()
+from __future__ import annotations
+
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Run the command line; see metaharvest.cli.main()."""
+    from metaharvest import cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -342,13 +342,6 @@ class Harvester:
         to_tell, to_heed = progress or Progress(), stop or StopSignal()
         return copy_documents(self.engine, self.targets, request, self.now, to_tell, told, to_heed)
 
-    def transfer_document(self, name: str, site_name: str, by: str = "") -> Transfer:
-        """Let the document of this docid or document id belong to another site from now on: `transfer_documents`."""
-        from metaharvest.harvest.transferring import TransferRequest
-
-        [transfer] = self.transfer_documents(TransferRequest((name,), site_name, by))
-        return transfer
-
     def transfer_documents(self, wanted: TransferRequest) -> list[Transfer]:
         """Let documents belong to another site from now on, and log it; what it raises is said by the function."""
         from metaharvest.harvest.transferring import transfer

@@ -12,7 +12,8 @@
     ├── RunLost                this run is no longer the one that may write
     └── HarvestError           an expected failure on the way of a document; carries findings
         ├── FetchError             a URL could not be fetched whole
-        │   └── NotAsked               its server was not asked
+        │   ├── NotAsked               its server was not asked
+        │   └── NotUsable              a record was had, and nothing in it can be harvested
         ├── ListError              a harvest list is not valid
         ├── BrokenOff              a repository's list did not come to its end
         ├── TransformError         a file of filters, or of normalising, cannot be used
@@ -94,13 +95,16 @@ class FetchError(HarvestError):
         transient: bool = False,
         seconds: float | None = None,
         retry_after: float | None = None,
+        counted: bool = False,
+        status: int = 0,
+        page: bytes = b"",
     ) -> None:
         super().__init__(*findings, transient=transient)
         self.seconds = seconds
         self.retry_after = retry_after
-        self.counted = False
-        self.status = 0
-        self.page = b""
+        self.counted = counted
+        self.status = status
+        self.page = page
 
 
 class NotAsked(FetchError):

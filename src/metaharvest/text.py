@@ -16,6 +16,15 @@ It matches possessively, with or without an @, so that the time is linear: a ser
 
 _LONG_URL = 10_000
 
+_COMPRESSED = (
+    (b"\x1f\x8b", "gzip"),
+    (b"PK\x03\x04", "zip"),
+    (b"BZh", "bzip2"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"7z\xbc\xaf\x27\x1c", "7z"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+)
+
 
 def clean(text: str) -> str:
     """`text` without control and formatting characters (each becomes U+FFFD).
@@ -52,3 +61,8 @@ def shown_url(url: str) -> str:
 def without_credentials(text: str) -> str:
     """`text` without the user names and passwords of URLs in it."""
     return _USERINFO_IN_TEXT.sub(lambda found: found[0].rpartition("@")[2], text)
+
+
+def compressed_as(content: bytes) -> str:
+    """The kind of compressed file that begins like this, such as `gzip`; "" for none."""
+    return next((kind for start, kind in _COMPRESSED if content.startswith(start)), "")

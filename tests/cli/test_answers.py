@@ -184,6 +184,7 @@ def test_documents_of_a_removed_site_are_told_where_it_is_named(harvester: Harve
 
 def test_the_history_of_a_document_has_runs_owners_transfers_and_revisions(harvester: Harvester) -> None:
     known = told(harvester, "documents", "show", "a.1")
+    assert told(harvester, "documents", "show", " a.1 ") == known
     assert [
         (event["run_id"], event["harvest_date"], event["site"], event["outcome"]) for event in known["history"]
     ] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -116,6 +117,14 @@ def test_a_run_that_cannot_be_made_is_told_and_the_next_one_comes(tmp_path: Path
     assert done.returncode == 0
     assert done.stderr.count("Another run is under way") == 2
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-", "2>&- >&- <&-"])
+def test_that_nobody_can_read_what_it_says_ends_no_daemon(tmp_path: Path, stderr: str) -> None:
+    initialize(tmp_path)
+    command = shlex.join([sys.executable, "-m", "metaharvest", "daemon", "--every", "0.001", "--max-runs", "2"])
+    subprocess.run(f"{command} {stderr}", shell=True, cwd=tmp_path, check=False)
+    assert [run["status"] for run in tell(tmp_path, "runs", "--json").json] == ["succeeded"] * 2
 
 
 def _heed_interrupts() -> None:

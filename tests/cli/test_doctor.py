@@ -311,7 +311,7 @@ def test_a_harvester_that_is_not_started_any_more_is_a_problem(folder: Path) -> 
     sql(folder, "UPDATE harvest_run SET harvest_date = '2020-01-01'")
     sql(folder, "UPDATE harvest_site_schedule SET datenextharvest = '2020-01-02'")
     state, message = findings(folder)["schedule"]
-    assert (state, "2020-01-01" in message) == ("PROBLEM", True)
+    assert (state, "2020-01-01, and 1 site waits: see" in message) == ("PROBLEM", True)
 
 
 def test_reports_that_did_not_arrive_are_told(folder: Path) -> None:
@@ -322,13 +322,27 @@ def test_reports_that_did_not_arrive_are_told(folder: Path) -> None:
         datetime.now(UTC).replace(tzinfo=None).isoformat(" "),
     )
     sql(folder, "INSERT INTO report_delivery (report_id, recipient) VALUES (1, 'a@example.org')")
-    assert findings(folder)["reports"][0] == "WARNING"
+    state, message = findings(folder)["reports"]
+    assert (state, message) == ("WARNING", "1 delivery waits for the end of a run.")
     sql(folder, "UPDATE report_delivery SET attempts = 3")
     assert findings(folder)["reports"][0] == "PROBLEM"
     now = datetime.now(UTC).replace(tzinfo=None).isoformat(" ")
     sql(folder, "UPDATE report_delivery SET status = 'refused', last_attempt_at = ?", now)
     state, message = findings(folder)["reports"]
     assert (state, "1 recipient refused" in message) == ("WARNING", True)
+    sql(
+        folder,
+        "INSERT INTO report_outbox (idempotency_key, kind, run_id, message_id, subject, content, created_at)"
+        " VALUES ('l', 'admin', 1, '<n@x>', 's', x'00', ?)",
+        now,
+    )
+    sql(
+        folder,
+        "INSERT INTO report_delivery (report_id, recipient, status, last_attempt_at)"
+        " VALUES (2, 'a@example.org', 'refused', ?)",
+        now,
+    )
+    assert "1 recipient refused" in findings(folder)["reports"][1]  # one, of two reports
 
 
 def test_the_doctor_changes_nothing(folder: Path) -> None:

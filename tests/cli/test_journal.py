@@ -94,7 +94,7 @@ def test_the_log_of_one_site_is_its_own(folder: Path) -> None:
     assert sum(row["outcome"] == "inserted" for row in told) == 7
 
 
-@pytest.mark.parametrize("name", ["ren-basalt.17", "ren-basalt.17.1"])
+@pytest.mark.parametrize("name", ["ren-basalt.17", "ren-basalt.17.1", " ren-basalt.17 "])
 def test_the_log_of_one_document_is_found_by_document_id_and_by_docid(folder: Path, name: str) -> None:
     told = tell(folder, "log", "--document", name, "--level", "error", "--json").json
     assert [row["outcome"] for row in told] == ["invalid"]

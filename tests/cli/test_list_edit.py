@@ -232,7 +232,7 @@ def test_a_document_that_is_not_listed_is_told_with_those_that_are_like_it(site:
 
 
 def test_a_revision_is_raised_by_one_or_to_a_number(site: SiteFolder) -> None:
-    told = said("list", "bump", site.list_file, "alder.2", "alder.1.4")
+    told = said("list", "bump", site.list_file, "alder.2 ", "alder.1.4")
     assert told.code == 0
     assert "2 documents (2 raised by hand)" in told.out
     assert docids(site) == ["alder.1.5", "alder.2.2"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 
 from support.cli import Told, attempt, in_database, initialize, tell
@@ -19,7 +20,7 @@ def ask(folder: Path, repository: OaiServer, command: str, *arguments: str) -> T
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "metaharvest.toml").write_text("")
+    (tmp_path / "metaharvest.toml").write_text("[http]\nretry_wait = 0\n")
     return tmp_path
 
 
@@ -80,6 +81,14 @@ def test_a_date_that_is_none_is_refused_before_anything_is_asked(folder: Path, d
         assert repository.answered == []
 
 
+@pytest.mark.parametrize("until", ["2026-01-01", "2026-01-05T00:00:00Z"])
+def test_a_window_that_is_none_is_refused_before_anything_is_asked(folder: Path, until: str) -> None:
+    url = "https://repository.example.org/oai"
+    failed = attempt(folder, "oai", "list", url, "--from", "2026-01-02", "--until", until)
+    assert isinstance(failed.error, click.UsageError)
+    assert "--from and until must have the same form, and from must not be later." in str(failed.error)
+
+
 def test_a_record_is_printed_or_written_as_a_document(folder: Path) -> None:
     with OaiServer(3) as repository:
         printed = ask(folder, repository, "get", "oai:test:2").raw
@@ -132,6 +141,8 @@ def test_what_is_odd_about_a_repository_is_told_with_a_remedy(
     [
         (b"2026-11-20T13:00:00", "The repository's clock shows 2026-11-20T13:00:00, without a zone"),
         (b"2026-11-20T03:00:00.5Z", "The responseDate is '2026-11-20T03:00:00.5Z'"),
+        (b"yesterday", "The responseDate of the repository's answers is 'yesterday', which is no date"),
+        (b"", "The responseDate of the repository's answers is missing"),
     ],
 )
 def test_a_response_date_that_the_protocol_has_otherwise_is_told(folder: Path, date: bytes, words: str) -> None:
@@ -243,6 +254,19 @@ def test_friends_that_are_no_web_addresses_are_left_out_with_a_line(tmp_path: Pa
         assert "'ftp://b.example.org/oai' is left out" in told.err
 
 
+def test_a_bad_line_in_a_file_of_friends_keeps_no_others_out_and_no_repository_comes_twice(tmp_path: Path) -> None:
+    initialize(tmp_path)
+    (tmp_path / "list").write_text(
+        "https://a.example.org/oai\nhttps://b.example.org/oai?verb=Identify\nnonsense\nHTTPS://A.Example.org/oai/\n"
+        "http://a.example.org/oai\nhttps://c.example.org/oai\n"
+    )
+    told = tell(tmp_path, "oai", "friends", str(tmp_path / "list"), "--add", "--contact", "steward@example.org")
+    rows = in_database(tmp_path, "SELECT name FROM harvest_site_schedule ORDER BY name")
+    assert [row[0] for row in rows] == ["a.example.org-oai", "c.example.org-oai"]
+    assert "'https://b.example.org/oai?verb=Identify' is left out: the base URL has a question" in told.err
+    assert "'nonsense' is left out: it is no web address." in told.err
+
+
 def test_friends_that_are_to_be_registered_need_a_contact(folder: Path) -> None:
     (folder / "list").write_text("https://a.example.org/oai")
     assert "--contact" in str(attempt(folder, "oai", "friends", str(folder / "list"), "--add").error)
@@ -253,6 +277,14 @@ def test_an_address_that_cannot_be_asked_is_said_in_a_sentence(folder: Path, url
     failed = attempt(folder, "oai", "identify", url)
     assert failed.error is not None
     assert str(failed.error).endswith(".")
+
+
+@pytest.mark.parametrize("url", ["https://", "ftp://example.org/oai", "http://[::1/oai", "http://[x]?verb=", "oai"])
+@pytest.mark.parametrize("command", ["identify", "list", "validate"])
+def test_what_is_no_base_url_is_told_as_that(folder: Path, command: str, url: str) -> None:
+    failed = attempt(folder, "oai", command, url)
+    assert isinstance(failed.error, click.UsageError)
+    assert f"The base URL '{url}' is not a web address; write it like https://example.org/oai." in str(failed.error)
 
 
 def test_no_settings_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

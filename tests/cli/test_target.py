@@ -65,9 +65,10 @@ def test_a_document_is_shown_with_all_its_revisions_or_the_one_that_is_named(fol
     one = tell(folder, "target", "show", "ren-alder.1.1", "--json").json
     assert [row["size"] for row in one["revisions"]] == [DISCHARGE.stat().st_size]
     assert "alder-creek" in tell(folder, "target", "show", "ren-alder.1").out
+    assert tell(folder, "target", "show", " ren-alder.1 ").out == tell(folder, "target", "show", "ren-alder.1").out
 
 
-@pytest.mark.parametrize("name", ["ren-alder.1", "ren-alder.1.1"])
+@pytest.mark.parametrize("name", ["ren-alder.1", "ren-alder.1.1", " ren-alder.1 "])
 def test_the_bytes_are_those_that_the_site_serves(folder: Path, tmp_path: Path, name: str) -> None:
     assert tell(folder, "target", "get", name).raw == DISCHARGE.read_bytes()
     told = tell(folder, "target", "get", name, "-o", str(tmp_path / "copy.xml"))

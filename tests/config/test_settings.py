@@ -141,6 +141,9 @@ def test_nothing_of_our_own_advice_is_masked(
     ("content", "words"),
     [
         (b"[harvester\n", "is not valid TOML"),
+        (b"[harvester]\nname = Fen\n", "Texts need quotes"),
+        (b"[harvester]\nworkers = 3\nworkers = 4\n", "line 3, .* The same key, or the same section, is there a second"),
+        (b"[mail]\nport = 25\n[http]\n[mail]\n", "line 4, .* The same key, or the same section, is there a second"),
         (b"[harvester]\nname = caf\xe9\n", "is not UTF-8 text"),
     ],
 )

@@ -39,6 +39,7 @@ from metaharvest.text import clean
 from support.fetching import WaitingFetcher as Fetcher
 from support.http_server import Asking, HttpServer, Route, dripped, endless, raw, reset_after, silent
 from support.ports import free_port
+from support.waiting import wait_until
 
 LOOPBACK = ip_network("127.0.0.1/32")
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -649,10 +650,7 @@ class TestConnections:
     def test_are_closed_at_the_end(self, server: HttpServer) -> None:
         with Fetcher(HttpSettings(allow_networks=(LOOPBACK,)), name="x", administrator=None) as fetcher:
             fetcher.fetch(server.serve("/x", b"<eml/>"))
-        deadline = time.monotonic() + 5
-        while server.open_connections and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert server.open_connections == 0
+        wait_until(lambda: server.open_connections == 0)
 
 
 class TestAProxy:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +93,24 @@ def test_the_daemon_pings_after_each_run(harvester: Harvester, monitor: HttpServ
     done = process(harvester.folder, "daemon", "--every", "0.001", "--max-runs", "2")
     assert done.returncode == 0, done.stderr
     assert pings(monitor) == ["/0/succeeded/up"] * 2
+
+
+def test_a_run_that_cannot_print_what_became_of_it_has_ended_all_the_same(
+    harvester: Harvester, monitor: HttpServer
+) -> None:
+    monitored(harvester, filled_in(monitor))
+    harvester.add_site("site", publish(monitor, "a.1.1"))
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "metaharvest", "run"],
+            cwd=harvester.folder,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, "No space left on device" in done.stderr) == (1, True)
+    assert pings(monitor) == ["/0/succeeded/up"]
 
 
 def test_a_lock_that_is_held_pings_nobody_for_the_run_under_way_will(harvester: Harvester, monitor: HttpServer) -> None:

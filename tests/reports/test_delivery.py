@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from email.parser import BytesParser
@@ -244,6 +246,33 @@ def test_a_server_that_always_hangs_up_is_left_alone_after_two_tries(
 
     assert sink.sessions == 2
     assert all("closed the connection" in state[2] for state in states(engine).values())
+
+
+@on_one_database
+@pytest.mark.parametrize(
+    ("greeting", "words"),
+    [(b"", "did not answer within 0.3 seconds"), (b"SSH-2.0-x\r\n", "not SMTP: see whether mail.host and mail.port")],
+)
+def test_a_server_that_is_silent_or_no_mail_server_is_told_as_such(
+    engine: Engine, tmp_path: Path, greeting: bytes, words: str
+) -> None:
+    def greet() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(greeting)
+            connection.recv(1)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        greeter = threading.Thread(target=greet)
+        greeter.start()
+        port = listener.getsockname()[1]
+        settings = settings_for(tmp_path, backend="smtp", host="127.0.0.1", port=port, timeout=0.3)
+        queue_reports(engine, settings, "a@example.org")
+        assert deliver(engine, settings) == reports.Deliveries(sent=0, waiting=1, refused=0)
+        greeter.join(10)
+    said = states(engine)["a@example.org"][2]
+    assert words in said
+    assert "closed the connection" not in said
 
 
 @on_one_database

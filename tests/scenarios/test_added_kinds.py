@@ -148,6 +148,20 @@ def test_a_target_that_cannot_be_loaded_is_told_with_its_distribution(
     assert [check["state"] for check in checks if check["check"] == "target"] == ["PROBLEM"]
 
 
+def test_a_target_that_cannot_be_made_is_told_like_a_wrong_setting_and_the_doctor_goes_on(
+    harvester: Harvester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "def make(settings, engine):\n    return settings.target.options['place']\n"
+    monkeypatch.syspath_prepend(install(tmp_path, "added_careless_shelves", code, metaharvest_targets="shelf = make"))
+    set_target(harvester, "shelf")
+    said = harvester("run")
+    assert said.code == 2
+    assert "[target] kind = 'shelf' cannot be used: KeyError: 'place'." in said.err
+    checks = json.loads(harvester("doctor", "--json").out)["checks"]
+    assert [check["state"] for check in checks if check["check"] == "target"] == ["PROBLEM"]
+    assert checks[-1]["check"] == "reports"
+
+
 def test_a_target_that_is_not_installed_is_refused_with_all_that_is_wrong(
     harvester: Harvester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

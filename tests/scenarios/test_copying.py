@@ -19,6 +19,7 @@ from metaharvest.database.engine import run_lock
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
 from support.remote_target import Repository, installed
+from support.waiting import wait_until
 
 TESTS = Path(__file__).parents[1]
 
@@ -285,16 +286,17 @@ def test_no_more_revisions_are_copied_than_were_asked_for_and_the_same_command_g
 
 @only_sqlite
 def test_what_was_not_even_read_when_the_limit_was_reached_may_have_to_be_copied(
-    harvester: Harvester, server: HttpServer, repository: Repository, monkeypatch: pytest.MonkeyPatch
+    harvester: Harvester, repository: Repository
 ) -> None:
-    monkeypatch.setattr("metaharvest.harvest.copy_source.DOCUMENTS_AT_ONCE", 2)
-    harvested(harvester, server)
-    said = harvester("target", "copy", "embedded", "new", "--limit", "4")
+    """500 documents are read at a time."""
+    documents = {f"a.{number}.1": b"<eml/>" for number in range(501)}
+    repository.documents |= documents
+    said = harvester("target", "copy", "new", "embedded", "--limit", "500")
     assert said.code == 1
-    assert "No more than 4 were asked for; the same command goes on with the rest." in said.out
-    told = copy(harvester, "embedded", "new", "--limit", "2")
-    assert (told["exit_code"], told["copied"], told["reached_limit"]) == (0, 2, True)
-    assert repository.documents == HARVESTED
+    assert "No more than 500 were asked for; the same command goes on with the rest." in said.out
+    told = copy(harvester, "new", "embedded", "--limit", "1")
+    assert (told["exit_code"], told["copied"], told["reached_limit"]) == (0, 1, True)
+    assert harvester.held() == documents
 
 
 @only_sqlite
@@ -493,8 +495,7 @@ def test_so_does_one_into_the_embedded_target(harvester: Harvester, repository: 
 def test_a_signal_ends_a_copy_in_order(harvester: Harvester, server: HttpServer, repository: Repository) -> None:
     documents = numbered(harvester, server, 160)
     with harvester.start("target", "copy", "embedded", "new", "--json") as process:
-        while not repository.received:
-            time.sleep(0.01)
+        wait_until(lambda: repository.received)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     told = json.loads(out)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -21,6 +21,7 @@ from metaharvest.targets.lookup import Targets
 from support.databases import TestDatabase
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
+from support.waiting import wait_until
 
 WAITING = {
     "mariadb": "SELECT count(*) FROM information_schema.innodb_trx JOIN information_schema.processlist "
@@ -121,15 +122,6 @@ def row_of_run_locked(harvester: Harvester, run: int) -> Iterator[None]:
         yield
 
 
-def comes_true(condition: Callable[[], bool]) -> None:
-    """Comes back when it does."""
-    for _ in range(500):
-        if condition():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it never did")
-
-
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
 def test_a_lock_that_the_journal_waits_for_in_vain_costs_a_second_try_and_nothing_else(
@@ -145,7 +137,7 @@ def test_a_lock_that_the_journal_waits_for_in_vain_costs_a_second_try_and_nothin
     def in_the_way() -> None:
         with row_of_run_locked(harvester, 2):
             locked.set()
-            comes_true(lambda: WRITES_AGAIN in caplog.text)
+            wait_until(lambda: WRITES_AGAIN in caplog.text)
 
     def route(asking: Asking) -> None:
         somebody.append(threading.Thread(target=in_the_way))
@@ -179,7 +171,7 @@ def test_a_run_that_is_given_up_during_a_second_try_writes_nothing_more(
                 written = thread.submit(journal.report_run)
                 somebody_waits(harvester, database.kind)
                 journal.abandon()
-                comes_true(lambda: WRITES_AGAIN in caplog.text)
+                wait_until(lambda: WRITES_AGAIN in caplog.text)
             with pytest.raises(RunLost):
                 written.result()
     finally:

@@ -1,8 +1,6 @@
 """One run at a time; what a killed run leaves is taken up by the next, nothing lost, nothing doubled."""
 
 import threading
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from metaharvest.database.engine import run_lock, writers
@@ -11,14 +9,7 @@ from support.databases import TestDatabase, on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
 from support.mails import text_of
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not happen within 30 s")
+from support.waiting import wait_until
 
 
 def killed_run(harvester: Harvester, server: HttpServer, number: int) -> tuple[list[str], list[str]]:

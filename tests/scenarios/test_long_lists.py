@@ -17,6 +17,7 @@ from metaharvest.harvest.limits import RunLimits
 from metaharvest.journal.writer import GroupLimits
 from support.harvester import TYPE, Harvester, eml, harvest_list
 from support.http_server import Asking, HttpServer
+from support.waiting import wait_until
 
 NUMBER = 100_000
 MEASURED = """
@@ -112,8 +113,7 @@ def test_documents_that_wait_to_be_written_are_bounded_by_their_bytes(
         harvester.add_site(f"site{site}", server.route(f"/{site}.xml", list_of(site)))
 
     def lock_for_a_while() -> None:
-        while len(server.requests) < 12:
-            time.sleep(0.01)
+        wait_until(lambda: len(server.requests) >= 12)
         with contextlib.closing(sqlite3.connect(harvester.folder / "metaharvest.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             locked.set()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
 from support.metacat_server import Connection, Metacat, Work, dropping, in_turn, refusing_connections, well
+from support.waiting import wait_until
 
 HARVESTER = "uid=harvester,o=LTER,dc=ecoinformatics,dc=org"
 ALDER, BIRCH = (f"uid={name},o=LTER,dc=ecoinformatics,dc=org" for name in ("alder", "birch"))
@@ -228,13 +228,6 @@ def test_what_a_killed_run_has_sent_and_comes_late_is_inserted_once_and_no_error
     assert harvester.outcomes(ended["run_id"]) == {"a.1.1": "inserted"}
     assert ended["status"] == "succeeded"
     assert held(metacat, "a.1.1")
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < until
-        time.sleep(0.002)
 
 
 def test_metacat_3_is_told_to_the_administrators_with_what_to_use(

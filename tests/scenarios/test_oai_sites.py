@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -50,11 +51,16 @@ class Network:
             held = session.holdings(ids) if ids else {}
             return {each.removeprefix("test/oai_dc/oai:test:"): held[each].revision for each in held}
 
-    def report(self) -> str:
-        """The text of the last report to the site."""
-        sql = "SELECT content FROM report_outbox WHERE kind = 'site' ORDER BY report_id DESC LIMIT 1"
+    def report(self, kind: str = "site") -> str:
+        """The text of the last report to the site, or of another kind."""
+        sql = f"SELECT content FROM report_outbox WHERE kind = '{kind}' ORDER BY report_id DESC LIMIT 1"
         [(content,)] = self.harvester.rows(sql)
         return words_of(message_from_bytes(content, policy=policy.default))
+
+    def subject(self, kind: str) -> str:
+        """The subject of the last report of this kind."""
+        sql = f"SELECT subject FROM report_outbox WHERE kind = '{kind}' ORDER BY report_id DESC LIMIT 1"
+        return str(self.harvester.rows(sql)[0][0])
 
 
 @pytest.fixture
@@ -231,6 +237,35 @@ def test_dates_and_base_urls_that_cannot_be_are_refused_with_what_to_do(network:
 
 
 @on_one_database
+def test_options_that_cannot_be_are_refused_without_the_text_in_which_they_are_stored(network: Network) -> None:
+    network.register("--until", "2026-01-05")
+    said = network.harvester("sites", "edit", "repo", "--from", "2026-01-02T00:00:00Z")
+    assert (said.code, "{" in said.err) == (2, False)
+    assert "repo: the options cannot be used: from (begin) and until must have the same form" in said.err
+    said = network.harvester("sites", "add", "other", "--oai", "http://[::1/oai", "--contact", "a@b.org")
+    assert (said.code, "the base URL 'http://[::1/oai' is not a web address" in said.err) == (2, True)
+
+
+@on_one_database
+def test_repositories_that_differ_by_what_is_behind_the_question_mark_have_ids_of_their_own(network: Network) -> None:
+    url = network.server.base_url
+    for name in ("frogs", "toads"):
+        said = network.harvester("sites", "add", name, "--oai", f"{url}?collection={name}")
+        assert (said.code, "Of the same repository" in said.out) == (0, False)
+    shown = json.loads(network.harvester("sites", "show", "toads", "--json").out)
+    assert shown["oai"]["origin"].endswith("-oai-collection-toads")
+
+
+@on_one_database
+@pytest.mark.parametrize("nothing", ["none", ""])
+def test_the_sets_of_a_site_can_be_taken_away(network: Network, nothing: str) -> None:
+    network.server.sets = {"frogs": "Frogs"}
+    network.register("--set", "frogs")
+    assert network.harvester("sites", "edit", "repo", "--set", nothing).code == 0
+    assert json.loads(network.harvester("sites", "show", "repo", "--json").out)["oai"]["sets"] == []
+
+
+@on_one_database
 def test_filters_that_cannot_be_read_are_told_by_file_and_line(network: Network, tmp_path: Path) -> None:
     filters = tmp_path / "filters.xml"
     filters.write_text("<filters match='any'><filter xpath='//a'/></filters>")
@@ -289,7 +324,41 @@ def test_half_of_the_records_are_lost(network: Network) -> None:
     assert network.harvest("--full") == {"status": "succeeded", "listed": 13, "unchanged": 13}
     assert network.held() == ALL
     assert "oai:test:4 is not in the repository's list any more" in network.report()
+    assert "The complete list does not name 12 records that were there before; 25 are known" in network.report()
+    assert network.subject("site").endswith("repo: the list lost 12 documents, nothing new (2030-01-02)")
+    assert "1 list lost 12 documents" in network.subject("admin")
     assert network.harvest()["status"] == "succeeded"
+
+
+@on_one_database
+def test_a_repository_that_lists_nothing_when_asked_for_everything_is_not_well(network: Network) -> None:
+    network.register("--notify", "on-error")
+    network.harvest()
+    records, network.server.records = network.server.records, {}
+    assert network.harvest() == {"status": "succeeded"}  # of changes, there may be none
+    assert network.harvester.rows("SELECT * FROM report_outbox WHERE kind = 'site'") == []
+    assert network.harvest("--full") == {"status": "succeeded"}
+    assert network.held() == ALL
+    assert "repo: the list lost 25 documents" in network.subject("site")
+    assert "asked for all its records, and listed none; 25 records were there before. Nothing was" in network.report()
+    network.server.records = records
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
+
+
+@on_one_database
+@pytest.mark.parametrize("deleted", [True, False])
+def test_a_missing_record_that_is_named_again_is_not_told_as_missing_any_more(network: Network, deleted: bool) -> None:
+    network.register()
+    network.harvest()
+    del network.server.records["oai:test:4"], network.server.records["oai:test:5"]
+    network.harvest("--full")
+    assert "A record is in its repository's list no longer (2)" in network.report()
+    assert "A record is in its repository's list no longer: 2 documents, such as" in network.report("admin")
+    network.server.now += timedelta(hours=12)
+    network.server.put("oai:test:4", deleted=deleted)
+    network.harvest()
+    assert "Fixed since the last harvest: thank you" in network.report()
+    assert "A record is in its repository's list no longer (1), since 2030-01-02" in network.report()
 
 
 def test_half_of_the_records_are_deleted(network: Network) -> None:
@@ -302,8 +371,10 @@ def test_half_of_the_records_are_deleted(network: Network) -> None:
         network.server.delete(f"oai:test:{number}")
     assert network.harvest() == {"status": "with-errors", "listed": 30, "deferred": 30}
     assert len(network.held()) == 60
-    for _ in range(2):
+    for since in ("new since the last harvest", "still broken"):
         assert "30 of the 60 documents of this site are deleted" in network.report()
+        assert f"Needs your attention: {since}" in network.report()
+        assert "If it is: `metaharvest sites confirm 'repo'`, and the next harvest" in network.report("admin")
         assert network.harvest() == {"status": "with-errors", "listed": 30, "deferred": 30}
     assert "deletes 30 documents" in network.harvester("sites", "confirm", "repo").out
     assert network.harvest() == {"status": "succeeded", "listed": 30, "deleted": 30}
@@ -320,6 +391,75 @@ def test_deletions_that_are_only_noted_stay_in_the_target(network: Network) -> N
     network.server.delete("oai:test:5")
     assert network.harvest() == {"status": "succeeded", "listed": 1, "deleted": 1}
     assert network.held() == ALL
+    assert "Deletions: noted only: the copies stay" in network.report()
+
+
+@on_one_database
+def test_a_repository_that_changed_is_told_once_each_time(network: Network) -> None:
+    network.register("--notify", "on-change")
+    network.harvest()
+    for name in ("Another name", "A third name"):
+        network.server.name = name
+        network.harvest()
+        assert f"now it is '{name}'" in network.report()
+        assert "new since the last harvest" in network.report()
+    said = network.report()
+    network.harvest()
+    assert network.report() == said  # there is nothing to tell; nobody has mended anything
+
+
+@on_one_database
+def test_a_repository_without_a_date_is_told_that_it_is_listed_whole_each_time(network: Network) -> None:
+    network.server.tamper = lambda body, asked: re.sub(b"<responseDate>.*</responseDate>", b"", body)
+    network.register()
+    network.harvest()
+    assert network.harvest() == {"status": "succeeded", "listed": 25, "unchanged": 25}
+    assert "The responseDate of the repository's answers is missing" in network.report()
+    assert "each of them lists everything" in network.report()
+
+
+@on_one_database
+def test_records_that_two_sites_bring_in_one_night_are_refused_with_what_to_do(network: Network) -> None:
+    network.register()
+    network.register(name="other")
+    network.harvester.run("2030-01-01")
+    reports = network.harvester.rows("SELECT content FROM report_outbox WHERE kind = 'site'")
+    told = " ".join(words_of(message_from_bytes(content, policy=policy.default)) for (content,) in reports)
+    # Which of the two is the first with a page, chance decides.
+    assert sum(map(int, re.findall(r"The document belongs to another site \((\d+)\)", told))) == 25
+    assert "What to do: Harvest it from one site alone, or give this site another origin" in told
+
+
+@on_one_database
+def test_a_record_that_moved_to_the_set_of_another_site_is_transferred_and_not_missing(network: Network) -> None:
+    network.server.sets = {"a": "A", "b": "B"}
+    for number in range(1, 26):
+        network.server.records[f"oai:test:{number}"].sets = ("a",)
+    network.register("--set", "a")
+    network.register("--set", "b", name="other")
+    network.harvest()
+    network.server.put("oai:test:4", sets=("b",))
+    for night in ("2031-01-01", "2031-01-02"):
+        network.server.now += timedelta(days=1)
+        network.harvester.run(night)
+        assert "What to do: Harvest it from one site alone, or give this site another origin" in network.report()
+    assert network.harvester("target", "transfer", "test/oai_dc/oai:test:4", "other").code == 0
+    network.server.now += timedelta(days=1)
+    sites = {site["site"]: site for site in network.harvester.run("2031-01-03", "--full")["sites"]}
+    assert (sites["repo"]["listed"], sites["repo"]["unchanged"], sites["repo"]["warnings"]) == (24, 24, 0)
+    assert (sites["other"]["status"], sites["other"]["upload_error"]) == ("succeeded", 0)
+    assert network.held() == ALL | {"4": network.held()["4"]}
+
+
+@on_one_database
+def test_all_that_a_repository_does_not_have_is_counted(network: Network) -> None:
+    network.server.sets = {"frogs": "Frogs"}
+    network.register("--set", "frogs")
+    network.server.sets = {"toads": "Toads"}
+    network.harvester("sites", "edit", "repo", "--prefix", "eml")
+    assert network.harvest() == {"status": "list-failed"}
+    [(said,)] = network.harvester.rows("SELECT message FROM harvest_log WHERE harvest_operation_code = 'IdentifyError'")
+    assert said.endswith("There is 1 more problem.")
 
 
 @on_one_database

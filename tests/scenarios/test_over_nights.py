@@ -259,22 +259,23 @@ def test_a_list_that_is_served_again_is_served_whatever_is_wrong_with_it(
 
 @on_one_database
 def test_reports_and_commands_count_the_same_failing_documents(harvester: Harvester, server: HttpServer) -> None:
+    """Commands count up to today, or to the last harvest if that is later, as it is here."""
     harvester.add_site("site", publish(server, "a.1.1", "a.2.3", "a.3.1"))
     harvester.add_site("off", publish(server, "b.1.1", path="/b.xml"), contact_email="b@example.org")
-    harvester.run("2026-11-19")
+    harvester.run("2126-11-19")
     server.serve("/a.4.1.xml", BAD)
     also = [("a.4.1", server.url("/a.4.1.xml")), ("a.1.1", server.url("/a.1.1.xml")), ("a.5.1", server.url("/no"))]
     publish(server, "a.1.1", "a.2.1", also=also)
     publish(server, "b.1.2", path="/b.xml")
     server.serve("/b.1.2.xml", BAD)
-    harvester.run("2026-11-20")
+    harvester.run("2126-11-20")
     assert harvester("sites", "disable", "off").code == 0
-    [site] = harvester.run("2026-11-22")["sites"]
+    [site] = harvester.run("2126-11-22")["sites"]
     assert (site["invalid"], site["access_error"], site["stale"], site["duplicate"]) == (1, 1, 1, 1)
     assert any("site: 2 errors" in subject and "-22" in subject for subject in harvester.subjects())
     [mail] = [mail for mail in harvester.mails() if "steward" in str(mail["To"]) and "-22" in mail["Subject"]]
     failing = parts(mail)["Still failing, since when"]
-    assert "site: since 2026-11-20, 3 nights, 2 documents" in failing
+    assert "site: since 2126-11-20, 3 nights, 2 documents" in failing
     assert "off" not in failing
     documents = json.loads(harvester("documents", "--failing", "--json").out)
     assert [(row["document_id"], row["nights"]) for row in documents] == [("a.4", 3), ("a.5", 3)]

@@ -16,6 +16,7 @@ import pytest
 from support.harvester import IMPATIENT, Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer, Route, answering, in_turn, raw, reset_after, silent
 from support.mails import words_of
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """Nothing here depends on the database."""
@@ -456,10 +457,7 @@ def test_a_stop_signal_ends_the_waiting_at_once(
     server.serve(path, b"busy", status=503, headers={"Retry-After": "50"})
     harvester.add_site("site", url)
     process = harvester.start("run")
-    for _ in range(600):
-        if server.asked(path):
-            break
-        time.sleep(0.05)
+    wait_until(lambda: server.asked(path))
     time.sleep(0.3)
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)

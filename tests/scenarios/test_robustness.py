@@ -20,6 +20,7 @@ from support.harvester import Harvester, eml, publish
 from support.http_server import Asking, HttpServer, Route, silent
 from support.mails import words_of
 from support.smtp_sink import SmtpSink
+from support.waiting import wait_until
 
 sqlite_only = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """SQLite alone takes anything in any column, and triggers in its own words."""
@@ -208,10 +209,7 @@ def test_a_stop_signal_finishes_what_is_under_way_and_leaves_the_rest_to_the_nex
         server.route(f"/{docid}.xml", slow(docid))
     harvester.add_site("site", url)
     process = harvester.start(command)
-    for _ in range(300):
-        if len(server.requests) > 8:
-            break
-        time.sleep(0.05)
+    wait_until(lambda: len(server.requests) > 8)
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=30)
     assert process.returncode == code, err
@@ -244,10 +242,7 @@ def test_a_second_stop_signal_ends_it_at_once_and_the_next_run_takes_up_what_was
     harvester.add_site("site", publish(server, *docids))
     server.route("/a.5.1.xml", silent())
     process = harvester.start(command)
-    for _ in range(300):
-        if server.asked("/a.5.1.xml"):
-            break
-        time.sleep(0.05)
+    wait_until(lambda: server.asked("/a.5.1.xml"))
     began = time.monotonic()
     for number in numbers:
         process.send_signal(number)

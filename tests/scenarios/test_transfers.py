@@ -139,7 +139,7 @@ def test_a_transfer_before_the_first_run_is_logged_and_told(harvester: Harvester
     with Repository() as repository:
         repository.documents |= {"knb.7.1": b"<old/>", "knb.8.1": b"<old/>", "x.1.1": b"<old/>"}
         with harvester.opened(target=RemoteTarget(repository.url)) as opened:
-            opened.transfer_document("knb.7", "gce", "kim")
+            opened.transfer_documents(TransferRequest(("knb.7",), "gce", "kim"))
             moved = opened.transfer_documents(TransferRequest((), "fern", "kim", ("knb",)))
             assert [each.former for each in moved] == ["gce", None]
             assert opened.transfer_documents(TransferRequest(("knb.8", "knb.7.1"), "fern")) == [

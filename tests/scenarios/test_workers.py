@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,6 +21,7 @@ from support.databases import Servers, TestDatabase
 from support.eml_documents import eml as eml_of
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to find workers in")
 
@@ -158,7 +158,7 @@ def test_a_worker_that_is_killed_is_started_again_and_loses_nothing(harvester: H
     killed: list[int] = []
 
     def kill(asking: Asking) -> None:
-        killed.extend(_wait_for(workers))
+        killed.extend(wait_until(workers))
         for process in killed:
             os.kill(process, signal.SIGKILL)
         asking.answer(eml("a.17.1"))
@@ -254,7 +254,7 @@ def test_a_document_that_a_quick_worker_does_not_finish_is_checked_again_and_so_
 
     def among_others(asking: Asking) -> None:
         """The worker has begun to start for the first by then; the others that have come wait with this one."""
-        _wait_for(lambda: len(server.requests) > 6)
+        wait_until(lambda: len(server.requests) > 6)
         asking.answer(slow)
 
     server.route("/a.3.1.xml", among_others)
@@ -339,7 +339,7 @@ def test_a_worker_that_hangs_is_given_up(harvester: Harvester, server: HttpServe
     hung: list[int] = []
 
     def hang(asking: Asking) -> None:
-        hung.extend(_wait_for(workers))
+        hung.extend(wait_until(workers))
         for process in hung:
             os.kill(process, signal.SIGSTOP)
         asking.answer(eml("a.17.1"))
@@ -359,10 +359,10 @@ def test_a_run_that_is_killed_leaves_no_worker(harvester: Harvester, server: Htt
     harvester.add_site("site", url)
     run = harvester.start("run", "--date", DAY)
     try:
-        started = _wait_for(lambda: workers(run.pid))
+        started = wait_until(lambda: workers(run.pid))
         run.kill()
         run.wait()
-        _wait_for(lambda: not any(Path(f"/proc/{process}").exists() for process in started))
+        wait_until(lambda: not any(Path(f"/proc/{process}").exists() for process in started))
     finally:
         run.kill()
         run.communicate()
@@ -390,11 +390,3 @@ def test_a_signal_to_all_processes_loses_nothing_of_what_is_under_way(harvester:
     assert harvester.outcomes(1)["a.250.1"] == "inserted"
     assert set(harvester.outcomes(1).values()) == {"inserted", "deferred"}
     assert harvester.rows("SELECT count(*) FROM harvest_detail_log WHERE rule = 'harvest.helper-lost'") == [(0,)]
-
-
-def _wait_for(what: Callable[[], object]) -> Any:
-    until = time.monotonic() + 20
-    while not (found := what()):
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    return found

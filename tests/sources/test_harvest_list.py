@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import io
 import re
 import subprocess
@@ -473,12 +474,26 @@ def test_an_encoding_that_cannot_be_read_is_told(name: str) -> None:
         ("Warning: mysql_connect()\n", "does not begin as XML"),
         ('{"error": "none"}', "does not begin as XML"),
         ("\x1f\x8b\x08", "does not begin as XML"),
+        ("\ufeff\ufeff", "two byte order marks"),
     ],
 )
 def test_what_stands_before_the_list_is_told(head: str, said: str) -> None:
     found = problem(head + harvest_list(entry()))
     assert found.rule == "list.not-well-formed"
     assert said in found.message
+
+
+def test_a_compressed_list_is_told_as_that() -> None:
+    found = problem(gzip.compress(harvest_list(entry()).encode()))
+    assert (found.rule, found.excerpt) == ("list.not-well-formed", "")
+    assert "a compressed file (gzip), not XML" in found.message
+    assert "unpacked" in found.remedy
+
+
+def test_a_second_declaration_within_the_list_is_told_as_that() -> None:
+    found = problem(harvest_list(entry(), '<?xml version="1.0"?>', entry(identifier="2")))
+    assert "in the middle of the list" in found.message
+    assert found.line == 12
 
 
 def test_what_follows_the_list_is_told() -> None:

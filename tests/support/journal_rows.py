@@ -21,12 +21,12 @@ from metaharvest.database.models import (
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.journal.log_rows import fingerprint
 from metaharvest.model import Finding, OutcomeKind
-from metaharvest.reports import Repositories, Repository
+from metaharvest.reports import NamedRepository, Repositories
 
 Row = TypeVar("Row", bound=Base)
 
 TODAY = date(2026, 11, 20)
-NAMED = Repositories(Repository("the embedded repository"))
+NAMED = Repositories(NamedRepository("the embedded repository"))
 NOW = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
 
 OPERATION_OF = {

@@ -23,7 +23,7 @@ from metaharvest import __version__
 from metaharvest.config.settings import Settings
 from metaharvest.errors import SettingsError, TargetError
 from metaharvest.rules import RULES
-from metaharvest.targets.http import Answer, HttpClient, Unanswered
+from metaharvest.targets.http import HttpAnswer, HttpClient, Unanswered
 from support.http_server import (
     Asking,
     HttpServer,
@@ -53,12 +53,12 @@ def settings(url: str, folder: Path = Path(), http: Any = None, **target: object
 
 
 @pytest.fixture
-def ask(server: HttpServer) -> Iterator[Callable[..., Answer]]:
+def ask(server: HttpServer) -> Iterator[Callable[..., HttpAnswer]]:
     with closing(HttpClient(settings(server.url("")))) as client:
         yield client.ask
 
 
-def failure(ask: Callable[..., Answer], *arguments: Any, **options: Any) -> tuple[str, str]:
+def failure(ask: Callable[..., HttpAnswer], *arguments: Any, **options: Any) -> tuple[str, str]:
     """Rule and message of what could not be asked; it is always worth another run."""
     with pytest.raises(Unanswered) as caught:
         ask(*arguments, **options)
@@ -73,14 +73,14 @@ def failure(ask: Callable[..., Answer], *arguments: Any, **options: Any) -> tupl
 # -- what is asked, and answered
 
 
-def test_an_answer_is_given_whatever_its_status(server: HttpServer, ask: Callable[..., Answer]) -> None:
+def test_an_answer_is_given_whatever_its_status(server: HttpServer, ask: Callable[..., HttpAnswer]) -> None:
     server.serve("/teapot", b"short and stout", status=418, headers={"X-Kind": "pot"})
     answer = ask("GET", "/teapot")
     assert (answer.status, answer.body, answer.headers["x-kind"]) == (418, b"short and stout", "pot")
     assert not answer.ok
 
 
-def test_it_says_who_asks(server: HttpServer, ask: Callable[..., Answer]) -> None:
+def test_it_says_who_asks(server: HttpServer, ask: Callable[..., HttpAnswer]) -> None:
     server.serve("/", b"")
     ask("GET", "/", headers={"Authorization": "Bearer abc"})
     (request,) = server.requests
@@ -90,7 +90,7 @@ def test_it_says_who_asks(server: HttpServer, ask: Callable[..., Answer]) -> Non
 
 
 def test_multipart_parts_go_in_their_order_and_plain_fields_have_no_file_name(
-    server: HttpServer, ask: Callable[..., Answer]
+    server: HttpServer, ask: Callable[..., HttpAnswer]
 ) -> None:
     server.serve("/object", b"", status=201)
     parts = [("pid", (None, "a.1.1", "text/plain")), ("object", ("object", b"<e>\xe9</e>", "text/xml"))]
@@ -102,7 +102,7 @@ def test_multipart_parts_go_in_their_order_and_plain_fields_have_no_file_name(
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
-def test_no_redirect_is_followed(server: HttpServer, ask: Callable[..., Answer], method: str) -> None:
+def test_no_redirect_is_followed(server: HttpServer, ask: Callable[..., HttpAnswer], method: str) -> None:
     server.redirect("/here", "/there", status=301)
     answer = ask(method, "/here", headers={"Authorization": "Bearer abc"})
     error = answer.refusal()
@@ -126,7 +126,7 @@ def test_no_redirect_is_followed(server: HttpServer, ask: Callable[..., Answer],
     ],
 )
 def test_what_a_status_means(
-    server: HttpServer, ask: Callable[..., Answer], status: int, rule: str, transient: bool
+    server: HttpServer, ask: Callable[..., HttpAnswer], status: int, rule: str, transient: bool
 ) -> None:
     server.serve("/", b"<html><title>Down for tea</title></html>", status=status, headers={"Retry-After": "3600"})
     error = ask("GET", "/").refusal()
@@ -135,7 +135,7 @@ def test_what_a_status_means(
 
 
 def test_nothing_is_taken_from_the_environment(
-    server: HttpServer, ask: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    server: HttpServer, ask: Callable[..., HttpAnswer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login somebody password secret\n")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -164,7 +164,7 @@ def test_a_proxy_that_does_not_work_is_told_from_a_repository_that_does_not(tmp_
 
 
 def test_cookies_are_shared_by_the_threads_of_a_session_and_by_nobody_else(
-    server: HttpServer, ask: Callable[..., Answer]
+    server: HttpServer, ask: Callable[..., HttpAnswer]
 ) -> None:
     server.serve("/login", b"", headers={"Set-Cookie": "JSESSIONID=abc; Path=/"})
     server.serve("/", b"")
@@ -233,7 +233,7 @@ def test_however_many_ask_no_more_connections_are_used_than_the_settings_leave_a
     assert caplog.messages == []
 
 
-def test_no_thread_and_no_file_is_left_behind(server: HttpServer, ask: Callable[..., Answer]) -> None:
+def test_no_thread_and_no_file_is_left_behind(server: HttpServer, ask: Callable[..., HttpAnswer]) -> None:
     server.serve("/", b"")
     ask("GET", "/")
     before = threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
@@ -253,7 +253,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(server: HttpServer) -> Non
     assert len(server.requests) == 1
 
 
-def test_an_answer_that_is_too_large_is_not_read(server: HttpServer, ask: Callable[..., Answer]) -> None:
+def test_an_answer_that_is_too_large_is_not_read(server: HttpServer, ask: Callable[..., HttpAnswer]) -> None:
     server.route("/", endless(OK + b"\r\n", b"x" * 1_000_000))
     with closing(HttpClient(settings(server.url(""), http={"max_document_bytes": 20_000_000}))) as client:
         rule, message = failure(client.ask, "GET", "/")
@@ -276,7 +276,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("route", BROKEN.values(), ids=BROKEN)
-def test_a_question_is_asked_again(server: HttpServer, ask: Callable[..., Answer], route: Route) -> None:
+def test_a_question_is_asked_again(server: HttpServer, ask: Callable[..., HttpAnswer], route: Route) -> None:
     server.route("/", in_turn(route, route, answering(b"at last")))
     assert ask("GET", "/").body == b"at last"
     assert len(server.requests) == 3
@@ -285,7 +285,7 @@ def test_a_question_is_asked_again(server: HttpServer, ask: Callable[..., Answer
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.parametrize("route", BROKEN.values(), ids=BROKEN)
 def test_what_may_change_something_is_never_sent_again(
-    server: HttpServer, ask: Callable[..., Answer], route: Route, method: str
+    server: HttpServer, ask: Callable[..., HttpAnswer], route: Route, method: str
 ) -> None:
     server.route("/", route)
     with suppress(Unanswered):
@@ -300,13 +300,13 @@ def test_what_never_left_is_said_to_have_never_left() -> None:
     assert caught.value.findings[0].message == "http://127.0.0.1:9/ did not answer: Connection refused."
 
 
-def test_a_server_that_wants_to_be_left_alone_for_long_is(server: HttpServer, ask: Callable[..., Answer]) -> None:
+def test_a_server_that_wants_to_be_left_alone_for_long_is(server: HttpServer, ask: Callable[..., HttpAnswer]) -> None:
     server.serve("/", b"", status=503, headers={"Retry-After": "3600"})
     assert ask("GET", "/").status == 503
     assert len(server.requests) == 1
 
 
-def test_a_host_name_that_is_not_known(ask: Callable[..., Answer]) -> None:
+def test_a_host_name_that_is_not_known(ask: Callable[..., HttpAnswer]) -> None:
     with closing(HttpClient(settings("http://repository.invalid"))) as client:
         rule, message = failure(client.ask, "GET", "/")
     assert (rule, message) == ("target.away", "http://repository.invalid/: the host name is not known (DNS).")
@@ -463,7 +463,7 @@ def test_settings_that_cannot_be_used_are_refused_at_once(
 
 
 def test_no_secret_reaches_the_log(
-    server: HttpServer, ask: Callable[..., Answer], caplog: pytest.LogCaptureFixture
+    server: HttpServer, ask: Callable[..., HttpAnswer], caplog: pytest.LogCaptureFixture
 ) -> None:
     server.route("/", in_turn(answering(b"", status=503), answering(b"")))
     with caplog.at_level(logging.DEBUG):
@@ -473,14 +473,14 @@ def test_no_secret_reaches_the_log(
     assert "secret" not in caplog.text
 
 
-def test_an_answer_may_be_compressed(server: HttpServer, ask: Callable[..., Answer]) -> None:
+def test_an_answer_may_be_compressed(server: HttpServer, ask: Callable[..., HttpAnswer]) -> None:
     server.serve("/", gzip.compress(b"<eml/>" * 1000), headers={"Content-Encoding": "gzip"})
     assert ask("GET", "/").body == b"<eml/>" * 1000
     server.serve("/", b"no gzip", headers={"Content-Encoding": "gzip"})
     assert failure(ask, "GET", "/")[0] == "target.away"
 
 
-def test_an_early_refusal_of_a_large_body_is_heard(server: HttpServer, ask: Callable[..., Answer]) -> None:
+def test_an_early_refusal_of_a_large_body_is_heard(server: HttpServer, ask: Callable[..., HttpAnswer]) -> None:
     """A server may answer before it has read everything."""
 
     def refuse(asking: Asking) -> None:

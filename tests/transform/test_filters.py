@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from metaharvest.errors import TransformError
-from metaharvest.transform import Decision, Filters, NotEvaluated, Patience, TransformTooCostly, read_filters
+from metaharvest.transform import Decision, Filters, NotEvaluated, TimeLeft, TransformTooCostly, read_filters
 
 DC = "http://purl.org/dc/elements/1.1/"
 NAMESPACES = f"<selectionNamespaces>xmlns:dc='{DC}' xmlns:o=\"urn:o\"</selectionNamespaces>"
@@ -28,7 +28,7 @@ def document(*types: str, more: str = "") -> etree._Element:
 
 
 def decided(folder: Path, root: etree._Element, *each: str, match: str = "any") -> Decision:
-    return filters(folder, *each, match=match).decision(root, Patience())
+    return filters(folder, *each, match=match).decision(root, TimeLeft())
 
 
 IMAGE = '<filter xpath="//dc:type" regexp="image"/>'
@@ -212,7 +212,7 @@ def test_a_hostile_regular_expression_ends_in_time(tmp_path: Path, pattern: str)
     root = document(*["x" * 5_000 + "a" * 5_000 + "! !"] * 50)
     began = time.process_time()
     with pytest.raises(TransformTooCostly):
-        made.decision(root, Patience(0.2))
+        made.decision(root, TimeLeft(0.2))
     assert time.process_time() - began < 2
 
 
@@ -221,7 +221,7 @@ def test_a_regular_expression_that_would_remember_too_much_ends_as_well(tmp_path
     root = document("x")
     root[0].text = "ab" * 5_000_000 + "!"
     with pytest.raises(TransformTooCostly):
-        made.decision(root, Patience(10))
+        made.decision(root, TimeLeft(10))
 
 
 def test_the_time_is_that_of_all_texts_of_a_document_together(tmp_path: Path) -> None:
@@ -229,12 +229,12 @@ def test_the_time_is_that_of_all_texts_of_a_document_together(tmp_path: Path) ->
     root = document(*["a" * 24 + "!"] * 5_000)
     began = time.process_time()
     with pytest.raises(TransformTooCostly):
-        made.decision(root, Patience(0.3))
+        made.decision(root, TimeLeft(0.3))
     assert time.process_time() - began < 2
 
 
 def test_an_xpath_that_fails_on_a_document_says_so(tmp_path: Path) -> None:
     made = filters(tmp_path, '<filter xpath="//dc:type[count(1)]"/>')
-    assert made.decision(document(), Patience()).is_taken is False
+    assert made.decision(document(), TimeLeft()).is_taken is False
     with pytest.raises(NotEvaluated, match="Invalid type"):
-        made.decision(document("image"), Patience())
+        made.decision(document("image"), TimeLeft())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from metaharvest.errors import TransformError
-from metaharvest.transform import Normalization, Patience, TransformTooCostly, read_normalization
+from metaharvest.transform import Normalization, TimeLeft, TransformTooCostly, read_normalization
 
 DC = "http://purl.org/dc/elements/1.1/"
 HEAD = f"<normalize><selectionNamespaces>xmlns:dc='{DC}' xmlns:o='urn:o'</selectionNamespaces>\n"
@@ -41,7 +41,7 @@ def read(folder: Path, mappings: str) -> Normalization:
 
 def normalized(made: Normalization, content: bytes) -> bytes:
     root = etree.fromstring(content)
-    made.add_to(root, Patience())
+    made.add_to(root, TimeLeft())
     return etree.tostring(root)
 
 
@@ -135,7 +135,7 @@ def test_nothing_is_taken_away_and_only_new_elements_are_added(written: str, con
     root = etree.fromstring(f"<a xmlns:dc='{DC}' xmlns:o='urn:o'>{content}</a>")
     before = list(root.iter())
     texts = [(element.tag, element.text, dict(element.attrib)) for element in before]
-    number = made.add_to(root, Patience())
+    number = made.add_to(root, TimeLeft())
     after = list(root.iter())
     assert len(after) == len(before) + number
     assert [element for element in after if element in before] == before
@@ -146,7 +146,7 @@ def test_no_more_than_ten_thousand_elements_are_added(tmp_path: Path) -> None:
     made = read(tmp_path, '<mapping xpath="//b"><newElement name="n"><newValue>v</newValue></newElement></mapping>')
     root = etree.fromstring("<a>" + "<c><b/></c>" * 20_000 + "</a>")
     with pytest.raises(TransformTooCostly):
-        made.add_to(root, Patience())
+        made.add_to(root, TimeLeft())
 
 
 @pytest.mark.parametrize(

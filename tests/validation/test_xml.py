@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import gzip
 import os
 import subprocess
 import sys
@@ -54,6 +56,12 @@ def with_title(title: bytes) -> bytes:
         (with_title(b"<!-- a -- b -->"), "xml.comment", 4, "hyphens"),
         (GOOD + b"<eml/>", "xml.content-after-root", 9, "after the end"),
         (b"\n" + GOOD, "xml.declaration-not-first", 2, "very first"),
+        (b"<!-- <eml> -->\n" + GOOD, "xml.declaration-not-first", 2, "very first"),
+        (GOOD + GOOD, "xml.content-after-root", 9, "another one begins here"),
+        (with_title(b'<?xml version="1.0"?>'), "xml.declaration-not-first", 4, "in the middle"),
+        (gzip.compress(GOOD), "xml.not-xml", None, "compressed file (gzip)"),
+        (b"PK\x03\x04\x14\0" + GOOD, "xml.not-xml", None, "compressed file (zip)"),
+        (codecs.BOM_UTF8 * 2 + GOOD, "xml.not-xml", 1, "two byte order marks"),
         (GOOD.replace(b'version="1.0"', b""), "xml.bad-declaration", 1, "first line"),
         (GOOD.replace(b"UTF-8", b"UTF-16"), "xml.bad-declaration", 1, "encoding"),
         (GOOD.replace(b"UTF-8", b"unicode_escape").replace(b"Water", b"\\ "), "xml.encoding", 1, "unicode_escape"),

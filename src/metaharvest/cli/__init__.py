@@ -11,6 +11,7 @@ import gc
 import importlib
 import io
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -47,6 +48,8 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_LOCKED = 75
 EXIT_INTERRUPTED = 130
+
+_STDERR = 2
 
 _UNEXPECTED = "metaharvest met something that it did not expect"
 STOPPED = "Stopped. What was under way is taken up by the next run."
@@ -175,12 +178,25 @@ def main(
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION, *gc.get_threshold()[1:])
     # Python would look for cycles once more as it ends, though the memory is given back anyway.
     atexit.register(gc.freeze)
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     given = sys.argv[1:] if arguments is None else list(arguments)
     _log_to_stderr(given)
     sys.exit(_exit_code(given, partial(Invocation, limits=limits, engine=engine)))
+
+
+def _open_streams() -> None:
+    """Have what is printed go nowhere, where the program was started without a stdout or a stderr."""
+    if sys.stdout is not None and sys.stderr is not None:
+        return
+    # First the lowest numbers: no file of ours may take the place in which libraries expect them.
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        pass
+    os.close(number)
+    nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it is open until the program ends
+    sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
 
 
 def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocation]) -> int:

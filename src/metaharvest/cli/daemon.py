@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.json_lines import print_failure
+from metaharvest.cli.json_lines import print_failure, print_note
 from metaharvest.cli.run import harvest_now
 from metaharvest.cli.signals import handled
 from metaharvest.text import clean
@@ -147,10 +147,10 @@ class _Plan:
             try:
                 self._wait(scheduler, job, start, began)
             except KeyboardInterrupt:
-                click.echo("Stopped between two runs.", err=True)
+                print_note("Stopped between two runs.")
                 return
             began = datetime.now(UTC)
-            click.echo(f"A run begins at {began.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.", err=True)
+            print_note(f"A run begins at {began.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.")
             scheduler.run_pending()
             runs += 1
             if runs == max_runs:
@@ -166,7 +166,7 @@ class _Plan:
             # It counts a period from the end of a run, takes zones of pytz only, and makes up for each time missed in a
             # run: so the moment is reckoned here. In it, moments are in local time, without a zone.
             job.next_run = moment.astimezone().replace(tzinfo=None)
-            click.echo(f"The next run is at {moment.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.", err=True)
+            print_note(f"The next run is at {moment.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.")
             while (seconds := scheduler.idle_seconds or 0) > 0:
                 if self._asked.wait(min(seconds, _LONGEST_SLEEP)):
                     break
@@ -187,7 +187,7 @@ class _Plan:
         except MetaharvestError as error:
             print_failure(clean(f"The settings were read again, and cannot be used: {error}"))
         else:
-            click.echo("The settings were read again.", err=True)
+            print_note("The settings were read again.")
 
 
 def _run(invocation: Invocation) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation
+from metaharvest.cli.invocation import ROWS, Invocation, trimmed
 from metaharvest.cli.printing import print_csv, print_fields, print_json, print_json_rows, print_table, stamp
 from metaharvest.model import OutcomeKind
 from metaharvest.text import clean, one_line
@@ -97,7 +97,7 @@ def command(
 
 
 @command.command("show")
-@click.argument("docid", metavar="ID")
+@click.argument("docid", metavar="ID", callback=trimmed)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def show(invocation: Invocation, docid: str, as_json: bool) -> None:

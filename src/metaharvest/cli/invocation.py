@@ -107,3 +107,8 @@ NETWORKS = click.option(
     help="Addresses that are not public and may be asked, such as 127.0.0.0/8. May be repeated.",
 )
 """What the settings do not allow, for one command."""
+
+
+def trimmed(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+    """A docid without the spaces that come along when it is copied from a table or a mail."""
+    return None if text is None else text.strip()

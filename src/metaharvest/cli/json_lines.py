@@ -6,6 +6,7 @@ import io
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import TextIO
 
@@ -69,8 +70,15 @@ def json_formatter() -> logging.Formatter:
 
 
 def print_failure(text: str) -> None:
-    """Say on stderr that something failed, and why."""
-    if isinstance(sys.stderr, JsonLines):
-        sys.stderr.say(text, logging.ERROR)
-    else:
+    """Say on stderr that something failed, and why; if it can be written there."""
+    with suppress(OSError):
+        if isinstance(sys.stderr, JsonLines):
+            sys.stderr.say(text, logging.ERROR)
+        else:
+            click.echo(text, err=True)
+
+
+def print_note(text: str) -> None:
+    """Say something on stderr: a full disk, or a program that reads it no longer, is no reason to do nothing more."""
+    with suppress(OSError):
         click.echo(text, err=True)

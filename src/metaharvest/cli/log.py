@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, day
+from metaharvest.cli.invocation import ROWS, Invocation, day, trimmed
 from metaharvest.cli.printing import print_csv, print_json_rows
 from metaharvest.model import LOG_LEVELS
 from metaharvest.text import one_line
@@ -31,7 +31,12 @@ _SHOWN_TO_PEOPLE = 200
     help="A site, whatever its name was; without --run, the newest run that harvested it, or, with --document, "
     "--rule, --since or --until, all of them.",
 )
-@click.option("--document", metavar="DOCID", help="A document, with or without its revision; without --run, all runs.")
+@click.option(
+    "--document",
+    metavar="DOCID",
+    callback=trimmed,
+    help="A document, with or without its revision; without --run, all runs.",
+)
 @click.option("--rule", metavar="RULE", help="Rows with a finding of this rule, and only those findings.")
 @click.option("--since", metavar="YYYY-MM-DD", callback=day, help="Harvests of this day and after; without --run, all.")
 @click.option("--until", metavar="YYYY-MM-DD", callback=day, help="Harvests of this day and before.")

@@ -46,17 +46,20 @@ def options_of(prefix: str = "oai_dc", **more: Any) -> OaiOptions:
 def ask(
     invocation: Invocation, base_url: str, allowed: tuple[Network, ...], options: OaiOptions, call: Ask[Answer]
 ) -> Answer:
-    """What `call` answers about the repository at this base URL, under the network policy of the settings."""
+    """What `call` returns about the repository at this base URL, under the network policy of the settings."""
     from metaharvest.config.settings import load
     from metaharvest.harvest import inspecting
     from metaharvest.model import Site, SiteOptions
-    from metaharvest.sites.rows import no_base_url
+    from metaharvest.sites.rows import check_list_url, no_base_url
 
-    if why := no_base_url(base_url):
+    try:
+        url = check_list_url(base_url, is_repository=True)
+        why = no_base_url(url)
+    except ValueError as error:
+        why = f"{error}."
+    if why:
         raise click.UsageError(f"{why[:1].upper()}{why[1:]}")
-    site = Site(
-        0, "", base_url.strip(), (), source_kind="oai-pmh", options=SiteOptions(allow_networks=allowed, oai=options)
-    )
+    site = Site(0, "", url, (), source_kind="oai-pmh", options=SiteOptions(allow_networks=allowed, oai=options))
     return inspecting.ask(load(invocation.config), site, call)
 
 

@@ -60,20 +60,32 @@ def friends(
 
 
 def _base_urls(invocation: Invocation, source: str, networks: tuple[Network, ...]) -> list[str]:
+    from metaharvest.sites.rows import no_base_url
     from metaharvest.sources.oai_pmh.friends import base_urls_in, is_url
     from metaharvest.sources.oai_pmh.inspection import inspect
 
-    if "://" in source:
-        friends = dict.fromkeys(ask(invocation, source, networks, options_of(), inspect).identity.friends)
-        for friend in friends:
-            if not is_url(friend):
-                print_line(f"'{one_line(friend, 200)}' is left out: it is no web address.", err=True)
-        return [friend for friend in friends if is_url(friend)]
     path = Path(source)
-    if not path.is_file():
+    if "://" in source:
+        named = ask(invocation, source, networks, options_of(), inspect).identity.friends
+    elif not path.is_file():
         raise click.UsageError(f"'{one_line(source)}' is no URL, and there is no such file.")
-    with path.open("rb") as file:
-        return base_urls_in(file.read(_MOST_BYTES))
+    else:
+        with path.open("rb") as file:
+            named = tuple(base_urls_in(file.read(_MOST_BYTES)))
+    found = []
+    for url in dict.fromkeys(named):
+        if why := no_base_url(url) if is_url(url) else "it is no web address":
+            print_line(f"'{one_line(shown_url(url), 200)}' is left out: {why}.", err=True)
+        else:
+            found.append(url)
+    return found
+
+
+def _key(url: str) -> str:
+    """What two base URLs of one repository have in common: however the host is written, with TLS or without."""
+    from metaharvest.sources.oai_pmh.records import without_login
+
+    return without_login(url).partition("://")[2].rstrip("/")
 
 
 def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefix: str) -> dict[str, str]:
@@ -86,9 +98,9 @@ def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefi
     found: dict[str, str] = {}
     with harvester.writing() as session:
         sites = read_sites(session)
-        known, names = {site.list_url.rstrip("/") for site in sites}, {site.name for site in sites}
+        known, names = {_key(site.list_url) for site in sites}, {site.name for site in sites}
         for url in urls:
-            if url.rstrip("/") in known:
+            if _key(url) in known:
                 continue
             origin = origin_of(url)
             name = next(name for name in _names(origin) if name not in names)
@@ -102,7 +114,7 @@ def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefi
                 "options": options_text(SiteOptions(oai=OaiOptions(origin, prefix))),
             }
             add_site(session, values)
-            known.add(url.rstrip("/"))
+            known.add(_key(url))
             names.add(name)
             found[url] = name
     return found

@@ -134,6 +134,12 @@ def list_(
     \b
     Example: metaharvest oai list https://repository.example.org/oai --set frogs --from 2026-11-01
     """
+    from metaharvest.sites.options import check_window
+
+    try:
+        check_window(begin, until)
+    except ValueError as error:
+        raise click.UsageError(f"{error}.".replace("from (begin)", "--from", 1)) from None
     options = options_of(prefix, sets=sets, begin=begin, until=until, post=post)
 
     async def listed(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[list[ListedRecord], Finding | None]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
     from metaharvest.model import Network, Site
     from metaharvest.sources.base import Patience
-    from metaharvest.sources.oai_pmh.inspection import Rehearsal
+    from metaharvest.sources.oai_pmh.inspection import RehearsedList
 
 
 @click.command("validate")
@@ -48,7 +48,7 @@ def validate(
     Exit codes: 0 nothing is lost to harvesters; 1 something is; 2 settings or usage.
     """
 
-    async def rehearsed(site: Site, fetcher: Fetcher, patience: Patience) -> Rehearsal:
+    async def rehearsed(site: Site, fetcher: Fetcher, patience: Patience) -> RehearsedList:
         from metaharvest.sources.oai_pmh.inspection import rehearse
 
         return await rehearse(site, fetcher, patience, pages)
@@ -61,7 +61,7 @@ def validate(
     return 1 if rehearsal.has_errors else 0
 
 
-def _mapping(base_url: str, prefix: str, rehearsal: Rehearsal) -> dict[str, Any]:
+def _mapping(base_url: str, prefix: str, rehearsal: RehearsedList) -> dict[str, Any]:
     identity = rehearsal.inspection.identity
     return {
         "base_url": shown_url(base_url),
@@ -80,7 +80,7 @@ def _mapping(base_url: str, prefix: str, rehearsal: Rehearsal) -> dict[str, Any]
     }
 
 
-def _print(base_url: str, prefix: str, rehearsal: Rehearsal) -> None:
+def _print(base_url: str, prefix: str, rehearsal: RehearsedList) -> None:
     identity = rehearsal.inspection.identity
     print_findings((shown_url(base_url), finding) for finding in rehearsal.findings)
     for rule, number in rehearsal.left_out.items():
@@ -102,7 +102,7 @@ def _print(base_url: str, prefix: str, rehearsal: Rehearsal) -> None:
     print_line(_verdict(rehearsal))
 
 
-def _verdict(rehearsal: Rehearsal) -> str:
+def _verdict(rehearsal: RehearsedList) -> str:
     if rehearsal.has_errors:
         return "Harvesters lose something here: see what is told above as an error."
     told = "nothing odd was found" if not rehearsal.findings else "harvesters get along with what is told above"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING
 
 import click
 
 from metaharvest.cli.invocation import Invocation, day
+from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model import OutcomeKind, SiteRunStatus
@@ -82,7 +84,7 @@ def _harvest_and_ping(harvester: Harvester, request: RunRequest, told: _Told, st
     from metaharvest.errors import LockHeld, MetaharvestError, ScheduleError
 
     try:
-        status, code = _harvest(harvester, request, told, strict, stop)
+        result, record, code = _harvest(harvester, request, strict, stop)
     except (LockHeld, ScheduleError):
         raise
     except Exception as error:
@@ -90,7 +92,9 @@ def _harvest_and_ping(harvester: Harvester, request: RunRequest, told: _Told, st
         _ping(harvester, "failed", code, ended=False)
         raise
     _write_metrics(harvester)
-    _ping(harvester, "interrupted" if stop.is_set() else status, code, ended=True)
+    _ping(harvester, "interrupted" if stop.is_set() else result.status.value, code, ended=True)
+    # Last of all: that stdout cannot be written is no failure of the run.
+    told(harvester, result, record, code)
     return code
 
 
@@ -100,7 +104,7 @@ def _write_metrics(harvester: Harvester) -> None:
         harvester.write_metrics()
     except OSError as error:
         file = harvester.settings.monitoring.metrics_file
-        click.echo(f"[monitoring] metrics_file: {file} cannot be written: {error.strerror}.", err=True)
+        print_note(f"[monitoring] metrics_file: {file} cannot be written: {error.strerror}.")
 
 
 def _ping(harvester: Harvester, status: str, code: int, *, ended: bool) -> None:
@@ -110,26 +114,27 @@ def _ping(harvester: Harvester, status: str, code: int, *, ended: bool) -> None:
 
     failure = tell_monitor(harvester.settings, status, code, ended=ended)
     if failure:
-        click.echo(f"{failure} The run itself is not affected." if ended else failure, err=True)
+        print_note(f"{failure} The run itself is not affected." if ended else failure)
 
 
-def _harvest(harvester: Harvester, request: RunRequest, told: _Told, strict: bool, stop: StopSignal) -> tuple[str, int]:
-    """A run, and what is printed about it; its status and the exit code."""
+def _harvest(
+    harvester: Harvester, request: RunRequest, strict: bool, stop: StopSignal
+) -> tuple[RunResult, RunRecord, int]:
+    """A run, its record and the exit code."""
     from metaharvest.cli.progress import shown_progress
     from metaharvest.queries.runs import run_record
 
     with shown_progress() as progress:
         result = harvester.run(request, progress, stop)
     if result.cut_short or stop.is_set():
-        click.echo("Stopped: what was under way is finished, the rest is left to the next run.", err=True)
+        print_note("Stopped: what was under way is finished, the rest is left to the next run.")
     if result.cut_short:
-        click.echo(result.cut_short, err=True)
+        print_note(result.cut_short)
     with harvester.reading() as session:
         record = run_record(session, result.run_id)
     failed = record.failed_as_a_whole or result.undelivered or result.cut_short or stop.is_set()
     code = 1 if failed or (strict and record.has_document_errors) else 0
-    told(harvester, result, record, code)
-    return result.status.value, code
+    return result, record, code
 
 
 def _print_json(_harvester: Harvester, result: RunResult, record: RunRecord, _code: int) -> None:
@@ -156,7 +161,10 @@ def _print_event(harvester: Harvester, result: RunResult, record: RunRecord, cod
     told += [counted(errors, "error")] if errors else []
     sentences = (*record.targets_away, _went_nowhere(harvester, record), _undelivered(result))
     more = " ".join(filter(None, sentences))
-    print_line(f"Run {run['run_id']} ({run['harvest_date']}): {'; '.join(told)}; exit code {code}. {more}", err=True)
+    with suppress(OSError):
+        print_line(
+            f"Run {run['run_id']} ({run['harvest_date']}): {'; '.join(told)}; exit code {code}. {more}", err=True
+        )
 
 
 def _went_nowhere(harvester: Harvester, record: RunRecord) -> str:

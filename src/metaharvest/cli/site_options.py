@@ -236,7 +236,7 @@ def _oai(options: Options, own: SiteOptions) -> OaiOptions:
 
     oai = own.oai or OaiOptions(origin_of(options["base_url"]))
     if options["sets"]:
-        oai = replace(oai, sets=() if options["sets"] == (_NONE,) else tuple(dict.fromkeys(options["sets"])))
+        oai = replace(oai, sets=() if options["sets"] in ((_NONE,), ("",)) else tuple(dict.fromkeys(options["sets"])))
     texts: dict[str, Any] = {
         name: None if name in ("begin", "until") and options[name] in ("", _NONE) else options[name]
         for name in ("origin", "prefix", "begin", "until", "post")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.invocation import Invocation, trimmed
 from metaharvest.cli.printing import json_text, print_fields, print_json, print_table, stamp
 from metaharvest.cli.target_check import check
 from metaharvest.cli.target_copy import copy
@@ -104,7 +104,7 @@ def _print_csv(held: Iterable[HeldRevision], names: Mapping[int, str]) -> None:
 
 
 @command.command("show")
-@click.argument("docid")
+@click.argument("docid", callback=trimmed)
 @_of_target
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
@@ -146,7 +146,7 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
 
 
 @command.command("get")
-@click.argument("docid")
+@click.argument("docid", callback=trimmed)
 @_of_target
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file. [default: stdout]")
 @click.pass_obj

@@ -113,7 +113,7 @@ def _write(file: IO[bytes], columns: tuple[str, ...], *rows: tuple[object, ...])
 
 
 def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]) -> dict[str, object]:
-    from metaharvest.harvest.copied import Ended
+    from metaharvest.harvest.copied import CopyOutcome
 
     problems = [
         {
@@ -133,7 +133,7 @@ def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]
         "dry_run": request.is_dry_run,
         "documents": result.documents,
         "read": result.read,
-        **{ended.key: result.ended.get(ended, 0) for ended in Ended},
+        **{ended.key: result.ended.get(ended, 0) for ended in CopyOutcome},
         "bytes": result.size,
         "reached_limit": result.reached_limit,
         "cut_short": result.cut_short or None,
@@ -142,7 +142,7 @@ def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]
 
 
 def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], table: Path | None) -> None:
-    from metaharvest.harvest.copied import PROBLEMS, Ended
+    from metaharvest.harvest.copied import PROBLEMS, CopyOutcome
     from metaharvest.reports.words import counted
 
     ended = result.ended
@@ -150,12 +150,12 @@ def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], tab
     click.echo()
     read = f"{counted(result.read, 'revision')} of {counted(result.documents, 'document')}"
     fields = {"read": read}
-    for each in Ended:
+    for each in CopyOutcome:
         number = ended.get(each, 0)
-        if each is Ended.COPIED:
+        if each is CopyOutcome.COPIED:
             would = "would be copied" if request.is_dry_run else _WORDS[each]
             fields[would] = f"{number:,}{f' ({result.size:,} bytes)' if result.size else ''}"
-        elif number or each is Ended.THERE:
+        elif number or each is CopyOutcome.THERE:
             fields[_WORDS[each]] = f"{number:,}"
     print_fields(fields)
     # What was left because a target does not answer is told once.
@@ -171,9 +171,9 @@ def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], tab
         click.echo(f"And {more:,} more; {where}.")
     if result.cut_short:
         print_line(result.cut_short, err=True)
-    elif result.reached_limit and (ended.get(Ended.LEFT) or not result.all_read):
+    elif result.reached_limit and (ended.get(CopyOutcome.LEFT) or not result.all_read):
         click.echo(f"\nNo more than {request.limit:,} were asked for; the same command goes on with the rest.")
-    elif ended.get(Ended.LEFT):
+    elif ended.get(CopyOutcome.LEFT):
         click.echo("\nThe same command goes on with what was left.")
     if request.is_dry_run:
         click.echo("\nThis was a rehearsal: nothing was written.")

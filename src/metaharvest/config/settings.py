@@ -301,8 +301,11 @@ def _read(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise SettingsError(f"The settings file {path} is not UTF-8 text: save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
-        problem = f'The settings file {path} is not valid TOML: {error}. Texts need quotes, as in name = "value".'
-        raise SettingsError(problem) from error
+        is_double = any(words in str(error) for words in ("Cannot overwrite", "twice"))
+        remedy = 'Texts need quotes, as in name = "value".'
+        if is_double:
+            remedy = "The same key, or the same section, is there a second time: delete one of the two."
+        raise SettingsError(f"The settings file {path} is not valid TOML: {error}. {remedy}") from error
 
 
 _MESSAGES = {

@@ -191,7 +191,7 @@ class Fetcher:
         return await self._follow(url, question)
 
     def end_waiting(self) -> None:
-        """Nobody waits for a connection any more, as the run is to end: those who would, hear NotAsked."""
+        """End all waiting for connections, as the run is to end: callers that wait, or would have to, get NotAsked."""
         self._waiting.end()
 
     async def close(self) -> None:
@@ -321,9 +321,8 @@ class Fetcher:
     def _response(self, exchange: Exchange, given: Circumstances) -> Response:
         error = None if exchange.is_unmodified else sentences.failure(exchange, given)
         if error:
-            if error.transient and not exchange.connected:
+            if error.counted:
                 self._health.not_reached(exchange.address, exchange.began)
-                error.counted = True
             if error.retry_after:
                 self._health.rest(exchange.address, error.retry_after)
             raise error

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from metaharvest.config.settings import HttpSettings
@@ -136,6 +137,7 @@ class ServerHealth:
         return self._breakers.setdefault(server_of(url), CircuitBreaker(self._threshold, self._http))
 
 
+@lru_cache(maxsize=1024)
 def server_of(url: str) -> str:
     """The server that `url` names: host and port; empty for a file: URL."""
     return urlsplit(url).netloc.rpartition("@")[2].lower()

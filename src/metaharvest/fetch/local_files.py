@@ -1,6 +1,6 @@
 """Files of this machine that file: URLs name (RFC 8089): read only below the folder that the settings allow a site.
 
-Judged is the real path: `..` and symbolic links that lead out of the folder are refused, in the same words whether
+The real path is judged: `..` and symbolic links that lead out of the folder are refused, in the same words whether
 there is a file behind them or not. What was judged is then opened link by link, none of them followed, so that nobody
 gains anything by changing the folders in between. Devices, pipes and folders are not opened. FetchError is all that
 comes out of what may be wrong with a file.

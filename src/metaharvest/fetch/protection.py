@@ -1,6 +1,6 @@
 """Recognises what protection services send in a document's place: challenges for browsers, and refusals of their own.
 
-Pure, for `sentences.py`. Told by headers that only a challenge has, by what stands in the page, and by its title;
+Pure, for `sentences.py`. They are known by headers that only a challenge has, by the page's text, and by its title;
 a service's name in the `Server` header alone says little, for the refusals of the web server behind it carry that too.
 """
 

@@ -1,7 +1,7 @@
 """Whether a server's robots.txt forbids the harvester to ask for an address (RFC 9309); read once a run and server.
 
-What is harvested was registered by people who know each other, so that it is told, and binds only where the settings
-say so. A robots.txt that is missing, or cannot be read, forbids nothing.
+Sites are registered by people who know each other: what is forbidden is told in the report, and obeyed only where the
+settings say so. A robots.txt that is missing, or cannot be read, forbids nothing.
 """
 
 from __future__ import annotations

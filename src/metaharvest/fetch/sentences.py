@@ -19,6 +19,7 @@ from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
 from metaharvest.fetch import protection
 from metaharvest.fetch.backoff import http_date, seconds_to_wait
+from metaharvest.fetch.certificates import CERTIFICATE_PROBLEMS
 from metaharvest.fetch.exchange import Exchange, StopReason
 from metaharvest.fetch.html_page import html_title
 from metaharvest.fetch.local_files import IF_TOO_LARGE
@@ -66,18 +67,6 @@ _PROTOCOL_CODES = {
     pycurl.E_BAD_CONTENT_ENCODING,
     _E_TOO_LARGE,
 }
-_UNKNOWN_AUTHORITY = (
-    "it comes from an authority that this harvester does not trust, or the server does not send the certificate between"
-)
-_CERTIFICATE_PROBLEMS = {
-    9: "it is not valid yet",
-    10: "it has expired",
-    18: "it is self-signed",
-    19: "it comes from an authority that this harvester does not trust (a self-signed one)",
-    20: _UNKNOWN_AUTHORITY,
-    21: _UNKNOWN_AUTHORITY,
-    23: "it has been revoked",
-}
 _TRY_LATER = "The harvester tries again by itself. If this goes on, ask whoever runs the web server to look into it."
 
 
@@ -118,10 +107,15 @@ def failure(exchange: Exchange, given: Circumstances) -> FetchError | None:
     if transient and exchange.status >= 400:
         now = http_date(exchange.headers.get("date", "")) or datetime.now(UTC)
         retry_after = seconds_to_wait(exchange.headers.get("retry-after", ""), now)
-    seconds = given.spent + exchange.seconds
-    error = FetchError(finding, transient=transient, seconds=seconds, retry_after=retry_after)
-    error.status, error.page = exchange.status, _page(exchange)
-    return error
+    return FetchError(
+        finding,
+        transient=transient,
+        seconds=given.spent + exchange.seconds,
+        retry_after=retry_after,
+        counted=transient and not exchange.connected,
+        status=exchange.status,
+        page=_page(exchange),
+    )
 
 
 def out_of_time(url: str, given: Circumstances) -> Finding:
@@ -282,7 +276,7 @@ def _tls(exchange: Exchange, where: str) -> tuple[Finding, bool]:
         message = f"{where}: no encrypted connection to {host} could be agreed on ({words})."
         remedy = "Ask whoever runs the web server to check its TLS set-up; TLS 1.2 or later is needed."
         return Finding("http.tls", message, remedy), False
-    problem = _CERTIFICATE_PROBLEMS.get(exchange.verify_result, words)
+    problem = CERTIFICATE_PROBLEMS.get(exchange.verify_result, words)
     if "subject name" in words or "does not match" in words:
         problem = "it is for another host name"
     return Finding(

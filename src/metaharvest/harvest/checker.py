@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -33,10 +33,10 @@ from metaharvest.validation.treatment import too_costly
 
 log = logging.getLogger(__name__)
 
-TOGETHER = 32
+DOCUMENTS_A_CALL = 64
 """Documents that a quick worker gets at a time, if so many wait."""
 
-TOGETHER_BYTES = 2_000_000
+BYTES_A_CALL = 2_000_000
 
 MOST_QUICK_WORKERS = 4
 """The process that fetches and writes is slower than more of them would be."""
@@ -73,15 +73,20 @@ class _Job:
 
 
 class Checker:
-    """Checks the documents of one run; made, used and closed in one event loop."""
+    """Checks the documents of one run; made, used and closed in one event loop.
 
-    def __init__(self, settings: ValidationSettings, limits: CheckLimits) -> None:
+    `meanwhile` is called in a thread while worker processes start: until they are up, there is little else to do.
+    """
+
+    def __init__(
+        self, settings: ValidationSettings, limits: CheckLimits, meanwhile: Callable[[], None] = lambda: None
+    ) -> None:
         self._limits = limits
         self._validator = Validator(settings.other_document_types)
         self._seconds = settings.time_limit
         types = settings.other_document_types
         number = limits.quick_workers or min(MOST_QUICK_WORKERS, max(1, _cores() - 1))
-        self._quick = WorkerPool(number, types, limits.quick_seconds, limits)
+        self._quick = WorkerPool(number, types, limits.quick_seconds, limits, meanwhile)
         self._thorough = WorkerPool(THOROUGH_WORKERS, types, self._seconds, limits)
         self._thorough_free = asyncio.Semaphore(THOROUGH_WORKERS)
         self._sites: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -169,7 +174,7 @@ class Checker:
                 log.warning("A process that checks documents ended, and is started again")
             except NoWorkers:
                 if task[2].transforms:
-                    # Nothing in the run's own process could end an XPath of theirs.
+                    # In the run's own process, nothing could end the evaluation of an XPath from a site's file.
                     self._given_up[site_id] = _NO_PROCESS
                     raise FiltersGivenUp(_NO_PROCESS) from None
                 return await self._check_here(task)
@@ -189,7 +194,7 @@ class Checker:
     def _has_jobs_for(self, calls: int) -> bool:
         """Whether to call once more, while there are so many calls: one beyond the workers if it is a full one."""
         waiting = len(self._jobs) + len(self._single_jobs)
-        return waiting > 0 and calls < self._quick.number + (len(self._jobs) >= TOGETHER)
+        return waiting > 0 and calls < self._quick.number + (len(self._jobs) >= DOCUMENTS_A_CALL)
 
     def _next_jobs(self) -> Iterator[_Job]:
         if self._single_jobs:
@@ -200,10 +205,10 @@ class Checker:
                 job.verdict.set_result(None)
             return
         size = 0
-        for _ in range(min(TOGETHER, len(self._jobs))):
+        for _ in range(min(DOCUMENTS_A_CALL, len(self._jobs))):
             size += len(self._jobs[0].task[0])
             yield self._jobs.popleft()
-            if size > TOGETHER_BYTES:
+            if size > BYTES_A_CALL:
                 return
 
     def _called(self, call: asyncio.Task[None]) -> None:

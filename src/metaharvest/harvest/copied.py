@@ -13,7 +13,7 @@ from metaharvest.model import Finding, Holding
 from metaharvest.targets.base import HeldRevision, Target
 
 
-class Ended(StrEnum):
+class CopyOutcome(StrEnum):
     """How one revision ended: a closed set, exactly one for each revision that was read."""
 
     COPIED = "copied"
@@ -33,7 +33,7 @@ class Ended(StrEnum):
         return self.value.replace("-", "_")
 
 
-PROBLEMS = (Ended.DIFFERENT, Ended.REFUSED, Ended.UNREADABLE)
+PROBLEMS = (CopyOutcome.DIFFERENT, CopyOutcome.REFUSED, CopyOutcome.UNREADABLE)
 """What the same command does not mend."""
 
 
@@ -57,7 +57,7 @@ class NotCopied:
 
     document_id: str
     revision: int
-    ended: Ended
+    ended: CopyOutcome
     finding: Finding
 
     @property
@@ -81,7 +81,7 @@ class CopyResult:
     source: str
     target: str
     documents: int
-    ended: Mapping[Ended, int]
+    ended: Mapping[CopyOutcome, int]
     size: int
     cut_short: str
     reached_limit: bool
@@ -95,10 +95,10 @@ class CopyResult:
     @property
     def is_well(self) -> bool:
         """Whether all that the source has is in the target, as the source has it."""
-        return self.all_read and not self.cut_short and not any(map(self.ended.get, (*PROBLEMS, Ended.LEFT)))
+        return self.all_read and not self.cut_short and not any(map(self.ended.get, (*PROBLEMS, CopyOutcome.LEFT)))
 
 
-class Tally:
+class CopyTally:
     """What a copy has come to so far, and whether it is to go on. Used in the event loop alone."""
 
     def __init__(self, request: CopyRequest, progress: Progress, told: Told, stop: StopSignal) -> None:
@@ -111,7 +111,7 @@ class Tally:
         self._size = 0
         self._cut_short = ""
         self._all_read = True
-        self._ended: Counter[Ended] = Counter()
+        self._ended: Counter[CopyOutcome] = Counter()
         progress.site_began(self._name)
 
     def is_cut_short(self) -> bool:
@@ -130,8 +130,8 @@ class Tally:
             said = " ".join(f"{finding.message} {finding.remedy}".rstrip() for finding in findings)
             self._cut_short = f"{target.describe()}: {said}{'' if for_good else f' {_GO_ON}'}"
 
-    def may_copy(self) -> bool:
-        """Whether one more revision may be copied, which then counts towards the limit."""
+    def begin_one(self) -> bool:
+        """Count one more revision towards the limit; False if none may be copied any more."""
         if self.is_over():
             return False
         if self._room is not None:
@@ -146,7 +146,9 @@ class Tally:
         """One more document was read; `end` is called for each of its revisions."""
         self._documents += 1
 
-    def end(self, revision: HeldRevision, ended: Ended, finding: Finding | None = None, size: int = 0) -> Ended:
+    def end(
+        self, revision: HeldRevision, ended: CopyOutcome, finding: Finding | None = None, size: int = 0
+    ) -> CopyOutcome:
         """Note how a revision ended, and tell why; `size`: bytes that were copied."""
         self._ended[ended] += 1
         self._size += size

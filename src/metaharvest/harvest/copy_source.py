@@ -13,14 +13,14 @@ from sqlalchemy import Engine
 
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.errors import TargetError
-from metaharvest.harvest.copied import Ended, Tally
+from metaharvest.harvest.copied import CopyOutcome, CopyTally
 from metaharvest.harvest.site_target import TargetHealth
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.model import FetchedDocument, Finding, ListedDocument
 from metaharvest.targets import owners
 from metaharvest.targets.base import HeldRevision, Target
 
-DOCUMENTS_AT_ONCE = 500
+_AT_ONCE = 500
 """Documents that are planned together, and for which sessions with the target are kept open."""
 
 
@@ -36,7 +36,7 @@ class CopiedDocument:
 class CopySource:
     """The target that documents are copied from; `only`: those of this site."""
 
-    def __init__(self, target: Target, engine: Engine, only: int | None, tally: Tally) -> None:
+    def __init__(self, target: Target, engine: Engine, only: int | None, tally: CopyTally) -> None:
         self.target = target
         self._engine = engine
         self._only = only
@@ -46,7 +46,7 @@ class CopySource:
     def batches(self) -> Iterator[Sequence[CopiedDocument]]:
         """The documents. Raises TargetError; to be called in a thread."""
         documents = (list(revisions) for _, revisions in groupby(self.target.held(), key=attrgetter("document_id")))
-        while several := list(islice(documents, DOCUMENTS_AT_ONCE)):
+        while several := list(islice(documents, _AT_ONCE)):
             with database_errors(self._engine), readers(self._engine)() as session:
                 known = owners.owners_of(session, [each[0].document_id for each in several])
             found = [_document(revisions, known) for revisions in several]
@@ -57,7 +57,7 @@ class CopySource:
         """The source does not say what else it has."""
         self._tally.cut(self.target, error.findings, for_good=not error.transient)
 
-    async def fetch(self, revision: HeldRevision) -> FetchedDocument | Ended:
+    async def fetch(self, revision: HeldRevision) -> FetchedDocument | CopyOutcome:
         """The revision with its bytes; if they are not to be had, how it ends, which is told."""
         try:
             content = await in_thread(partial(self.target.content, revision.document_id, revision.revision))
@@ -66,11 +66,13 @@ class CopySource:
                 self._health.failed(error.findings)
             if self._health.given_up:
                 self._tally.cut(self.target, self._health.given_up)
-            return self._tally.end(revision, Ended.LEFT if error.transient else Ended.UNREADABLE, error.findings[0])
+            return self._tally.end(
+                revision, CopyOutcome.LEFT if error.transient else CopyOutcome.UNREADABLE, error.findings[0]
+            )
         self._health.answered()
         digest = "" if content is None else sha256(content).hexdigest()
         if content is None or (revision.sha256 or digest) != digest:
-            return self._tally.end(revision, Ended.UNREADABLE, _unreadable(revision, digest))
+            return self._tally.end(revision, CopyOutcome.UNREADABLE, _unreadable(revision, digest))
         listed = ListedDocument(revision.document_id, revision.revision, revision.document_type, revision.source_url)
         return FetchedDocument(listed, content, digest, 0.0)
 

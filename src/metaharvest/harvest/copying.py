@@ -22,10 +22,10 @@ from metaharvest.database.locks import HeldLock
 from metaharvest.errors import RunLost, SettingsError, TargetError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.copied import (
+    CopyOutcome,
     CopyRequest,
     CopyResult,
-    Ended,
-    Tally,
+    CopyTally,
     Told,
     belongs_to,
     different,
@@ -82,7 +82,7 @@ def copy_documents(
     with ExitStack() as stack:
         lock = None if request.is_dry_run else stack.enter_context(run_lock(engine))
         used = stack.enter_context(RunTargets(targets, readers(engine)))
-        tally = Tally(request, progress, told, stop)
+        tally = CopyTally(request, progress, told, stop)
         copying = _Copying(
             engine,
             lock,
@@ -132,7 +132,7 @@ class _Copying:
     used: RunTargets
     sites: Mapping[int, Site | BrokenSite]
     clock: Clock
-    tally: Tally
+    tally: CopyTally
     under_way: asyncio.Semaphore
 
     async def run(self) -> CopyResult:
@@ -173,17 +173,17 @@ class _Copying:
     ) -> _Part | None:
         """The documents with the target, logged in for them; None, after it was told why, if they cannot go there."""
         if self.tally.is_over():
-            self._end_all(documents, Ended.LEFT)
+            self._end_all(documents, CopyOutcome.LEFT)
             return None
         try:
             session = await sessions.enter_async_context(self._session(owner))
         except TargetError as error:
-            self._end_all(documents, Ended.REFUSED, error.findings[0])
+            self._end_all(documents, CopyOutcome.REFUSED, error.findings[0])
             return None
         held = await in_thread(partial(session.holdings, [document.document_id for document in documents]))
         if session.health.given_up:
             self.tally.cut(session.target, session.health.given_up)
-            self._end_all(documents, Ended.LEFT)
+            self._end_all(documents, CopyOutcome.LEFT)
             return None
         taken = await in_thread(partial(self._take, owner, documents, session, held))
         return _Part(owner, documents, session, held, taken)
@@ -226,17 +226,17 @@ class _Copying:
         """Whether nothing is to be sent: then how it ends is told."""
         held, target = part.held.get(revision.document_id), part.session.target
         if self.tally.is_over():
-            self.tally.end(revision, Ended.LEFT)
+            self.tally.end(revision, CopyOutcome.LEFT)
         elif held is not None and revision.revision <= held.revision:
             await self._compare(part, revision, held)
         elif other := part.taken.get(revision.document_id):
-            self.tally.end(revision, Ended.REFUSED, belongs_to(revision, other))
+            self.tally.end(revision, CopyOutcome.REFUSED, belongs_to(revision, other))
         elif isinstance(target, NoTarget):
-            self.tally.end(revision, Ended.REFUSED, no_target(self.sites[part.owner or 0].name))
-        elif not self.tally.may_copy():
-            self.tally.end(revision, Ended.LEFT)
+            self.tally.end(revision, CopyOutcome.REFUSED, no_target(self.sites[part.owner or 0].name))
+        elif not self.tally.begin_one():
+            self.tally.end(revision, CopyOutcome.LEFT)
         elif self.lock is None:
-            self.tally.end(revision, Ended.COPIED, size=revision.size or 0)
+            self.tally.end(revision, CopyOutcome.COPIED, size=revision.size or 0)
         else:
             return False
         return True
@@ -246,7 +246,7 @@ class _Copying:
         digest = revision.sha256
         if not digest:
             fetched = await self.source.fetch(revision)
-            if isinstance(fetched, Ended):
+            if isinstance(fetched, CopyOutcome):
                 return
             digest = fetched.sha256
         try:
@@ -259,11 +259,11 @@ class _Copying:
             self._failed(part, revision, error)
             return
         if is_same:
-            self.tally.end(revision, Ended.THERE)
+            self.tally.end(revision, CopyOutcome.THERE)
         elif is_there:
-            self.tally.end(revision, Ended.DIFFERENT, different(revision))
+            self.tally.end(revision, CopyOutcome.DIFFERENT, different(revision))
         else:
-            self.tally.end(revision, Ended.REFUSED, superseded(revision, held))
+            self.tally.end(revision, CopyOutcome.REFUSED, superseded(revision, held))
 
     # -- into a target outside of the database
 
@@ -273,18 +273,18 @@ class _Copying:
             is_left = False
             for revision in document.revisions:
                 if is_left:
-                    self.tally.end(revision, Ended.LEFT)
+                    self.tally.end(revision, CopyOutcome.LEFT)
                 elif not await self._is_settled(part, revision):
-                    is_left = await self._send_one(part, revision) is Ended.LEFT
+                    is_left = await self._send_one(part, revision) is CopyOutcome.LEFT
 
-    async def _send_one(self, part: _Part, revision: HeldRevision) -> Ended:
+    async def _send_one(self, part: _Part, revision: HeldRevision) -> CopyOutcome:
         fetched = await self.source.fetch(revision)
-        if isinstance(fetched, Ended):
+        if isinstance(fetched, CopyOutcome):
             return fetched
         upload = self._upload(part, fetched)
         async with part.session.sending:
             if self.tally.is_cut_short():
-                return self.tally.end(revision, Ended.LEFT)
+                return self.tally.end(revision, CopyOutcome.LEFT)
             await in_thread(self._require_lock)
             try:
                 await part.session.upload(upload)
@@ -293,26 +293,26 @@ class _Copying:
             except Exception as error:
                 log.exception("%s could not be copied", revision.docid)
                 finding = unexpected_error(error, "The harvester itself failed on this document")
-                return self.tally.end(revision, Ended.LEFT, finding)
-        return self.tally.end(revision, Ended.COPIED, size=len(fetched.content))
+                return self.tally.end(revision, CopyOutcome.LEFT, finding)
+        return self.tally.end(revision, CopyOutcome.COPIED, size=len(fetched.content))
 
     async def _refused(
         self, part: _Part, revision: HeldRevision, fetched: FetchedDocument, error: TargetError
-    ) -> Ended:
+    ) -> CopyOutcome:
         """How a revision ends that was not taken: it may have got there meanwhile, from a copy that was broken off."""
         if not error.transient:
             try:
                 if await part.session.holds(revision.document_id, revision.revision, fetched.sha256):
-                    return self.tally.end(revision, Ended.THERE)
+                    return self.tally.end(revision, CopyOutcome.THERE)
             except TargetError as unanswered:
                 return self._failed(part, revision, unanswered)
         return self._failed(part, revision, error)
 
-    def _failed(self, part: _Part, revision: HeldRevision, error: TargetError) -> Ended:
+    def _failed(self, part: _Part, revision: HeldRevision, error: TargetError) -> CopyOutcome:
         """The target refused it, or did not answer: then the same command finds out whether it arrived."""
         if part.session.health.given_up:
             self.tally.cut(part.session.target, part.session.health.given_up)
-        return self.tally.end(revision, Ended.LEFT if error.transient else Ended.REFUSED, error.findings[0])
+        return self.tally.end(revision, CopyOutcome.LEFT if error.transient else CopyOutcome.REFUSED, error.findings[0])
 
     def _upload(self, part: _Part, fetched: FetchedDocument) -> Upload:
         held = part.held.get(fetched.document.document_id)
@@ -328,12 +328,12 @@ class _Copying:
         group: list[tuple[HeldRevision, Upload]] = []
         async with aclosing(self._read_ahead(wanted)) as reading:
             async for revision, fetched in reading:
-                if fetched is Ended.LEFT:
+                if fetched is CopyOutcome.LEFT:
                     left.add(revision.document_id)
-                elif isinstance(fetched, Ended):
+                elif isinstance(fetched, CopyOutcome):
                     continue
                 elif revision.document_id in left:
-                    self.tally.end(revision, Ended.LEFT)
+                    self.tally.end(revision, CopyOutcome.LEFT)
                 else:
                     group.append((revision, self._upload(part, fetched)))
                 if len(group) >= GROUP or sum(len(each.fetched.content) for _, each in group) >= GROUP_BYTES:
@@ -343,9 +343,9 @@ class _Copying:
 
     async def _read_ahead(
         self, revisions: Iterable[HeldRevision]
-    ) -> AsyncGenerator[tuple[HeldRevision, FetchedDocument | Ended], None]:
+    ) -> AsyncGenerator[tuple[HeldRevision, FetchedDocument | CopyOutcome], None]:
         """Each of these with its bytes, in order; the next ones are read meanwhile."""
-        window: deque[tuple[HeldRevision, asyncio.Task[FetchedDocument | Ended]]] = deque()
+        window: deque[tuple[HeldRevision, asyncio.Task[FetchedDocument | CopyOutcome]]] = deque()
         try:
             for revision in revisions:
                 window.append((revision, asyncio.create_task(self._fetch_in_time(revision))))
@@ -359,9 +359,9 @@ class _Copying:
             for _, reading in window:
                 reading.cancel()
 
-    async def _fetch_in_time(self, revision: HeldRevision) -> FetchedDocument | Ended:
+    async def _fetch_in_time(self, revision: HeldRevision) -> FetchedDocument | CopyOutcome:
         if self.tally.is_cut_short():
-            return self.tally.end(revision, Ended.LEFT)
+            return self.tally.end(revision, CopyOutcome.LEFT)
         return await self.source.fetch(revision)
 
     async def _commit(self, group: Sequence[tuple[HeldRevision, Upload]], target: JournalSession) -> None:
@@ -377,16 +377,16 @@ class _Copying:
 
         for (revision, upload), refused in zip(group, await in_thread(commit), strict=True):
             if refused:
-                self.tally.end(revision, Ended.REFUSED, refused[0])
+                self.tally.end(revision, CopyOutcome.REFUSED, refused[0])
             else:
-                self.tally.end(revision, Ended.COPIED, size=len(upload.fetched.content))
+                self.tally.end(revision, CopyOutcome.COPIED, size=len(upload.fetched.content))
 
     def _require_lock(self) -> None:
         """Raises RunLost if a harvest may be under way by now."""
         if self.lock is not None and not self.lock.still_held():
             raise RunLost("The copy has lost the run lock, and ended. What was copied stays; the same command goes on.")
 
-    def _end_all(self, documents: Sequence[CopiedDocument], ended: Ended, finding: Finding | None = None) -> None:
+    def _end_all(self, documents: Sequence[CopiedDocument], ended: CopyOutcome, finding: Finding | None = None) -> None:
         for document in documents:
             for revision in document.revisions:
                 self.tally.end(revision, ended, finding)

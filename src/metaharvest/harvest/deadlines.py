@@ -57,13 +57,13 @@ class StopSignal(threading.Event):
 class Deadlines:
     """The signal, and the deadlines: moments (time.monotonic) after which nothing is begun, and what to say then.
 
-    Callers that hear from why() or late() that it is to end give up, or defer, what they were about to do: `heard`
-    keeps the reason.
+    heed() and heed_time() are asked by callers that give up, or defer, what they were about to do if there is a reason:
+    `heeded` keeps it, for cut_short() to tell.
     """
 
     stop: StopSignal
     moments: tuple[tuple[float, Finding], ...] = ()
-    heard: set[Finding] = field(default_factory=set)
+    heeded: set[Finding] = field(default_factory=set)
 
     def after_run(self, seconds: float) -> Deadlines:
         """With the deadline for the whole run, from now; 0: none."""
@@ -85,24 +85,24 @@ class Deadlines:
         )
         return self._with(seconds, Finding("harvest.site-deadline", message, remedy, Level.WARNING))
 
-    def why(self) -> Finding | None:
-        """Why nothing more is to be begun; None: go on."""
+    def heed(self) -> Finding | None:
+        """Why nothing more is to be begun, which is noted; None: go on."""
         if not self.stop.is_set():
-            return self.late()
-        self.heard.add(STOPPED)
+            return self.heed_time()
+        self.heeded.add(STOPPED)
         return STOPPED
 
-    def late(self) -> Finding | None:
-        """The deadline that has passed, if one has."""
+    def heed_time(self) -> Finding | None:
+        """The deadline that has passed, if one has, which is noted."""
         now = time.monotonic()
         passed = next((finding for at, finding in self.moments if now >= at), None)
         if passed is not None:
-            self.heard.add(passed)
+            self.heeded.add(passed)
         return passed
 
     def cut_short(self) -> Finding | None:
         """Why something was deferred or given up, by the signal or one of these deadlines; None: all was done."""
-        return next((why for why in (STOPPED, *(why for _, why in self.moments)) if why in self.heard), None)
+        return next((why for why in (STOPPED, *(why for _, why in self.moments)) if why in self.heeded), None)
 
     def left(self) -> float:
         """Seconds until the nearest deadline, infinite if there is none."""
@@ -121,4 +121,4 @@ class Deadlines:
     def _with(self, seconds: float, finding: Finding) -> Deadlines:
         if not seconds:
             return self
-        return Deadlines(self.stop, (*self.moments, (time.monotonic() + seconds, finding)), self.heard)
+        return Deadlines(self.stop, (*self.moments, (time.monotonic() + seconds, finding)), self.heeded)

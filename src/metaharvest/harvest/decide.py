@@ -8,24 +8,37 @@ already. The same docid listed again is a `duplicate`. A document that another s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from itertools import groupby
 
 from metaharvest.model import Action, Finding, Holding, Intent, Level, ListedDocument
+from metaharvest.targets.base import OF_ANOTHER_SITE, RECORD_OF_ANOTHER_SITE
 
 
 def decide(
-    documents: Iterable[ListedDocument], holdings: Mapping[str, Holding], site_id: int, other_sites: Mapping[int, str]
+    documents: Iterable[ListedDocument],
+    holdings: Mapping[str, Holding],
+    site_id: int,
+    other_sites: Mapping[int, str],
+    *,
+    are_records: bool = False,
 ) -> Iterator[Intent]:
     """One intent per listed document, in the order given.
 
     `documents` are in ascending order of document id and revision, all revisions of a document together. `other_sites`
     are the registered sites by id, with their names: what belongs to a site that is registered no longer is free.
+    `are_records`: they are those of a repository, which has no list to take anything out of.
     """
     for document_id, listed in groupby(documents, key=lambda document: document.document_id):
         holding = holdings.get(document_id)
         taken = dict(holding.taken_from).get(site_id) if holding else None
-        yield from _decide_one(list(listed), holding, _owner(holding, site_id, other_sites), taken)
+        owner = _owner(holding, site_id, other_sites)
+        for intent in _decide_one(list(listed), holding, owner, taken):
+            if are_records and intent.action is Action.REFUSE:
+                refused = tuple(replace(each, remedy=RECORD_OF_ANOTHER_SITE) for each in intent.findings)
+                intent = replace(intent, findings=refused)
+            yield intent
 
 
 def _owner(holding: Holding | None, site_id: int, other_sites: Mapping[int, str]) -> str | None:
@@ -90,7 +103,7 @@ def _stale(document: ListedDocument, held: int) -> Finding:
 def other_site_owns(document: ListedDocument, owner: str, taken: date | None = None) -> Finding:
     """What is said of a document that belongs to the site `owner`; `taken`: since when, if it was this one's."""
     message = f"{document.document_id} belongs to the site '{owner}'."
-    remedy = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
+    remedy = OF_ANOTHER_SITE if document.origin is None else RECORD_OF_ANOTHER_SITE
     if taken is not None:
         since = f"it has belonged to the site '{owner}' since {taken}"
         message = f"{document.document_id} was transferred from this site: {since}."

@@ -1,4 +1,4 @@
-"""Tells the target what a repository says is deleted, when the list has come to its end, if it is not too much.
+"""Tells the target what a repository says is deleted, when the list has come to its end, unless these are too many.
 
 What is put off waits in the ledger for the next harvest, and so does what the target did not take.
 """
@@ -79,7 +79,7 @@ async def tell_deletions(site_run: SiteRun, target: SiteTarget, ctx: RunContext)
             finding = replace(finding, message=f"{finding.message} It was not deleted.")
             outcome = outcome.as_error(OutcomeKind.UPLOAD_ERROR, finding)
         elif is_told:
-            why = why or ctx.deadlines.why() or next(iter(target.health.given_up), None)
+            why = why or ctx.deadlines.heed() or next(iter(target.health.given_up), None)
             outcome = await _told(outcome, target) if why is None else replace(outcome, kind=OutcomeKind.DEFERRED)
         deleting = target.in_journal if is_told and outcome.kind is OutcomeKind.DELETED else None
         await ctx.journal.record(OutcomeNote(site_run, outcome, None, entry, deleting))
@@ -97,7 +97,7 @@ def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> _Waiting
     with ctx.reading() as session:
         entries = records.to_delete(session, site_id, site_run.site_run_id)
         held = records.number_held(session, site_id)
-        confirmed = records.standing_of(session, site_id).confirmed
+        confirmed = records.listing_state(session, site_id).confirmed
     owners: dict[str, str] = {}
     if site_run.site.options.deletions is not Deletions.NOTE:
         for first in range(0, len(entries), _AT_ONCE):
@@ -108,7 +108,7 @@ def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> _Waiting
 
 
 def _keep_confirmed(site_id: int, number: int, session: Session) -> Iterable[LogRow]:
-    records.keep_standing(session, site_id, {"confirmed": number})
+    records.keep_listing_state(session, site_id, {"confirmed": number})
     return ()
 
 

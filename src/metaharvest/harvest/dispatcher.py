@@ -8,9 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlalchemy import Engine
 
+from metaharvest import reports
 from metaharvest.config.settings import HttpSettings, Settings
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.errors import DatabaseError, RunLost, ScheduleError
@@ -77,7 +79,9 @@ class Dispatcher:
                     at_once=harvester.workers,
                     memory=MemoryBudget(self.limits.memory),
                 ) as fetcher,
-                Checker(self.settings.validation, self.limits.check) as checker,
+                Checker(
+                    self.settings.validation, self.limits.check, partial(reports.make_ready, self.settings)
+                ) as checker,
             ):
                 loop = asyncio.get_running_loop()
                 loop.set_default_executor(ThreadPoolExecutor(READING_THREADS, thread_name_prefix="reading"))
@@ -124,7 +128,7 @@ class Dispatcher:
 
         async def harvest(site: Site | BrokenSite, kind: SiteRunKind) -> None:
             async with with_slow_ones, held_for(at_once, self.limits.site_seconds):
-                if ctx.deadlines.why():
+                if ctx.deadlines.heed():
                     not_begun.append(site.name)
                 else:
                     await self._harvest_one(site, kind, ctx)
@@ -169,7 +173,7 @@ class Dispatcher:
             )
             return
         list_was_read = await harvest_site(site, kind, source, ctx)
-        if not list_was_read and site.site_id in ctx.to_retry and not ctx.deadlines.why():
-            # What failed transiently is owed another try whatever became of the list.
+        if not list_was_read and site.site_id in ctx.to_retry and not ctx.deadlines.heed():
+            # Documents that failed transiently are tried again, also if the list could not be read.
             await harvest_site(site, SiteRunKind.RETRY, source, ctx)
         ctx.progress.site_ended(site.name)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -29,7 +30,7 @@ from metaharvest.harvest.endings import (
     same_content,
     wanted,
 )
-from metaharvest.harvest.plan import Batch, Todo, ledger_batches, plans, settled
+from metaharvest.harvest.plan import Batch, Plan, Todo, ledger_batches, plans, settled
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.harvest.treating import is_checked_by_reading, outcome_told, treatment_for
@@ -52,7 +53,7 @@ from metaharvest.targets.base import Upload
 
 log = logging.getLogger(__name__)
 
-UNDER_WAY_PER_CONNECTION = 4
+UNDER_WAY_PER_CONNECTION = 7
 """Documents of a site that are under way for each connection to its host: others are checked or stored meanwhile."""
 
 MOST_WAITING = 100
@@ -89,8 +90,14 @@ async def harvest_documents(
     tally = Tally()
     site = SiteDocuments(site_run, source, target, tally.phases, ctx)
     planned = plans(batches, site_run, target, ctx)
+
+    async def next_plan() -> Plan | None:
+        # A target outside of the database may have to be waited for: that is nobody else's affair.
+        async with ctx.reading_turns if target.in_journal else nullcontext():
+            return await in_thread(partial(next, planned, None))
+
     async with side_by_side() as tasks:
-        while (plan := await in_thread(partial(next, planned, None))) is not None:
+        while (plan := await next_plan()) is not None:
             if plan.unlisted:
                 await ctx.journal.forget(site_run, plan.unlisted, plan.vanished, tally.vanished)
                 tally.vanished += len(plan.vanished)
@@ -205,7 +212,7 @@ class SiteDocuments:
                     fetched = await self._fetched_at_once(document)
             except NotAsked as error:
                 if error.retry_after is None or not may_be_waited_for(error, http):
-                    why = self._ctx.deadlines.why()
+                    why = self._ctx.deadlines.heed()
                     if why:
                         return failed or self._deferred(todo, why)
                     return failed or self._deferred(todo, error.findings[0], error.host, transient=True)
@@ -241,7 +248,7 @@ class SiteDocuments:
 
         Raises NotAsked if its server has a pause or is given up.
         """
-        if why := self._ctx.deadlines.why() or next(iter(self._target.health.given_up), None):
+        if why := self._ctx.deadlines.heed() or next(iter(self._target.health.given_up), None):
             return failed or self._deferred(todo, why)
         self.servers.require_well(todo.intent.document.url)
         try:

@@ -30,7 +30,7 @@ def same_content(intent: Intent, fetched: FetchedDocument) -> tuple[Finding, ...
 
 
 def wanted(intent: Intent) -> OutcomeKind:
-    """The outcome of a document that goes in as it was to."""
+    """The outcome of a document that goes in as intended."""
     return OutcomeKind.INSERTED if intent.action is Action.INSERT else OutcomeKind.UPDATED
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from lxml import etree
 
 from metaharvest.text import one_line
-from metaharvest.transform import Filters, NotEvaluated, Patience, TransformTooCostly
+from metaharvest.transform import Filters, NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.validation import wellformed
 from metaharvest.validation.treatment import too_costly
 
@@ -74,7 +74,7 @@ def _tried_one(filters: Filters, file: Path, identifier: str, root: etree._Eleme
     if root is None:
         return TriedRecord(file, identifier, None, None, "The record has no metadata.")
     try:
-        decision = filters.decision(root, Patience())
+        decision = filters.decision(root, TimeLeft())
     except TransformTooCostly:
         return TriedRecord(file, identifier, None, None, too_costly().message)
     except NotEvaluated as why:

@@ -1,4 +1,4 @@
-"""Lets what a person gives to be checked be harvested like sites: each list, and the documents of no list, as one.
+"""Registers what a person gives to be checked as sites of a rehearsal: each list, and all documents without a list.
 
 A list whose URL is registered is that site's, with all that is its own; of the others, the schedule of a rehearsal gets
 sites that are thrown away with it.

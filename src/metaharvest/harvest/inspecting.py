@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 
 
 def ask(settings: Settings, site: Site, call: Callable[[Site, Fetcher, Patience], Awaitable[Answer]]) -> Answer:
-    """What `call` answers about the repository of this site, which it asks under the network policy of the settings.
+    """What `call` returns about the repository of this site, which it asks under the network policy of the settings.
 
     Raises SettingsError for what the settings name and cannot be used, and what `call` raises.
     """

@@ -17,25 +17,24 @@ from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal.looks import Look, Seen
 from metaharvest.model import FetchedDocument, ListVersion, SiteRun, SiteRunKind
 from metaharvest.sites.looks import DueLook, due_looks
-from metaharvest.sources.base import DocumentSource
-from metaharvest.sources.harvest_list.source import HarvestListSource
+from metaharvest.sources.base import DocumentSource, RefetchingSource
 
 _PATIENCE = 10.0
 """Seconds for which a look waits for a free connection."""
 
 
 async def look_again(site_run: SiteRun, source: DocumentSource, target: SiteTarget, ctx: RunContext) -> None:
-    """Look at the documents of a harvest list whose turn it is, after all that is listed has its outcome.
+    """Look at the documents whose turn it is, after all that is listed has its outcome.
 
     What is normalised is not what the site serves: there is nothing to compare.
     """
     if site_run.site.site_id not in ctx.to_look_at or site_run.kind is SiteRunKind.RETRY:
         return
-    if ctx.treatment.normalization is not None or not isinstance(source, HarvestListSource):
+    if ctx.treatment.normalization is not None or not isinstance(source, RefetchingSource):
         return
     looks: list[Look] = []
     for due in await in_thread(partial(_due, site_run, ctx)):
-        # Not why(): that nobody looked is no reason to say that the run was cut short.
+        # Not heed(): that nobody looked is no reason to say that the run was cut short.
         if ctx.deadlines.stop.is_set() or ctx.deadlines.left() <= 0 or target.health.given_up:
             break
         try:
@@ -53,7 +52,7 @@ def _due(site_run: SiteRun, ctx: RunContext) -> Sequence[DueLook]:
         return due_looks(session, site_run.site.site_id, ctx.journal.today, ctx.settings.harvester.look_again)
 
 
-async def _look(due: DueLook, source: HarvestListSource, target: SiteTarget) -> Look:
+async def _look(due: DueLook, source: RefetchingSource, target: SiteTarget) -> Look:
     """What is seen of one document. Raises FetchError, and TargetError if the repository does not answer."""
     fetched = await source.fetch_again(due.document, due.version, _PATIENCE)
     if fetched is None:

@@ -41,7 +41,7 @@ class Batch:
 
     @property
     def left(self) -> dict[str, LedgerEntry]:
-        """What the list names in no revision any more: of each document a revision that is well, if there is one."""
+        """The documents that the list does not name any more, each by one revision, a well one if there is one."""
         left: dict[str, LedgerEntry] = {}
         for entry in self.unlisted:
             name = entry.document_id
@@ -119,7 +119,8 @@ def plan(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun, site_
     """What is to be done with a batch, given what the target holds of it. Pure."""
     same, documents = _split_same(batch, holdings, site_run) if holdings else (0, batch.documents)
     # If the target does not answer, nothing is known to be held: what would be fetched is then deferred instead.
-    decided = decide(documents, holdings, site_run.site.site_id, site_names)
+    are_records = site_run.site.options.oai is not None
+    decided = decide(documents, holdings, site_run.site.site_id, site_names, are_records=are_records)
     intents = list(_as_begun(decided, batch) if site_run.resumed else decided)
     # All that was logged belongs to this site run, whether it is listed still or not.
     logged = sum(len(outcomes) for outcomes in batch.logged.values())

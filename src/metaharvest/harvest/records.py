@@ -15,13 +15,14 @@ from metaharvest.model import Action, Deletions, Finding, Holding, Intent, Liste
 from metaharvest.sites.ledger import LedgerEntry
 from metaharvest.sites.records import KnownRecord
 from metaharvest.sources.base import ListedRecord
+from metaharvest.targets.base import RECORD_OF_ANOTHER_SITE
 
-Ended = tuple[Outcome, LedgerEntry | None]
+OutcomeAndEntry = tuple[Outcome, LedgerEntry | None]
 """An outcome, and what the ledger has known of the document."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class AccountedFor:
     """What has been accounted for already.
 
     `listing` is the number of the listing under way; the listings since `first`, that one not included, were begun in
@@ -48,8 +49,8 @@ class PagePlan:
     listed: int = 0
     unchanged: int = 0
     duplicate: int = 0
-    settled: list[Ended] = field(default_factory=list)
-    ended: list[Ended] = field(default_factory=list)
+    settled: list[OutcomeAndEntry] = field(default_factory=list)
+    ended: list[OutcomeAndEntry] = field(default_factory=list)
     chains: list[list[Todo]] = field(default_factory=list)
     in_hand: dict[str, ListedRecord] = field(default_factory=dict)
     to_delete: list[tuple[ListedDocument, LedgerEntry | None]] = field(default_factory=list)
@@ -60,7 +61,7 @@ def plan_page(
     known: Mapping[str, KnownRecord],
     holdings: Mapping[str, Holding],
     used_up: Mapping[str, int],
-    seen: Seen,
+    seen: AccountedFor,
     site_run: SiteRun,
     site_names: Mapping[int, str],
 ) -> PagePlan:
@@ -100,7 +101,7 @@ def _next_revision(known: KnownRecord | None, holding: Holding | None, used_up: 
     return max(holding.revision if holding else 0, before or 0, used_up) + 1
 
 
-def _is_accounted_for(record: ListedRecord, known: KnownRecord | None, seen: Seen) -> bool:
+def _is_accounted_for(record: ListedRecord, known: KnownRecord | None, seen: AccountedFor) -> bool:
     """Whether this site run has its outcome already, from before it was interrupted or its list was begun anew."""
     if known is None or not _is_as_received(record, known):
         return False
@@ -108,7 +109,7 @@ def _is_accounted_for(record: ListedRecord, known: KnownRecord | None, seen: See
     return in_this_run or known.entry.document_id in seen.logged
 
 
-def _was_listed(known: KnownRecord | None, seen: Seen) -> bool:
+def _was_listed(known: KnownRecord | None, seen: AccountedFor) -> bool:
     return known is not None and known.listing == seen.listing
 
 
@@ -124,7 +125,7 @@ def _is_as_received(record: ListedRecord, known: KnownRecord | None) -> bool:
 def _is_older(record: ListedRecord, datestamp: str | None) -> bool:
     """Whether the record is an earlier version than one of this datestamp; no order of a list is promised."""
     own = _datestamp(record)
-    # Of one granularity, they are in the order of their texts.
+    # Datestamps of one granularity sort as their texts do.
     return bool(own and datestamp) and len(own) == len(datestamp or "") and own < (datestamp or "")
 
 
@@ -216,9 +217,7 @@ def _refused(document: ListedDocument, owner: str, held: int | None) -> Outcome:
 
 def owned(document: ListedDocument, owner: str) -> Finding:
     """What is said of a record whose document belongs to the site `owner`."""
-    finding = other_site_owns(document, owner)
-    remedy = "Harvest it from one site alone, or give this site another origin; the administrator can transfer it."
-    return replace(finding, remedy=remedy, docid="")
+    return replace(other_site_owns(document, owner), remedy=RECORD_OF_ANOTHER_SITE, docid="")
 
 
 def _is_there(record: ListedRecord, known: KnownRecord, holding: Holding | None, site_run: SiteRun) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -25,7 +25,7 @@ from metaharvest.harvest.context import RunContext
 from metaharvest.harvest.deletions import tell_deletions
 from metaharvest.harvest.documents import SiteDocuments, Tally, harvest_documents
 from metaharvest.harvest.plan import retry_batches
-from metaharvest.harvest.records import PagePlan, Seen, plan_page
+from metaharvest.harvest.records import AccountedFor, PagePlan, other_owner, plan_page
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import in_thread, side_by_side
@@ -43,10 +43,13 @@ from metaharvest.model import (
     SiteRun,
 )
 from metaharvest.sites import records
-from metaharvest.sites.records import Standing
+from metaharvest.sites.records import ListingState
 from metaharvest.sources.base import ListedRecord, Page, PagedListing, PagedSource
 
 log = logging.getLogger(__name__)
+
+_ASKED_AT_ONCE = 1000
+"""Documents that the target is asked about at a time."""
 
 _AT_ONCE = 64
 """Records of a page that are checked and stored at a time: enough for the processes that check them."""
@@ -65,9 +68,10 @@ class ListBrokenOff(Exception):
 class _SoFar:
     """How far the listing has come, in this site run and, for `ids`, since the last checkpoint."""
 
-    seen: Seen
+    seen: AccountedFor
     tally: Tally
     is_complete: bool
+    is_empty: bool
     pages: int = 0
     received: int = 0
     announced: int | None = None
@@ -97,9 +101,9 @@ class _InHand:
 
 async def in_repository(site_run: SiteRun, source: PagedSource, ctx: RunContext) -> PagedListing:
     """What the repository lists, from where its listing has come to. Raises FetchError, and ListError."""
-    standing = await _standing(site_run, ctx)
-    resumed = site_run.resumed and standing.site_run_id == site_run.site_run_id
-    return await source.list_records(standing.checkpoint, ctx.deadlines, full=ctx.full, resumed=resumed)
+    state = await _listing_state(site_run, ctx)
+    resumed = site_run.resumed and state.site_run_id == site_run.site_run_id
+    return await source.list_records(state.checkpoint, ctx.deadlines, full=ctx.full, resumed=resumed)
 
 
 async def harvest_repository(
@@ -109,15 +113,15 @@ async def harvest_repository(
 
     Raises ListBrokenOff where the list does not come to its end: the next harvest goes on from the last checkpoint.
     """
-    standing = await _standing(site_run, ctx)
-    so_far = await _begun(site_run, listing, standing, ctx)
+    state = await _listing_state(site_run, ctx)
+    so_far = await _begun(site_run, listing, state, ctx)
     await ctx.journal.write(site_run, partial(_note_begun, site_run.site, listing))
     in_hand = _InHand(source)
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     try:
         async with aclosing(_each(listing.pages)) as pages:
             async for page in pages:
-                if why := ctx.deadlines.why() or next(iter(target.health.given_up), None):
+                if why := ctx.deadlines.heed() or next(iter(target.health.given_up), None):
                     raise BrokenOff(why)
                 so_far.announced = page.announced if page.announced is not None else so_far.announced
                 await _harvest_page(page, so_far, in_hand, site, site_run, target, ctx)
@@ -154,24 +158,24 @@ async def _each(pages: AsyncIterator[Page]) -> AsyncGenerator[Page]:
         await asyncio.wait([fetching])
 
 
-async def _standing(site_run: SiteRun, ctx: RunContext) -> Standing:
-    def read() -> Standing:
+async def _listing_state(site_run: SiteRun, ctx: RunContext) -> ListingState:
+    def read() -> ListingState:
         with ctx.reading() as session:
-            return records.standing_of(session, site_run.site.site_id)
+            return records.listing_state(session, site_run.site.site_id)
 
     return await in_thread(read)
 
 
-async def _begun(site_run: SiteRun, listing: PagedListing, standing: Standing, ctx: RunContext) -> _SoFar:
+async def _begun(site_run: SiteRun, listing: PagedListing, state: ListingState, ctx: RunContext) -> _SoFar:
     """Where the listing goes on, or begins: its number, and what this site run has accounted for already."""
-    number = standing.listing if listing.is_begun else standing.listing + 1
+    number = state.listing if listing.is_begun else state.listing + 1
     # Filters and the like may be others by now. A full list that broke off is full still when it goes on.
     again = (ctx.full or listing.is_complete) and ctx.treatment.transforms
     if not site_run.resumed:
-        return _SoFar(Seen(number, number, again), Tally(), listing.is_complete)
-    is_same = standing.site_run_id == site_run.site_run_id
-    first = standing.listing if is_same else number
-    unchanged, duplicate = (standing.unchanged, standing.duplicate) if is_same else (0, 0)
+        return _SoFar(AccountedFor(number, number, again), Tally(), listing.is_complete, listing.is_empty)
+    is_same = state.site_run_id == site_run.site_run_id
+    first = state.listing if is_same else number
+    unchanged, duplicate = (state.unchanged, state.duplicate) if is_same else (0, 0)
 
     def logged() -> int:
         with ctx.reading() as session:
@@ -179,7 +183,7 @@ async def _begun(site_run: SiteRun, listing: PagedListing, standing: Standing, c
 
     listed = await in_thread(logged) + unchanged + duplicate
     tally = Tally(listed, unchanged, duplicates=duplicate)
-    return _SoFar(Seen(number, first, again), tally, listing.is_complete)
+    return _SoFar(AccountedFor(number, first, again), tally, listing.is_complete, listing.is_empty)
 
 
 async def _harvest_page(
@@ -210,6 +214,9 @@ async def _harvest_page(
     ctx.progress.documents_listed(site_run.site.name, max(so_far.received, so_far.announced or 0))
     so_far.ids.update(record.document.document_id for record in page.records)
     named = sorted(so_far.ids) if page.checkpoint is not None else ()
+    # Where there are records that cannot be named, nobody can say which ones are missing.
+    is_complete = page.is_last and so_far.is_complete and not any(finding.is_error for finding in page.findings)
+    of_others = await in_thread(partial(_of_others, so_far, site_run, target, ctx)) if is_complete else frozenset()
     end = PageEnd(page.checkpoint, so_far.seen.listing, named, plan.to_delete, tally.unchanged, tally.duplicates)
 
     def keep(session: Session) -> Iterable[LogRow]:
@@ -217,9 +224,11 @@ async def _harvest_page(
         if not page.is_last:
             return ()
         rows = [listings.ended(so_far.received, so_far.pages)]
-        # Where there are records that cannot be named, nobody can say which ones are missing.
-        if so_far.is_complete and not any(finding.is_error for finding in page.findings):
-            rows += _note_missing(session, site_run, end.listing, journal.today)
+        if is_complete:
+            rows += _note_missing(session, site_run, end.listing, of_others, journal.today)
+        elif so_far.is_empty:
+            unnamed = records.unnamed(session, site_run.site.site_id, end.listing)
+            rows += listings.empty(sum(each.is_held for each in unnamed))
         return rows
 
     await journal.write(site_run, keep)
@@ -257,19 +266,35 @@ def _plan(page: Page, so_far: _SoFar, site_run: SiteRun, target: SiteTarget, ctx
     return plan_page(page.records, known, holdings, used_up, seen, site_run, ctx.site_names)
 
 
-def _note_missing(session: Session, site_run: SiteRun, listing: int, today: date) -> list[LogRow]:
+def _of_others(so_far: _SoFar, site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> frozenset[str]:
+    """What the list has not named so far, and was transferred to other sites. To be called in a thread."""
+    with ctx.reading() as session:
+        unnamed = list(records.unnamed(session, site_run.site.site_id, so_far.seen.listing))
+    ids = [each.document_id for each in unnamed if each.is_held]
+    found = set[str]()
+    for first in range(0, len(ids), _ASKED_AT_ONCE):
+        holdings = target.holdings(ids[first : first + _ASKED_AT_ONCE])
+        found |= {each for each, held in holdings.items() if other_owner(held, site_run, ctx.site_names) is not None}
+    return frozenset(found)
+
+
+def _note_missing(
+    session: Session, site_run: SiteRun, listing: int, of_others: Collection[str], today: date
+) -> list[LogRow]:
     """Mark the copies whose records a complete list did not name; the row that tells of them, if there are any.
 
-    What never came in is forgotten, and with it that it failed.
+    What never came in is forgotten, and with it that it failed; and what belongs to other sites by now.
     """
     site_id = site_run.site.site_id
     unnamed = list(records.unnamed(session, site_id, listing))
-    checkpoints.forget(session, [each.entry_id for each in unnamed if not each.is_held])
-    if not (gone := [each for each in unnamed if each.is_held]):
+    gone = [each for each in unnamed if each.is_held and each.document_id not in of_others]
+    checkpoints.forget(session, sorted({each.entry_id for each in unnamed} - {each.entry_id for each in gone}))
+    if not gone:
         return []
-    checkpoints.mark_missing(session, [each.entry_id for each in gone if each.missing_since is None], today)
+    new = [each.entry_id for each in gone if each.missing_since is None]
+    checkpoints.mark_missing(session, new, today)
     known = records.number_held(session, site_id)
-    return [listings.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), known)]
+    return [listings.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), known, len(new))]
 
 
 async def _retry_failing(

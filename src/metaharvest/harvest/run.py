@@ -84,7 +84,7 @@ def run_once(
     Raises SettingsError for what the settings name and cannot be used, LockHeld if another run is under way,
     ScheduleError for a name that is not registered or switched off, DatabaseError, RunLost. What a site does wrong
     never raises. Once `stop` is set, or the run's deadline has passed, what is under way is finished, the rest is
-    deferred, and the run ends as ever.
+    deferred, and the run ends as usual.
     """
     http, limits = settings.network_policy(), limits or RunLimits()
     require_current(engine)

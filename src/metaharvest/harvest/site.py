@@ -41,7 +41,8 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
             try:
                 listing = await _listing(site_run, source, ctx)
                 if isinstance(listing, Listing) and listing.documents is not None:
-                    await in_thread(partial(staged.fill, _in_time(listing.documents, ctx)))
+                    async with ctx.reading_turns:
+                        await in_thread(partial(staged.fill, _in_time(listing.documents, ctx)))
             except FetchError as error:
                 await ctx.journal.list_failed(site_run, _code(source, "GetHarvestListError"), error.findings)
                 return False
@@ -70,7 +71,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
     except TargetError as error:
         await ctx.journal.target_refused(site_run, error.findings)
     except TransformError as error:
-        # A line of another file than the list: what is said of it names both.
+        # The line is not one of the list, but of a file whose name and line the message has.
         await ctx.journal.target_refused(site_run, [replace(finding, line=None) for finding in error.findings])
     except Exception as error:
         if not is_no_room(error):
@@ -107,8 +108,8 @@ async def _listing(site_run: SiteRun, source: Source | PagedSource, ctx: RunCont
             lambda: source.list_documents(site_run.known_list, ctx.deadlines.left()), ctx.settings.http, ctx.deadlines
         )
     except FetchError as error:
-        if error.transient and (late := ctx.deadlines.late()):
-            # It may have failed for no other reason than that.
+        if error.transient and (late := ctx.deadlines.heed_time()):
+            # The deadline may be the only reason for the failure.
             raise FetchError(late, transient=True, seconds=error.seconds) from error
         raise
 
@@ -125,11 +126,11 @@ def _in_time(documents: Iterable[ListedDocument], ctx: RunContext) -> Iterator[L
         for number, document in enumerate(documents):
             if number % 1000 == 0:
                 ctx.journal.require_writable()
-                if late := ctx.deadlines.late():
+                if late := ctx.deadlines.heed_time():
                     raise ListError(late)
             yield document
     finally:
-        # A list that is not read to its end would keep its file.
+        # Otherwise a list that is not read to its end would keep its file open.
         if isinstance(documents, Generator):
             documents.close()
 

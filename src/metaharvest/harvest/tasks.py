@@ -13,7 +13,7 @@ Answer = TypeVar("Answer")
 
 
 async def in_thread(call: Callable[[], Answer]) -> Answer:
-    """What `call` answers, in a thread. A caller that is cancelled waits for the thread: what it uses may be closed."""
+    """What `call` returns, in a thread. A caller that is cancelled waits for the thread: what it uses may be closed."""
     running = asyncio.ensure_future(asyncio.to_thread(call))
     try:
         return await asyncio.shield(running)

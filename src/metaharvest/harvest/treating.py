@@ -36,7 +36,7 @@ def is_checked_by_reading(document: ListedDocument, treatment: Treatment) -> boo
 
 
 def told(findings: Iterable[Finding], treatment: Treatment) -> tuple[Finding, ...]:
-    """What is told of what a site does not give as it should: of a loose site it is a warning."""
+    """The findings about what a site does not serve as it should: of a site of the level loose, they are warnings."""
     if treatment.level is not ValidationLevel.LOOSE:
         return tuple(findings)
     return tuple(replace(finding, level=Level.WARNING) for finding in findings)

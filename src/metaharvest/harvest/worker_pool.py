@@ -9,8 +9,9 @@ import asyncio
 import logging
 import multiprocessing
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
@@ -58,14 +59,22 @@ class NoWorkers(Exception):
 class WorkerPool:
     """So many workers, each with so many seconds for a call; 0: no limit. For one event loop.
 
-    `other_document_types`: see ValidationSettings.
+    `other_document_types`: see ValidationSettings. `meanwhile` is called in a thread while the workers start.
     """
 
-    def __init__(self, number: int, other_document_types: tuple[str, ...], seconds: float, limits: CheckLimits) -> None:
+    def __init__(
+        self,
+        number: int,
+        other_document_types: tuple[str, ...],
+        seconds: float,
+        limits: CheckLimits,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
         self.number = number
         self._types = other_document_types
         self._seconds = seconds
         self._limits = limits
+        self._meanwhile = meanwhile
         self._pool: ProcessPool | None = None
         self._starting: asyncio.Task[None] | None = None
         self._broken = 0
@@ -99,7 +108,9 @@ class WorkerPool:
         """End the workers; what they are doing is not finished."""
         if self._starting is not None:
             await asyncio.wait([self._starting])
-            await self._stop()
+            if pool := self._taken_away():
+                # The last of them is gone a little later, which nobody has to wait for.
+                threading.Thread(target=pool.join, name="workers").start()
 
     async def _start(self) -> None:
         """Have the workers up: where that fails, the next call finds out."""
@@ -107,6 +118,7 @@ class WorkerPool:
             longest = 2 * self._seconds + self._limits.patience if self._seconds else 0.0
             given = self._types, longest, self._limits.transform_seconds
             self._pool = await asyncio.to_thread(_started, self.number, given)
+            asyncio.get_running_loop().run_in_executor(None, self._meanwhile)
             await self._call([])
             self.is_up = True
         except (WorkerLost, TookTooLong) as error:
@@ -128,7 +140,7 @@ class WorkerPool:
             took_too_long = error.exitcode == -worker.TOO_COSTLY
             raise (TransformTookTooLong if took_too_long else WorkerLost)(str(error)) from error
         except TimeoutError as error:
-            # The pool goes by the clock of the machine, which somebody may have set.
+            # The pool measures by the clock of the machine, which may have been set meanwhile.
             raise (TookTooLong if time.monotonic() - began >= self._seconds else WorkerLost) from error
         except (BrokenProcessPool, RuntimeError, OSError) as error:
             await self._give_up(pool)
@@ -156,13 +168,15 @@ class WorkerPool:
         self._broken += 1
         if self._broken == _BROKEN_POOLS:
             log.warning("The run's own process checks documents, as worker processes cannot be started")
-        await self._stop()
+        if pool := self._taken_away():
+            await asyncio.to_thread(pool.join)
 
-    async def _stop(self) -> None:
+    def _taken_away(self) -> ProcessPool | None:
+        """The pool, if there is one, which is told to stop; the next call starts another."""
         pool, self._pool, self._starting, self.is_up = self._pool, None, None, False
         if pool is not None:
             pool.stop()  # type: ignore[no-untyped-call]
-            await asyncio.to_thread(pool.join)
+        return pool
 
 
 def _started(number: int, given: tuple[tuple[str, ...], float, float]) -> ProcessPool | None:
@@ -174,11 +188,11 @@ def _started(number: int, given: tuple[tuple[str, ...], float, float]) -> Proces
     pool = ProcessPool(
         max_workers=number, initializer=worker.start, initargs=given, context=multiprocessing.get_context("spawn")
     )
-    # What the standard library's helper process says of semaphores that a killed run has left is of no use to anybody.
+    # The standard library's resource tracker would warn of semaphores that a killed run has left. It removes them.
     if _QUIET not in sys.warnoptions:
         sys.warnoptions.append(_QUIET)
-    # A run that is killed between the start of a process and the first bytes for it leaves a traceback of that process
-    # behind: meanwhile no other thread should come in between.
+    # If the run is killed after a process was started and before it was sent its first bytes, that process prints a
+    # traceback. So that this takes as little time as possible, no other thread of the run is to be scheduled meanwhile.
     interval = sys.getswitchinterval()
     sys.setswitchinterval(_UNDISTURBED_SECONDS)
     try:

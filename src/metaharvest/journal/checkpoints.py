@@ -14,7 +14,7 @@ from metaharvest.database.models import Base, HarvestDocument, HarvestLog
 from metaharvest.journal.ledger_rows import delete_entries, ledger_key
 from metaharvest.model import Checkpoint, ListedDocument, SiteRun
 from metaharvest.sites.ledger import LedgerEntry
-from metaharvest.sites.records import keep_standing
+from metaharvest.sites.records import keep_listing_state
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _AT_ONCE = 500
@@ -69,7 +69,7 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd) -> None:
         "unchanged": end.unchanged,
         "duplicate": end.duplicate,
     }
-    keep_standing(session, site_id, kept)
+    keep_listing_state(session, site_id, kept)
 
 
 def ask_for_others(session: Session, site_id: int) -> None:

@@ -11,6 +11,9 @@ from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level
 from metaharvest.sites.ledger import LedgerEntry
 
+SHRANK = "list.shrank"
+"""The rule of findings that say that a list lost much."""
+
 _LOST_MUCH = 0.2
 _FEW = 5
 """A list that lost so large a part of its entries, and no fewer than so many, shrank."""
@@ -18,14 +21,18 @@ _FEW = 5
 
 def shrank(listed: int, before: int) -> LogRow | None:
     """The row about a list that names `listed` documents and named so many at the last harvest; None if all is well."""
-    lost = before - listed
-    if lost < max(_FEW, _LOST_MUCH * before):
+    if not is_much(before - listed, before):
         return None
     message = f"The list names {listed:,} documents; at the last harvest it named {before:,}."
     remedy = (
         "If the list was cut short by mistake, put the whole list back. The repository keeps what it has of the others."
     )
-    return LogRow("ValidateHarvestListWarning", message, (Finding("list.shrank", message, remedy, Level.WARNING),))
+    return LogRow("ValidateHarvestListWarning", message, (Finding(SHRANK, message, remedy, Level.WARNING),))
+
+
+def is_much(lost: int, before: int) -> bool:
+    """Whether a list that named `before` documents, and has `lost` so many, shrank."""
+    return lost >= max(_FEW, _LOST_MUCH * before)
 
 
 def vanished(entries: Sequence[LedgerEntry], told: int) -> LogRow:

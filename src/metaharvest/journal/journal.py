@@ -81,6 +81,7 @@ class Journal:
         self._repositories = named_repositories(targets)
         self._clock = clock
         self._is_whole = True
+        self._sites_open = 0
         self.today = today
         self.run_id, self.left_unfinished, self.reports_not_made = runs.open_run(
             engine, settings, self._repositories, clock(), today
@@ -194,7 +195,9 @@ class Journal:
         self, site: Site, kind: SiteRunKind, original_columns: Callable[[str], OriginalColumns]
     ) -> SiteRun:
         """Open the site's part of the run, or take up the one that a dead run left."""
-        return await asyncio.wrap_future(self._writer.request(self._open, Opening(site, kind, original_columns)))
+        site_run = await asyncio.wrap_future(self._writer.request(self._open, Opening(site, kind, original_columns)))
+        self._sites_open += 1
+        return site_run
 
     def list_read(self, site_run: SiteRun, listed: int, unchanged: bool, findings: tuple[Finding, ...] = ()) -> None:
         """Note that the list was fetched and is valid as a whole; `unchanged`: it is the one of the last harvest.
@@ -206,8 +209,8 @@ class Journal:
     async def list_failed(self, site_run: SiteRun, code: str, findings: Sequence[Finding]) -> None:
         """Close a site run whose list could not be read: nothing is harvested, the site's dates stay."""
         reason = findings[0].message
-        if len(findings) > 1:
-            reason += f" There are {len(findings) - 1:,} more problems."
+        if more := len(findings) - 1:
+            reason += f" There {'is 1 more problem' if more == 1 else f'are {more:,} more problems'}."
         what = "repository" if site_run.site.options.oai else "harvest list"
         message = f"The {what} {shown_url(site_run.site.list_url)} could not be read: {one_line(reason)}"
         row = LogRow(code, message, tuple(findings))
@@ -264,7 +267,7 @@ class Journal:
         vanished: Sequence[ledger.LedgerEntry] = (),
         told: int = 0,
     ) -> None:
-        """Delete from the ledger what is listed no longer; log what nobody knows to have arrived.
+        """Delete from the ledger what is listed no longer; log uploads of which it is not known whether they arrived.
 
         Of the `vanished` ones no revision is listed any more, which is logged; `told`: so many of this list were.
         """
@@ -317,7 +320,7 @@ class Journal:
     async def record(self, note: OutcomeNote) -> None:
         """Hand over how a document ended. What is to be stored goes into the target in the same transaction.
 
-        It is not waited for its commit, but for others to be committed if very many wait.
+        It does not wait for the commit; only if very many outcomes wait to be written, it waits for those.
         """
         self._writer.hand_over(note)
         if self._writer.backlog > _LONGEST_BACKLOG:
@@ -347,7 +350,7 @@ class Journal:
     # -- how it is written
 
     async def write(self, site_run: SiteRun, write: Callable[[Session], Iterable[LogRow]]) -> None:
-        """Call `write` in a transaction after everything that was handed over before, and log what it answers."""
+        """Call `write` in a transaction after everything that was handed over before; log the rows that it returns."""
 
         def call(session: Session) -> None:
             write_log(session, [(row, whose(site_run)) for row in write(session)], self._stamp())
@@ -355,12 +358,13 @@ class Journal:
         await self._soon(call)
 
     def _now(self, write: Callable[[Session], _Value]) -> _Value:
-        """What `write` answers, in a transaction after everything that was handed over before it."""
+        """What `write` returns, in a transaction after everything that was handed over before it."""
         return self._writer.request(_write_each, write, hurry=True).result()
 
     async def _soon(self, write: Callable[[Session], _Value]) -> _Value:
-        """The same, for the event loop."""
-        return await asyncio.wrap_future(self._writer.request(_write_each, write))
+        """The same, for the event loop. While several sites are under way, what they write goes in together."""
+        is_alone = self._sites_open == 1
+        return await asyncio.wrap_future(self._writer.request(_write_each, write, hurry=is_alone))
 
     def _stamp(self) -> Stamp:
         return Stamp(self.run_id, self.today, self._clock())
@@ -378,6 +382,7 @@ class Journal:
         return site_runs.open_all(session, openings, self._stamp())
 
     async def _end(self, closing: Closing) -> None:
+        self._sites_open -= 1
         if not await asyncio.wrap_future(self._writer.request(self._close, closing)):
             self.reports_not_made += 1
 

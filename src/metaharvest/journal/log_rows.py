@@ -86,7 +86,7 @@ class LogRow:
         return [
             {
                 **_detail(log_id, finding, self.document, columns),
-                "fingerprint": None if happened else fingerprint(finding, about),
+                "fingerprint": None if happened and finding.rule != _LASTS else fingerprint(finding, about),
             }
             for finding in self.findings
         ]
@@ -206,9 +206,14 @@ def _detail(
     }
 
 
-_EVENTS = ("http.robots", "list.shrank", "list.vanished", "list.same-content", "target.unconfirmed")
+_EVENTS = (
+    "http.robots", "list.shrank", "list.vanished", "list.same-content", "oai.repository-changed", "target.unconfirmed",
+)  # fmt: skip
 """The rules of what happened once, where they keep nothing out: it is not there the next night, and nobody has mended
 it."""
+
+_LASTS = "records.many-deletions"
+"""The rule of what documents are put off for until somebody does something about it."""
 
 
 def fingerprint(finding: Finding, document_id: str) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import ColumnElement, and_, case, delete, exists, func, insert, literal, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, delete, exists, func, insert, literal, or_, select, true, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
@@ -47,7 +47,7 @@ _BEFORE_CHECKS = ("http.", "file.", "list.", "target.", "site.", "harvest.")
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedSiteRun:
     """A site run that closes. `list_was_read`: the ledger mirrors what the site lists now.
 
     `is_complete`: the list named everything, not only what has changed.
@@ -61,7 +61,7 @@ class Ended:
     is_complete: bool = True
 
 
-def update_problems(session: Session, ended: Sequence[Ended], today: date) -> None:
+def update_problems(session: Session, ended: Sequence[EndedSiteRun], today: date) -> None:
     """Bring the problems of these sites up to date; nothing is asked of sites that have none, and had none."""
     sites = [each.site_id for each in ended]
     query = select(_PROBLEM.c.site_schedule_id).where(_PROBLEM.c.site_schedule_id.in_(sites), _is_open()).distinct()
@@ -85,15 +85,15 @@ def _is_open() -> ColumnElement[bool]:
     return _PROBLEM.c.state == OPEN
 
 
-def _of(ended: Ended) -> ColumnElement[bool]:
+def _of(ended: EndedSiteRun) -> ColumnElement[bool]:
     return _PROBLEM.c.site_schedule_id == ended.site_id
 
 
-def _count_night(session: Session, ended: Ended) -> None:
+def _count_night(session: Session, ended: EndedSiteRun) -> None:
     session.execute(update(_PROBLEM).where(_of(ended), _is_open()).values(nights=_PROBLEM.c.nights + 1))
 
 
-def _see_again(session: Session, ended: Ended, today: date) -> None:
+def _see_again(session: Session, ended: EndedSiteRun, today: date) -> None:
     """Problems that this site run found again; those that had ended begin anew."""
     found = (
         select(_DETAIL.fingerprint)
@@ -119,7 +119,7 @@ def _see_again(session: Session, ended: Ended, today: date) -> None:
     session.execute(update(_PROBLEM).where(*again).values(seen))
 
 
-def _add_new(session: Session, ended: Ended, today: date) -> None:
+def _add_new(session: Session, ended: EndedSiteRun, today: date) -> None:
     known = exists().where(_of(ended), _PROBLEM.c.fingerprint == _DETAIL.fingerprint)
     found = (
         select(
@@ -147,7 +147,7 @@ def _add_new(session: Session, ended: Ended, today: date) -> None:
     session.execute(insert(_PROBLEM).from_select(columns.split(), found, include_defaults=False))
 
 
-def _end(session: Session, ended: Ended, today: date) -> None:
+def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
     """End what this site run has not found again, although it looked; and what there is nothing left to look at of."""
     unseen = (_of(ended), _is_open(), _PROBLEM.c.last_site_run != ended.site_run_id)
     document = _PROBLEM.c.document_id
@@ -166,6 +166,14 @@ def _end(session: Session, ended: Ended, today: date) -> None:
     is_listed = exists().where(
         _LEDGER.site_schedule_id == ended.site_id, _LEDGER.document_id == document, _LEDGER.missing_since.is_(None)
     )
+    # ... and the findings about them are on one log row, which is of none of them.
+    is_named_again = exists().where(
+        _LEDGER.site_schedule_id == ended.site_id,
+        _LEDGER.document_id == _DETAIL.document_id,
+        _DETAIL.detail_log_id == _PROBLEM.c.detail_log_id,
+        _LEDGER.missing_since.is_(None),
+        _LEDGER.listing.is_not(None),
+    )
     is_well = exists().where(
         _LEDGER.site_schedule_id == ended.site_id,
         _LEDGER.document_id == document,
@@ -181,7 +189,8 @@ def _end(session: Session, ended: Ended, today: date) -> None:
     if ended.kind is not SiteRunKind.RETRY and ended.list_was_read:
         # Of a document that is there unchanged, warnings are still true: it was not looked at again.
         fixed += [and_(~logged, is_well, _PROBLEM.c.needs_attention)]
-        fixed += [and_(document.is_(None), *([] if ended.is_complete else [_PROBLEM.c.rule != MISSING]))]
+        is_found_out = _PROBLEM.c.rule != MISSING if not ended.is_complete else true()
+        fixed += [and_(document.is_(None), or_(is_found_out, is_named_again))]
         gone += [and_(document.is_not(None), ~is_listed)]
     for state, which in ((FIXED, fixed), (GONE, gone)):
         values = {"state": state, "ended_on": today, "ended_site_run": ended.site_run_id}
@@ -192,7 +201,7 @@ def _starts_with(*prefixes: str) -> ColumnElement[bool]:
     return or_(*(_PROBLEM.c.rule.startswith(prefix) for prefix in prefixes))
 
 
-def _list_was_served(ended: Ended) -> ColumnElement[bool]:
+def _list_was_served(ended: EndedSiteRun) -> ColumnElement[bool]:
     """Whether anything was found in the list of this site run: then it was fetched."""
     return (
         exists()

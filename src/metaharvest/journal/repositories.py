@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metaharvest.errors import SettingsError
-from metaharvest.reports import Repositories, Repository
+from metaharvest.reports import NamedRepository, Repositories
 from metaharvest.targets.base import Target
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.nothing import NoTarget
@@ -15,12 +15,12 @@ def named_repositories(targets: Targets) -> Repositories:
     return Repositories(_repository(targets.default), own)
 
 
-def _of_site(targets: Targets, name: str) -> Repository:
+def _of_site(targets: Targets, name: str) -> NamedRepository:
     try:
         return _repository(targets.of(name))
     except SettingsError:
-        return Repository("a repository that the settings name, and that cannot be used")
+        return NamedRepository("a repository that the settings name, and that cannot be used")
 
 
-def _repository(target: Target) -> Repository:
-    return Repository(target.describe(), keeps=not isinstance(target, NoTarget))
+def _repository(target: Target) -> NamedRepository:
+    return NamedRepository(target.describe(), keeps=not isinstance(target, NoTarget))

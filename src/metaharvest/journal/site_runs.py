@@ -135,7 +135,9 @@ def fail(session: Session, site: Site | BrokenSite, kind: SiteRunKind, reason: s
     session.add(failed)
     session.flush()
     write_log(session, [(row, Whose(site.site_id, failed.site_run_id))], stamp)
-    told = problems.Ended(site.site_id, failed.site_run_id, kind, list_was_read=False, has_findings=bool(row.findings))
+    told = problems.EndedSiteRun(
+        site.site_id, failed.site_run_id, kind, list_was_read=False, has_findings=bool(row.findings)
+    )
     problems.update_problems(session, [told], stamp.today)
 
 
@@ -170,7 +172,7 @@ def _take_up(session: Session, left: HarvestSiteRun, opening: Opening, stamp: St
     # Its log rows come along, so that a run's log is whole whichever way one asks for it.
     ours = HarvestLog.site_run_id == left.site_run_id
     session.execute(update(HarvestLog).where(ours).values(run_id=stamp.run_id))
-    # What was put off was put off to this run, which has it done, or says anew why not.
+    # This run does the documents that were put off, or says again why not.
     put_off = (ours, HarvestLog.harvest_operation_code == "DocDeferred")
     which = select(HarvestLog.harvest_log_id).where(*put_off)
     session.execute(delete(HarvestDetailLog).where(HarvestDetailLog.harvest_log_id.in_(which)))
@@ -254,12 +256,12 @@ def _end(closing: Closing, counted: totals.Totals) -> _End:
     return _End(closing, counted, listed, status, is_whole and closing.site_run.kind is not SiteRunKind.RETRY)
 
 
-def _problems_of(end: _End) -> problems.Ended:
+def _problems_of(end: _End) -> problems.EndedSiteRun:
     site_run, outcomes = end.closing.site_run, end.totals.outcomes
     others = any(outcomes.get(kind) for kind in OutcomeKind if kind not in FINE_OUTCOMES)
     list_was_read = end.closing.status is None and end.status is not SiteRunStatus.INCOMPLETE
     has_findings = bool(end.totals.warnings or others or end.closing.status)
-    return problems.Ended(
+    return problems.EndedSiteRun(
         site_run.site.site_id,
         site_run.site_run_id,
         site_run.kind,

@@ -73,9 +73,9 @@ class Writer:
 
     `stored` is called in the writer's thread with the bytes of documents that a commit has stored.
 
-    Once a transaction has failed because of the database, or the run is lost, nothing is written any more: nobody may
-    close a site run of which some outcomes were lost, nor defer what only the database kept from being done. The next
-    run takes all of it up.
+    Once a transaction has failed because of the database, or the run is lost, nothing is written any more: otherwise
+    a site run could be closed of which some outcomes were lost, or documents deferred that only the database held up.
+    The next run takes all of it up.
     """
 
     def __init__(

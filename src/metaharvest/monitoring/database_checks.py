@@ -224,7 +224,7 @@ def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]
     if last is not None and waiting and (today - last).days > 1:
         yield problem(
             "schedule",
-            f"The last run was on {last}, and {counted(len(waiting), 'site')} wait: "
+            f"The last run was on {last}, and {counted(len(waiting), 'site waits', 'sites wait')}: "
             "see whether cron, the timer or the daemon still starts the harvester.",
         )
 
@@ -252,6 +252,6 @@ def _reports(session: Session, now: datetime) -> Iterator[Check]:
             "`metaharvest reports deliver` tries to hand them over now.",
         )
     elif outbox.fresh:
-        yield warning("reports", f"{counted(outbox.fresh, 'delivery', 'deliveries')} wait for the end of a run.")
+        yield warning("reports", f"{counted(outbox.fresh, 'delivery waits', 'deliveries wait')} for the end of a run.")
     if not outbox.failed and not outbox.refused and not outbox.fresh:
         yield ok("reports", "None waits to be delivered.")

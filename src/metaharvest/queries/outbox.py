@@ -123,7 +123,7 @@ def outbox_state(session: Session, now: datetime) -> Row[Any, Any, Any, Any]:
         number.where(queued, ReportDelivery.attempts > 0).label("failed"),
         since.join(ReportDelivery).where(queued).label("failed_since"),
         number.where(queued, ReportDelivery.attempts == 0).label("fresh"),
-        number.where(refused).label("refused"),
+        select(func.count(ReportDelivery.recipient.distinct())).where(refused).label("refused"),
     )
     return session.execute(statement).one()
 

@@ -17,15 +17,16 @@ from metaharvest.reports.by_hand import Resent, drop, resend
 from metaharvest.reports.compose import admin_report, digest, site_report, site_reports
 from metaharvest.reports.message import Report
 from metaharvest.reports.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all
-from metaharvest.reports.site_view import Repositories, Repository
+from metaharvest.reports.render import make_ready
+from metaharvest.reports.site_view import NamedRepository, Repositories
 from metaharvest.reports.tables import documents_csv, log_csv, selected_log_csv, table_csv
 
 __all__ = [
     "Deliveries",
     "DeliveringRun",
+    "NamedRepository",
     "Report",
     "Repositories",
-    "Repository",
     "Resent",
     "admin_report",
     "deliver",
@@ -33,6 +34,7 @@ __all__ = [
     "documents_csv",
     "drop",
     "log_csv",
+    "make_ready",
     "queue",
     "queue_all",
     "resend",

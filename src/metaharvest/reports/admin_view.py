@@ -27,6 +27,7 @@ from metaharvest.model import ERROR_OUTCOMES, MAX_FINDINGS, OutcomeKind, RunStat
 from metaharvest.reports import words
 from metaharvest.reports.findings import (
     CHANGED_CONTENT,
+    MISSING,
     SHRANK,
     VANISHED,
     FindingGroup,
@@ -77,11 +78,15 @@ class FailedSite:
     groups: tuple[FindingGroup, ...]
 
 
+_ALSO = (VANISHED, CHANGED_CONTENT, MISSING)
+"""Rules of warnings of which administrators are told as well."""
+
+
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
     """One rule's findings at one site: how many documents, and the first finding as an example.
 
-    `documents` is 0 where the finding itself says how many there are, or is about the list.
+    `documents` is 0 where the finding itself says how many there are, or is about the list; then its remedy is told.
     """
 
     site: str
@@ -93,7 +98,7 @@ class RuleProblem:
     @property
     def counted(self) -> str:
         """How many documents, in words; of those that vanished not all are told one by one."""
-        more = " or more" if self.rule == VANISHED and self.documents >= MAX_FINDINGS else ""
+        more = " or more" if self.rule in (VANISHED, MISSING) and self.documents >= MAX_FINDINGS else ""
         return words.counted(self.documents, "document") + more if self.documents else ""
 
 
@@ -340,7 +345,7 @@ def _problems(
     query = (
         select(_LOG.site_run_id, _DETAIL.rule, documents, func.min(_DETAIL.detail_log_id))
         .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)
-        .where(_LOG.site_run_id.in_(which), or_(is_attention(), _DETAIL.rule.in_((VANISHED, CHANGED_CONTENT))))
+        .where(_LOG.site_run_id.in_(which), or_(is_attention(), _DETAIL.rule.in_(_ALSO)))
         .group_by(_LOG.site_run_id, _DETAIL.rule)
     )
     found = ((names.get(row[0] or 0, ""), *row[1:]) for row in session.execute(query))

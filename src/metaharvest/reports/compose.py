@@ -22,9 +22,9 @@ from metaharvest.reports.message import Attachment, Report, build, message_id, s
 from metaharvest.reports.render import render
 from metaharvest.reports.site_view import (
     NO_TABLE,
+    NamedRepository,
     ReportContext,
     Repositories,
-    Repository,
     SiteView,
     TableNote,
     site_view,
@@ -128,7 +128,7 @@ def digest(session: Session, run_id: int, settings: Settings, now: datetime) -> 
     due = next((day for day in week if f"{day:%A}".lower() == settings.reports.digest), None)
     if due is None or _has_ended(session, due, today):
         return None
-    context = ReportContext(settings, Repositories(Repository("")), now)
+    context = ReportContext(settings, Repositories(NamedRepository("")), now)
     return _report("digest", due.toordinal(), (due,), digest_view(session, today, settings), None, context)
 
 

@@ -24,6 +24,7 @@ MAX_MESSAGE = 800
 
 _LOG, _DETAIL, _LEDGER, _PROBLEM = HarvestLog, HarvestDetailLog, HarvestDocument, SiteProblem
 SHRANK, VANISHED, CHANGED_CONTENT = "list.shrank", "list.vanished", "list.changed-content"
+MISSING, REPOSITORY_CHANGED = "records.missing", "oai.repository-changed"
 """Rules of warnings that say that documents may be lost, or are not what they are listed as."""
 
 _ATTENTION = [kind.value for kind in ATTENTION]

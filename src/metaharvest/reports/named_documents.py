@@ -73,11 +73,14 @@ def mended(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocum
     """Documents that went in now and had failed since (and in) the last harvest of the whole list."""
     if not site_run.inserted and not site_run.updated:
         return NamedDocuments(0)
+    earlier = list(earlier_site_runs(session, site_run))
+    if not earlier:
+        return NamedDocuments(0)
     log, before = HarvestLog, HarvestLog.__table__.alias("before")
     failed_before = (
         select(before.c.harvest_log_id)
         .where(
-            before.c.site_run_id.in_(list(earlier_site_runs(session, site_run))),
+            before.c.site_run_id.in_(earlier),
             before.c.document_id == log.document_id,
             before.c.outcome.in_([kind.value for kind in ERROR_OUTCOMES]),
         )
@@ -86,7 +89,7 @@ def mended(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocum
     went_in = log.outcome.in_([OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value])
     here: ColumnElement[bool] = (log.site_run_id == site_run.site_run_id) & went_in & failed_before
     count = session.scalar(select(func.count()).select_from(log).where(here)) or 0
-    return NamedDocuments(count, _logged(session, here, limit))
+    return NamedDocuments(count, _logged(session, here, limit) if count else ())
 
 
 def unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocuments:

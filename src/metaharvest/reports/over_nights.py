@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import ColumnElement, and_, distinct, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, distinct, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import (
@@ -18,17 +18,39 @@ from metaharvest.database.models import (
     HarvestLog,
     HarvestRun,
     HarvestSiteRun,
+    SiteCheckpoint,
     SiteProblem,
 )
 from metaharvest.model import OutcomeKind, Site, SiteRunKind, SiteRunStatus
 from metaharvest.reports.findings import SHRANK, since_when, title_of
 from metaharvest.reports.words import OUTCOME_TITLES, Doubts, counted
 from metaharvest.sites.ledger import nights, number_put_off, numbers_failing
+from metaharvest.sites.records import unnamed
 from metaharvest.sites.registry import read_sites_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line
 
 _PROBLEM = SiteProblem
+_REMEMBERED = (
+    select(_PROBLEM.site_problem_id)
+    .where(
+        _PROBLEM.site_schedule_id == bindparam("site"),
+        or_(_PROBLEM.state == "open", _PROBLEM.ended_site_run == bindparam("site_run")),
+        _PROBLEM.first_site_run < bindparam("site_run"),
+    )
+    .limit(1)
+)
+_PREVIOUS = (
+    select(HarvestSiteRun)
+    .where(
+        HarvestSiteRun.site_schedule_id == bindparam("site"),
+        HarvestSiteRun.site_run_id < bindparam("site_run"),
+        HarvestSiteRun.kind != SiteRunKind.RETRY.value,
+        HarvestSiteRun.status.in_([SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value]),
+    )
+    .order_by(HarvestSiteRun.site_run_id.desc())
+    .limit(1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +83,8 @@ class FailingSite:
 
 def has_remembered(session: Session, site_run: HarvestSiteRun) -> bool:
     """Whether the site has problems from before this harvest, or had until this one: most sites have none."""
-    here = or_(_PROBLEM.state == "open", _PROBLEM.ended_site_run == site_run.site_run_id)
-    earlier = and_(here, _PROBLEM.first_site_run < site_run.site_run_id)
-    of_site = _PROBLEM.site_schedule_id == site_run.site_schedule_id
-    return session.scalar(select(_PROBLEM.site_problem_id).where(of_site, earlier).limit(1)) is not None
+    this = {"site": site_run.site_schedule_id, "site_run": site_run.site_run_id}
+    return session.scalar(_REMEMBERED, this) is not None
 
 
 def fixed(session: Session, site_run: HarvestSiteRun, limit: int) -> tuple[RememberedProblems, ...]:
@@ -125,14 +145,7 @@ def _since_of_sites(session: Session) -> dict[int, date]:
 
 def previous(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | None:
     """The harvest of the whole list before this one, of which every document was accounted for."""
-    row = HarvestSiteRun
-    query = select(row).where(
-        row.site_schedule_id == site_run.site_schedule_id,
-        row.site_run_id < site_run.site_run_id,
-        row.kind != SiteRunKind.RETRY.value,
-        row.status.in_([SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value]),
-    )
-    return session.scalar(query.order_by(row.site_run_id.desc()).limit(1))
+    return session.scalar(_PREVIOUS, {"site": site_run.site_schedule_id, "site_run": site_run.site_run_id})
 
 
 def doubts(session: Session, site_run: HarvestSiteRun) -> Doubts:
@@ -152,6 +165,9 @@ def _lost(session: Session, site_run: HarvestSiteRun) -> int:
     )
     if session.scalar(query.limit(1)) is None:
         return 0
+    if standing := session.get(SiteCheckpoint, site_run.site_schedule_id):
+        # A repository, of which most lists name only what has changed.
+        return sum(each.is_held for each in unnamed(session, standing.site_schedule_id, standing.listing))
     before = previous(session, site_run)
     return before.listed - site_run.listed if before else 0
 

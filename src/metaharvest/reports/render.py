@@ -10,6 +10,7 @@ import logging
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -33,6 +34,7 @@ from metaharvest.text import one_line
 
 WIDTH = 78
 _ENCODING = "utf-8-sig"
+_OF_EVERY_RUN = ("email/site_report/", "email/admin_report/", "email/shared/")
 _PARTS = ("subject.txt", "body.txt", "body.html")
 
 _log = logging.getLogger(__name__)
@@ -56,6 +58,17 @@ def render(folder: str, view: SiteView | AdminView | DigestView, settings: Setti
     return RenderedText(one_line(parts["subject.txt"].strip()), parts["body.txt"], parts["body.html"])
 
 
+def make_ready(settings: Settings) -> None:
+    """Compile the templates of the reports that every run has, so that they need not be waited for later.
+
+    What is wrong with one of them is told where it is rendered.
+    """
+    environment = _environment(settings)
+    for name in environment.list_templates(filter_func=lambda name: name.startswith(_OF_EVERY_RUN)):
+        with suppress(Exception):
+            environment.get_template(name)
+
+
 def render_page(template: str, view: object, settings: Settings) -> str:
     """A page from one template. Raises what the template raises."""
     return _environment(settings).get_template(template).render(report=view)
@@ -77,6 +90,8 @@ def _environment_of(own: Path | None, docs_url: str) -> Environment:
         loader=FileSystemLoader(folders, encoding=_ENCODING),
         autoescape=lambda name: name is None or not name.endswith(".txt"),
         undefined=StrictUndefined,
+        # Most templates are rendered once: to optimise them takes longer.
+        optimized=False,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

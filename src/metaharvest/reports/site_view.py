@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
-from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.model import ERROR_OUTCOMES, Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
 from metaharvest.reports import words
 from metaharvest.reports.findings import FindingGroup, attention, is_told, warnings
 from metaharvest.reports.named_documents import NamedDocuments, ended_as, mended, unchanged
@@ -41,7 +41,7 @@ NO_TABLE = TableNote()
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
+class NamedRepository:
     """A target in a few words. `keeps` is false if it only looks at documents, and forgets them."""
 
     words: str
@@ -52,10 +52,10 @@ class Repository:
 class Repositories:
     """The targets by the names of their sites; `default` is that of all others, and of the run as a whole."""
 
-    default: Repository
-    of_sites: Mapping[str, Repository] = field(default_factory=dict)
+    default: NamedRepository
+    of_sites: Mapping[str, NamedRepository] = field(default_factory=dict)
 
-    def of(self, site_name: str) -> Repository:
+    def of(self, site_name: str) -> NamedRepository:
         """The target of the site of this name."""
         return self.of_sites.get(site_name, self.default)
 
@@ -252,6 +252,8 @@ def _registered(site_run: HarvestSiteRun, schedule: Site | None) -> tuple[tuple[
         settings += [("Sets", ", ".join(oai.sets))] if oai.sets else []
         settings += [("From", oai.begin)] if oai.begin else []
         settings += [("Until", oai.until)] if oai.until else []
+        if schedule.options.deletions is Deletions.NOTE:
+            settings.append(("Deletions", "noted only: the copies stay"))
     if schedule.options.package_id_mismatch:
         settings.append(("package id mismatch", schedule.options.package_id_mismatch.value))
     if schedule.options.allow_networks:

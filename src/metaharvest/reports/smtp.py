@@ -28,6 +28,8 @@ _MENDABLE = (530, 534, 535, 538)
 
 _CLOSING = 421
 
+_TLS_PORT = 465
+
 
 class SmtpServer:
     """A mail server. One session serves many messages and is opened again if the server closes it."""
@@ -173,6 +175,10 @@ class SmtpServer:
 
     def _answer(self, code: int, text: bytes) -> str:
         said = one_line(text.decode("utf-8", "replace"), 400)
+        if code < 0:
+            # The library has cut off what should have been the code, so the answer is not shown.
+            where = f"The mail server ({self._where})"
+            return f"{where} gave an answer that is not SMTP: see whether mail.host and mail.port are those of one."
         return self._masked(f"The mail server ({self._where}) answered {code}: {said}")
 
     def _sentence(self, error: Exception) -> str:
@@ -184,15 +190,17 @@ class SmtpServer:
                 return self._answer(error.smtp_code, _as_bytes(error.smtp_error))
             case smtplib.SMTPNotSupportedError():
                 fault = f"cannot do what mail.security or mail.username ask for: {error}"
-            case smtplib.SMTPServerDisconnected():
+            case smtplib.SMTPServerDisconnected() if not isinstance(error.__context__, TimeoutError):
                 fault = "closed the connection."
             case ssl.SSLCertVerificationError():
                 fault = f"has a certificate that cannot be trusted: {error.verify_message}. "
                 fault += "If it is one of your own, name its authority's file in mail.ca_file."
             case ssl.SSLError():
                 fault = f"does not speak TLS as mail.security asks for: {error.reason or error}."
-            case TimeoutError():
+            case TimeoutError() | smtplib.SMTPServerDisconnected():
                 fault = f"did not answer within {self._settings.timeout:g} seconds."
+                if self._settings.port == _TLS_PORT and self._settings.security != "tls":
+                    fault += f' On port {_TLS_PORT}, mail.security is usually "tls".'
             case socket.gaierror():
                 fault = "is not known by that name: look at mail.host."
             case OSError():

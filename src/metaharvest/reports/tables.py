@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
+from functools import lru_cache
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any, cast
@@ -67,6 +68,9 @@ _GZIP = 31
 """The `wbits` of zlib for the largest window and a gzip header."""
 
 _ROWS_AT_ONCE = 500
+_shown_url = lru_cache(maxsize=2 * _ROWS_AT_ONCE)(shown_url)
+"""A document has several rows in the log, one after the other."""
+
 _MAX_CELL = 32_000
 
 
@@ -111,7 +115,7 @@ def attachment_of(chunks: Iterable[str], file_name: str, settings: ReportsSettin
     """
     parts: list[bytes] = []
     size = lines = 0
-    compressor, compressed = zlib.compressobj(9, wbits=_GZIP), list[Future[bytes]]()
+    compressor, compressed = zlib.compressobj(wbits=_GZIP), list[Future[bytes]]()
     # A long table is compressed in a thread while its next rows are read: zlib releases the interpreter's lock.
     with ThreadPoolExecutor(1, thread_name_prefix="table") as thread:
         for chunk in chunks:
@@ -224,7 +228,7 @@ def _document_cells(log: Sequence[Any], detail: Sequence[Any]) -> tuple[object, 
     if document_id is None:
         _, document_id, revision, url = detail
     docid = docid_of(document_id, revision)
-    return docid, document_id, revision, outcome, target_revision, shown_url(url or ""), size, seconds
+    return docid, document_id, revision, outcome, target_revision, _shown_url(url or ""), size, seconds
 
 
 def _unchanged_rows(session: Session, site_run_id: int) -> Iterator[Sequence[object]]:

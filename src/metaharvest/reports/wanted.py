@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, ReportOutbox
 from metaharvest.model import ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.reports.findings import SHRANK, VANISHED
+from metaharvest.reports.findings import REPOSITORY_CHANGED, SHRANK, VANISHED
 from metaharvest.reports.named_documents import earlier_site_runs
 from metaharvest.reports.over_nights import doubts
 from metaharvest.reports.words import ATTENTION, counts_of, is_quiet, total
@@ -16,7 +16,7 @@ from metaharvest.sites.rows import BrokenSite
 _NOT_FINE = [kind.value for kind in (*ERROR_OUTCOMES, *ATTENTION)]
 _CHANGES = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.DELETED)
 
-_ALWAYS_NEWS = {SHRANK, VANISHED}
+_ALWAYS_NEWS = {SHRANK, VANISHED, REPOSITORY_CHANGED}
 """Events that are others each time; what others say, such as robots.txt, is the same again and again."""
 
 _Troubles = frozenset[tuple[str | None, int | None, str | None, str | None]]

@@ -85,7 +85,7 @@ def entries_between(
     statement = _BETWEEN[after is not None, upto is not None]
     values = {"site": site_id, "number": number, "after": after, "upto": upto}
     given = {name: value for name, value in values.items() if value is not None}
-    return [LedgerEntry(*row) for row in session.connection().execute(statement, given)]
+    return [LedgerEntry(*row) for row in session.connection().execute(statement, given).all()]
 
 
 def entries_of(session: Session, site_id: int, document_ids: Sequence[str]) -> Iterator[LedgerEntry]:

@@ -31,7 +31,7 @@ _LONGEST_NAME = 80
 """Leaves room for what makes a name unique."""
 
 
-class Verdict(StrEnum):
+class RowVerdict(StrEnum):
     """What becomes of a row; `present`: its list is that of a registered site, which stays as it is."""
 
     TAKEN = "taken"
@@ -50,7 +50,7 @@ class ImportedRow:
 
     place: str
     schedule_id: str
-    verdict: Verdict
+    verdict: RowVerdict
     list_url: str
     site: str = ""
     changes: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ def decide(
 
     `start` is how a command line begins that does something with the same settings.
     """
-    plan = _Plan(registered, today, allowed, start)
+    plan = _ImportPlan(registered, today, allowed, start)
     return [plan.decided(row) for row in rows]
 
 
@@ -82,10 +82,10 @@ def register(session: Session, rows: Iterable[ImportedRow]) -> dict[str, int]:
 def totals(rows: Iterable[ImportedRow]) -> dict[str, int]:
     """How many rows there are, and how many became what."""
     counts = Counter(row.verdict for row in rows)
-    return {"rows": counts.total(), **{verdict.value: counts[verdict] for verdict in Verdict}}
+    return {"rows": counts.total(), **{verdict.value: counts[verdict] for verdict in RowVerdict}}
 
 
-class _Plan:
+class _ImportPlan:
     """Decides row by row; knows the names and lists that are taken."""
 
     def __init__(
@@ -102,12 +102,12 @@ class _Plan:
         """What becomes of this row, after those before it."""
         schedule_id = (row.values.get("site_schedule_id") or "").strip()
         url = (row.values.get("documentlisturl") or "").strip()
-        result = ImportedRow(row.place, schedule_id, Verdict.REFUSED, shown_url(url))
+        result = ImportedRow(row.place, schedule_id, RowVerdict.REFUSED, shown_url(url))
         if row.problem:
             again = "Mend the line, and import again: what is registered already is not doubled."
             return replace(result, reasons=(f"{row.problem[:1].upper()}{row.problem[1:]}.",), to_do=(again,))
         if url in self._owners:
-            return replace(result, verdict=Verdict.PRESENT, site=self._owners[url])
+            return replace(result, verdict=RowVerdict.PRESENT, site=self._owners[url])
         made = converted(row.values, self._today)
         if url in self._planned:
             return self._second(result, made, *self._planned[url])
@@ -132,7 +132,7 @@ class _Plan:
             to_do.append(
                 f"Where the site's own login is needed, {where} (or use env: or keyring:), and then: {command}"
             )
-        verdict = Verdict.CHANGED if made.changes else Verdict.TAKEN
+        verdict = RowVerdict.CHANGED if made.changes else RowVerdict.TAKEN
         return replace(
             result, verdict=verdict, site=name, changes=tuple(made.changes), to_do=tuple(to_do), values=made.values
         )
@@ -141,7 +141,7 @@ class _Plan:
         """A further row with the same list: it is the same site, unless it has contacts of its own."""
         more = [each for each in made.contacts if each not in first.contacts]
         if not more:
-            return replace(result, verdict=Verdict.PRESENT, site=name)
+            return replace(result, verdict=RowVerdict.PRESENT, site=name)
         reason = f"Another row has the same list, and became the site {name}; a list is harvested once."
         contacts = shlex.quote(", ".join((*first.contacts, *more)))
         command = f"{self._start} sites edit {shlex.quote(name)} --contact {contacts}"

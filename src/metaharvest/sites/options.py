@@ -63,18 +63,26 @@ def check_datestamp(text: object) -> str:
     raise ValueError(f"{text!r:.80} is no datestamp; write 2026-11-20 or 2026-11-20T03:00:00Z")
 
 
+def check_window(begin: str | None, until: str | None) -> None:
+    """Raises ValueError if there are no datestamps between these, or a repository would refuse them."""
+    if begin and until and (len(begin) != len(until) or begin > until):
+        raise ValueError("from (begin) and until must have the same form, and from must not be later")
+
+
 def origin_of(base_url: str) -> str:
     """The name in document ids that a repository gets if nobody gives it one: its base URL without the scheme."""
-    parts = urlsplit(base_url.strip())
-    address = f"{parts.netloc.rpartition('@')[2]}{parts.path}".lower()
+    try:
+        parts = urlsplit(base_url.strip())
+    except ValueError:  # it is told as no web address where the site is checked
+        return "repository"
+    address = f"{parts.netloc.rpartition('@')[2]}{parts.path}?{parts.query}".lower()
     return re.sub("[^a-z0-9._~]+", "-", address).strip("-")[:200] or "repository"
 
 
 def _oai(stored: Any) -> OaiOptions:
     _require_known(stored, OaiOptions)
     begin, until = _date(stored, "begin"), _date(stored, "until")
-    if begin and until and (len(begin) != len(until) or begin > until):
-        raise ValueError("from (begin) and until must have the same form, and from must not be later")
+    check_window(begin, until)
     return OaiOptions(
         origin=_text(stored, "origin", _ORIGIN) or _missing("origin"),
         prefix=_text(stored, "prefix", _PREFIX) or "oai_dc",

@@ -51,7 +51,7 @@ class KnownRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ListingState:
     """How far the listing of a site has come: see SiteCheckpoint. All is 0 where nothing was listed yet."""
 
     checkpoint: Checkpoint | None = None
@@ -62,13 +62,13 @@ class Standing:
     confirmed: int = 0
 
 
-def standing_of(session: Session, site_id: int) -> Standing:
+def listing_state(session: Session, site_id: int) -> ListingState:
     """How far the listing of this site has come."""
     row = session.get(SiteCheckpoint, site_id)
     if row is None:
-        return Standing()
+        return ListingState()
     checkpoint = json.loads(row.checkpoint) if row.checkpoint else None
-    return Standing(checkpoint, row.listing, row.site_run_id, row.unchanged, row.duplicate, row.confirmed)
+    return ListingState(checkpoint, row.listing, row.site_run_id, row.unchanged, row.duplicate, row.confirmed)
 
 
 def known_records(session: Session, site_id: int, document_ids: Sequence[str]) -> dict[str, KnownRecord]:
@@ -163,11 +163,11 @@ def confirm_deletions(session: Session, site_id: int) -> int:
     put_off = (_LEDGER.c.to_delete, _LEDGER.c.outcome == OutcomeKind.DEFERRED.value)
     number = session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, *put_off)) or 0
     if number:
-        keep_standing(session, site_id, {"confirmed": number})
+        keep_listing_state(session, site_id, {"confirmed": number})
     return number
 
 
-def keep_standing(session: Session, site_id: int, values: Mapping[str, Any]) -> None:
+def keep_listing_state(session: Session, site_id: int, values: Mapping[str, Any]) -> None:
     """Write these columns of the site's row, which may not be there yet."""
     here = _CHECKPOINTS.c.site_schedule_id == site_id
     if session.scalar(select(_CHECKPOINTS.c.site_schedule_id).where(here)) is None:

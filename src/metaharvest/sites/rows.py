@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from json import JSONDecodeError
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -133,7 +134,11 @@ def check_list_url(url: str, *, is_repository: bool = False) -> str:
 
 def no_base_url(url: str) -> str:
     """The sentence that says what is wrong with `url` as the base URL of an OAI-PMH repository; empty if nothing is."""
-    if "verb" not in dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)):
+    try:
+        question = urlsplit(url).query
+    except ValueError:  # it is no URL at all, which is told as that
+        return ""
+    if "verb" not in dict(parse_qsl(question, keep_blank_values=True)):
         return ""
     right = shown_url(url.partition("?")[0])
     return f"the base URL has a question of OAI-PMH behind it (verb=); leave that away: {right}"
@@ -247,7 +252,8 @@ class _RowCheck:
         except RecursionError:
             self.note("options", f"the options {_quoted(raw)} cannot be used: they are nested too deeply")
         except (ValueError, TypeError, AttributeError) as error:
-            self.note("options", f"the options {_quoted(raw)} cannot be used: {one_line(str(error))}")
+            shown = f" {_quoted(raw)}" if isinstance(error, JSONDecodeError) else ""
+            self.note("options", f"the options{shown} cannot be used: {one_line(str(error))}")
         return SiteOptions()
 
     def note(self, column: str, sentence: str) -> None:

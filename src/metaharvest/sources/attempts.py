@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 
 async def in_attempts(ask: Callable[[], Awaitable[Answer]], http: HttpSettings, patience: Patience) -> Answer:
-    """What `ask` answers. Raises FetchError of the last attempt that failed, which says how many there were."""
+    """What `ask` returns. Raises FetchError of the last attempt that failed, which says how many there were."""
     attempts = Attempts()
     failure: FetchError | None = None
     while True:
@@ -31,10 +31,12 @@ async def in_attempts(ask: Callable[[], Awaitable[Answer]], http: HttpSettings, 
                 transient=error.transient,
                 seconds=attempts.seconds,
                 retry_after=error.retry_after,
+                counted=error.counted,
+                status=error.status,
+                page=error.page,
             )
-            failure.status, failure.page = error.status, error.page
         if wait is None:
             raise failure
         await patience.sleep(wait)
-        if patience.why():
+        if patience.heed():
             raise failure

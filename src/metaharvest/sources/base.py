@@ -19,7 +19,7 @@ class Patience(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait so long, but no longer than there is time; a signal ends it."""
 
-    def why(self) -> Finding | None:
+    def heed(self) -> Finding | None:
         """Why nothing more is to be begun; None as long as there is time."""
 
 
@@ -43,8 +43,8 @@ class Page:
     """Some records of a repository's list, at most a few hundred: they are harvested before the next ones are had.
 
     `checkpoint`: from here the listing can go on in another run; None: it cannot yet. `findings` are about the list.
-    `announced`: how many records the repository says the list has in all, if it does. `is_last`: the list has come to
-    its end, which each list says that does, and with which page is kept what it did not name.
+    `announced`: how many records the repository says the list has in all, if it does. `is_last`: the list has come
+    to its end; every list that does has such a page, with which it is noted what the list did not name.
     """
 
     records: Sequence[ListedRecord]
@@ -60,9 +60,10 @@ class PagedListing:
 
     `is_complete`: it names everything that there is, not only what has changed, so that what it does not name is
     missing once it has ended. `is_begun`: it goes on from a checkpoint. `is_other`: it asks for other records than
-    the list before, another format or other sets. `findings` are about the repository. `pages` raises BrokenOff where
-    the list does not come to its end; if it does, the checkpoint of the last page is the one from which the next
-    harvest knows what to ask for.
+    the list before, another format or other sets. `is_empty`: everything was asked for, and nothing was listed, which
+    is not taken for complete. `findings` are about the repository. `pages` raises BrokenOff where the list does not
+    come to its end; if it does, the checkpoint of the last page is the one from which the next harvest knows what to
+    ask for.
     """
 
     pages: AsyncIterator[Page]
@@ -70,6 +71,7 @@ class PagedListing:
     is_begun: bool
     findings: tuple[Finding, ...] = ()
     is_other: bool = False
+    is_empty: bool = False
 
 
 class DocumentSource(Protocol):
@@ -116,6 +118,19 @@ class Listing:
     documents: Iterator[ListedDocument] | None
     version: ListVersion | None = None
     findings: tuple[Finding, ...] = ()
+
+
+@runtime_checkable
+class RefetchingSource(DocumentSource, Protocol):
+    """A source that can ask for a document only if it is another one than before."""
+
+    async def fetch_again(
+        self, document: ListedDocument, known: ListVersion, patience: float = inf
+    ) -> FetchedDocument | None:
+        """The document if it may be another one than `known`; None if its server says that it is not.
+
+        Raises FetchError.
+        """
 
 
 class Source(DocumentSource, Protocol):

@@ -1,14 +1,13 @@
 """Which source a site has: one of this program, or one that another distribution adds.
 
-A site of the kind `oai-pmh` has a PagedSource, every other one a Source; whoever harvests tells them apart. An entry
-point in the group `metaharvest.sources` is called with the site and the client that fetches, and returns a Source (see
-base.py); its name is what the site's `source_kind` says.
+An entry point in the group `metaharvest.sources` is called with the site and the client that fetches, and returns a
+Source or a PagedSource (see base.py), which the harvest tells apart; its name is what the site's `source_kind` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from metaharvest.config.kinds import SOURCES
 from metaharvest.errors import ScheduleError
@@ -30,7 +29,7 @@ def source_for(site: Site, fetcher: Fetcher) -> Source | PagedSource:
     if site.source_kind == "oai-pmh":
         from metaharvest.sources.oai_pmh.source import OaiSource
 
-        return cast("Source", OaiSource(site, fetcher))
+        return OaiSource(site, fetcher)
     try:
         make = SOURCES.load(site.source_kind)
     except ValueError as error:

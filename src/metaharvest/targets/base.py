@@ -1,8 +1,8 @@
 """Where documents go: the repository that the harvest keeps up to date.
 
-There are two ways into a repository. A `JournalTarget` lies in the harvester's own database and is written in the
-journal's transactions. Every other is a `RemoteTarget`, also where it is a folder of this machine: the journal commits
-that an upload is pending before it begins, and how it ended afterwards.
+There are two ways into a repository. A target in the harvester's own database has a `JournalSession`, and is written in
+the journal's transactions. Every other has a `RemoteSession`, also where it is a folder of this machine: the journal
+commits that an upload is pending before it begins, and how it ended afterwards.
 """
 
 from __future__ import annotations
@@ -16,6 +16,12 @@ from typing import Literal, Protocol
 from sqlalchemy.orm import Session
 
 from metaharvest.model import Action, FetchedDocument, Holding, ListedDocument, Site
+
+OF_ANOTHER_SITE = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
+RECORD_OF_ANOTHER_SITE = (
+    "Harvest it from one site alone, or give this site another origin; the administrator can transfer it."
+)
+"""What to do about a document that belongs to another site, and about a record of a repository."""
 
 
 @dataclass(frozen=True, slots=True)

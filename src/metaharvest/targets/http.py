@@ -6,7 +6,7 @@ environment or ~/.netrc; a limit to the size of answers; the User-Agent of every
 redirect is followed: nobody else is to be sent our token, and a POST is to reach whom it was meant for. A question
 (GET) is asked again a few times if the connection breaks or the server is busy; what may change something is sent once.
 
-It says what was answered, whatever the status; what a status means, the target says, or `Answer.refusal`.
+It says what was answered, whatever the status; what a status means, the target says, or `HttpAnswer.refusal`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Part = tuple[str | None, bytes | str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What a server answered, of whatever status. Header names in any case."""
 
     url: str
@@ -133,7 +133,7 @@ class HttpClient:
         data: Mapping[str, str] | bytes | None = None,
         parts: Sequence[tuple[str, Part]] = (),
         cookies: CookieJar | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """The answer to one request for `path` (quoted, added to the target's url) with form fields or multipart parts.
 
         `cookies`: those to send; it gets those that are answered, and may be shared by threads. A GET or HEAD is asked
@@ -163,7 +163,7 @@ class HttpClient:
         """Close the connections that wait for another exchange."""
         self._adapter.close()
 
-    def _exchange(self, request: requests.Request, cookies: CookieJar | None) -> Answer | _Failure:
+    def _exchange(self, request: requests.Request, cookies: CookieJar | None) -> HttpAnswer | _Failure:
         target, url = self._target, request.url
         with self._room, Deadline(target.deadline) as deadline:
             try:
@@ -185,9 +185,9 @@ class HttpClient:
             return _Failure(http_failures.too_slow(url, target.deadline))
         if body is None:
             return _Failure(http_failures.too_large(url, self._most_bytes))
-        return Answer(url, response.status_code, response.reason or "", response.headers, body)
+        return HttpAnswer(url, response.status_code, response.reason or "", response.headers, body)
 
-    def _wait(self, outcome: Answer | _Failure, attempt: int) -> float | None:
+    def _wait(self, outcome: HttpAnswer | _Failure, attempt: int) -> float | None:
         """Seconds until a question is asked again; None: it is not."""
         if attempt > self._http.retries:
             return None

@@ -13,6 +13,7 @@ import requests
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError, ProxyError
 
 from metaharvest.errors import TargetError
+from metaharvest.fetch.certificates import CERTIFICATE_PROBLEMS
 from metaharvest.fetch.html_page import html_title
 from metaharvest.model import Finding
 from metaharvest.text import one_line, shown_url
@@ -25,17 +26,6 @@ _NEVER = frozenset({501, 505})
 
 _LATER = "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "
 _LATER += "run the repository."
-_CERTIFICATE_PROBLEMS = {
-    9: "it is not valid yet",
-    10: "it has expired",
-    18: "it is self-signed",
-    19: "it comes from an authority that this harvester does not trust",
-    20: "it comes from an authority that this harvester does not trust, or the server does not send the one between",
-    21: "it comes from an authority that this harvester does not trust, or the server does not send the one between",
-    23: "it has been revoked",
-    62: "it is for another host name",
-    64: "it is for another address",
-}
 _OURS_REFUSED = {
     "CERTIFICATE_EXPIRED": "it has expired",
     "CERTIFICATE_REVOKED": "it has been revoked",
@@ -117,7 +107,7 @@ def page_words(body: bytes) -> str:
 
 def _tls(error: ssl.SSLError, where: str) -> Finding | None:
     if isinstance(error, ssl.SSLCertVerificationError):
-        problem = _CERTIFICATE_PROBLEMS.get(error.verify_code, one_line(error.verify_message, 200).rstrip("."))
+        problem = CERTIFICATE_PROBLEMS.get(error.verify_code, one_line(error.verify_message, 200).rstrip("."))
         message = f"{where}: the certificate of the server is not accepted: {problem}."
         remedy = "The people who run the repository should renew or mend it. For an authority of your own, the "
         return Finding("target.tls", message, remedy + "administrator can set ca_file in the target's settings.")

@@ -1,17 +1,20 @@
 """Which target the settings name for a site: one of this program, or one that another distribution adds.
 
 An entry point in the group `metaharvest.targets` is called with settings and the engine of the harvester's own
-database, and returns a Target (see base.py); its name is what `kind` says. The section `settings.target` is its own:
-that of the site, or of [targets.NAME], where it is made for one of them.
+database, and returns a Target (see base.py) or raises SettingsError; its name is what `kind` says. The section
+`settings.target` is its own: that of the site, or of [targets.NAME], where it is made for one of them.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from metaharvest.config.kinds import TARGETS
-from metaharvest.errors import SettingsError
+from metaharvest.config.secret_references import masked
+from metaharvest.errors import MetaharvestError, SettingsError
+from metaharvest.text import one_line
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from metaharvest.config.settings import Settings
     from metaharvest.config.target_settings import TargetSettings
     from metaharvest.targets.base import Target
+
+log = logging.getLogger(__name__)
 
 
 class Targets:
@@ -105,9 +110,17 @@ def target_for(settings: Settings, engine: Engine) -> Target:
         from metaharvest.targets.dataone.target import DataOneTarget
 
         return DataOneTarget(settings)
+    cannot_be_used = f"{settings.place('target', 'kind')} = '{kind}' cannot be used"
     try:
         make = TARGETS.load(kind)
     except ValueError as error:
-        raise SettingsError(f"{settings.place('target', 'kind')} = '{kind}' cannot be used: {error}.") from error
-    target: Target = make(settings, engine)
+        raise SettingsError(f"{cannot_be_used}: {error}.") from error
+    try:
+        target: Target = make(settings, engine)
+    except MetaharvestError:
+        raise
+    except Exception as error:
+        # A mistake of the distribution that adds it: its developer needs the traceback.
+        log.exception("The target of the kind %s could not be made", kind)
+        raise SettingsError(f"{cannot_be_used}: {type(error).__name__}: {one_line(masked(str(error)))}.") from error
     return target

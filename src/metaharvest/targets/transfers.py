@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, bindparam, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_HARVEST, Base, DocumentTransfer, HarvestLog, HarvestRun
@@ -21,6 +21,12 @@ IS_TRANSFER = and_(HarvestLog.site_run_id.is_(None), HarvestLog.document_id.is_n
 
 _LOG = Base.metadata.tables[HarvestLog.__tablename__]
 _TRANSFERS = Base.metadata.tables[DocumentTransfer.__tablename__]
+_TAKEN = (
+    # One range: that is one statement whatever the number, and the documents of a call lie close together.
+    select(_TRANSFERS.c.document_id, _TRANSFERS.c.from_site_id, _TRANSFERS.c.transferred_on)
+    .where(_TRANSFERS.c.document_id.between(bindparam("first"), bindparam("last")))
+    .order_by(_TRANSFERS.c.transfer_id)
+)
 _LONGEST_NAME = 255
 
 
@@ -89,14 +95,9 @@ def taken_from(session: Session, document_ids: Sequence[str]) -> Mapping[str, tu
     """
     if not document_ids:
         return {}
-    # One range: that is one statement whatever the number, and the documents of a call lie close together.
-    query = (
-        select(DocumentTransfer.document_id, DocumentTransfer.from_site_id, DocumentTransfer.transferred_on)
-        .where(DocumentTransfer.document_id.between(min(document_ids), max(document_ids)))
-        .order_by(DocumentTransfer.transfer_id)
-    )
+    within = {"first": min(document_ids), "last": max(document_ids)}
     asked, former, since = set(document_ids), dict[str, dict[int, None]](), dict[str, date]()
-    for document_id, site_id, day in session.execute(query):
+    for document_id, site_id, day in session.connection().execute(_TAKEN, within):
         if document_id in asked:
             since[document_id] = day
             if site_id is not None:

@@ -8,14 +8,14 @@ to validation/ and harvest/: an XPath has no time limit of its own.
 from metaharvest.transform.filters import Decision, Filters, read_filters
 from metaharvest.transform.normalize import Normalization, read_normalization
 from metaharvest.transform.paths import NotEvaluated
-from metaharvest.transform.patterns import Patience, TransformTooCostly
+from metaharvest.transform.patterns import TimeLeft, TransformTooCostly
 
 __all__ = [
     "Decision",
     "Filters",
     "Normalization",
     "NotEvaluated",
-    "Patience",
+    "TimeLeft",
     "TransformTooCostly",
     "read_filters",
     "read_normalization",

@@ -16,7 +16,7 @@ from metaharvest.model import Finding, Level
 from metaharvest.text import one_line
 from metaharvest.transform.files import RuleFile, line_of
 from metaharvest.transform.paths import Namespaces, evaluated, text_of
-from metaharvest.transform.patterns import Patience, matches
+from metaharvest.transform.patterns import TimeLeft, matches
 
 _SHOWN = 80
 
@@ -73,22 +73,22 @@ class Filters:
     namespaces: Namespaces
     filters: tuple[Filter, ...]
 
-    def decision(self, root: etree._Element, patience: Patience) -> Decision:
+    def decision(self, root: etree._Element, time_left: TimeLeft) -> Decision:
         """Whether the document of this root element is taken. Raises TransformTooCostly and NotEvaluated."""
         tried: list[Tried] = []
         for each in self.filters:
-            tried.append(self._try(each, root, patience))
+            tried.append(self._try(each, root, time_left))
             if tried[-1].is_match is not self.needs_all:
                 break
         return Decision(tried[-1].is_match, tuple(tried))
 
-    def _try(self, each: Filter, root: etree._Element, patience: Patience) -> Tried:
-        found, reason = self._finds(each, root, patience)
+    def _try(self, each: Filter, root: etree._Element, time_left: TimeLeft) -> Tried:
+        found, reason = self._finds(each, root, time_left)
         if each.invert:
             return Tried(each, not found, f"{reason}, and the filter is inverted")
         return Tried(each, found, reason)
 
-    def _finds(self, each: Filter, root: etree._Element, patience: Patience) -> tuple[bool, str]:
+    def _finds(self, each: Filter, root: etree._Element, time_left: TimeLeft) -> tuple[bool, str]:
         path, result = one_line(each.xpath, _SHOWN), evaluated(each.xpath, self.namespaces, root)
         if not isinstance(result, list):
             if each.regexp is None:
@@ -99,14 +99,14 @@ class Filters:
         noun = "node" if len(result) == 1 else "nodes"
         if each.regexp is None:
             return True, f"{path} finds {len(result):,} {noun}"
-        return self._match(each, each.regexp, result, patience)
+        return self._match(each, each.regexp, result, time_left)
 
-    def _match(self, each: Filter, regexp: str, nodes: list[object], patience: Patience) -> tuple[bool, str]:
+    def _match(self, each: Filter, regexp: str, nodes: list[object], time_left: TimeLeft) -> tuple[bool, str]:
         """Whether one of the nodes matches, or each of them if all are needed; with the text that decided."""
         path, shown = one_line(each.xpath, _SHOWN), one_line(regexp, _SHOWN)
         for node in nodes:
             text = text_of(node)
-            is_match = matches(regexp, each.ignore_case, text, patience)
+            is_match = matches(regexp, each.ignore_case, text, time_left)
             if is_match is not self.needs_all or len(nodes) == 1:
                 among = f"of {len(nodes):,} nodes, " if len(nodes) > 1 else ""
                 verb = "matches" if is_match else "does not match"

@@ -19,7 +19,7 @@ from lxml import etree
 from metaharvest.text import one_line
 from metaharvest.transform.files import RuleFile
 from metaharvest.transform.paths import Namespaces, evaluated, text_of
-from metaharvest.transform.patterns import Patience, TransformTooCostly, matches
+from metaharvest.transform.patterns import TimeLeft, TransformTooCostly, matches
 
 _MOST_ADDED = 10_000
 """Elements that may be added to one document."""
@@ -57,7 +57,7 @@ class Normalization:
     namespaces: Namespaces
     mappings: tuple[Mapping, ...]
 
-    def add_to(self, root: etree._Element, patience: Patience) -> int:
+    def add_to(self, root: etree._Element, time_left: TimeLeft) -> int:
         """Add to the tree of this root element what is to be added; how many elements those were.
 
         Raises TransformTooCostly, also where there would be more than 10,000, and NotEvaluated.
@@ -68,7 +68,7 @@ class Normalization:
             there: dict[etree._Element, set[tuple[str, str]]] = {}
             for mapping in self.mappings:
                 for node in self._nodes(mapping, root):
-                    added += self._add_beside(node, mapping, there, patience)
+                    added += self._add_beside(node, mapping, there, time_left)
                     if added > _MOST_ADDED:
                         raise TransformTooCostly
             if added == before:
@@ -84,7 +84,7 @@ class Normalization:
         node: Any,
         mapping: Mapping,
         there: dict[etree._Element, set[tuple[str, str]]],
-        patience: Patience,
+        time_left: TimeLeft,
     ) -> int:
         place = _element_of(node)
         parent = None if place is None else place.getparent()
@@ -93,16 +93,16 @@ class Normalization:
         if parent not in there:
             there[parent] = {(child.tag, text_of(child)) for child in parent.iterchildren("*")}
         text, added = text_of(node), 0
-        for new, value in self._wanted(mapping, text, patience):
+        for new, value in self._wanted(mapping, text, time_left):
             if (new.name, value) not in there[parent]:
                 there[parent].add((new.name, value))
                 place = _added_after(place, new, value)
                 added += 1
         return added
 
-    def _wanted(self, mapping: Mapping, text: str, patience: Patience) -> Iterator[tuple[NewElement, str]]:
+    def _wanted(self, mapping: Mapping, text: str, time_left: TimeLeft) -> Iterator[tuple[NewElement, str]]:
         for new in mapping.elements:
-            if new.regexp is None or matches(new.regexp, new.ignore_case, text, patience):
+            if new.regexp is None or matches(new.regexp, new.ignore_case, text, time_left):
                 for value in new.values:
                     yield new, value
 

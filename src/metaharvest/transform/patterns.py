@@ -26,7 +26,7 @@ class TransformTooCostly(Exception):
     """What is to be done took too long on this document, or too much."""
 
 
-class Patience:
+class TimeLeft:
     """The time that is left for the regular expressions on one document."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
@@ -54,10 +54,10 @@ def require_pattern(pattern: str) -> None:
         raise BadPattern("it is nested too deeply, or repeats too much") from None
 
 
-def matches(pattern: str, ignores_case: bool, text: str, patience: Patience) -> bool:
+def matches(pattern: str, ignores_case: bool, text: str, time_left: TimeLeft) -> bool:
     """Whether the pattern is found anywhere in the text. Raises TransformTooCostly."""
     try:
-        return _compiled(pattern, ignores_case).search(text, timeout=patience.left()) is not None
+        return _compiled(pattern, ignores_case).search(text, timeout=time_left.left()) is not None
     except (TimeoutError, MemoryError):  # the library gives up on what it would have to remember, too
         raise TransformTooCostly from None
 

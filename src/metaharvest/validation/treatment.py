@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from metaharvest.model import Finding, Level, ValidationLevel, Verdict
-from metaharvest.transform import Filters, Normalization, NotEvaluated, Patience, TransformTooCostly
+from metaharvest.transform import Filters, Normalization, NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.transform.filters import left_out
 from metaharvest.validation import parse_lock, wellformed
 
@@ -50,14 +50,14 @@ def transformed(content: bytes, how: Treatment, parser: etree.XMLParser, limit: 
             root = wellformed.parse(content, parser)
     except wellformed.NotReadable as error:
         return Verdict(error.findings)
-    patience = Patience()
+    time_left = TimeLeft()
     try:
         with limit():
             if how.filters is not None:
-                decision = how.filters.decision(root, patience)
+                decision = how.filters.decision(root, time_left)
                 if not decision.is_taken:
                     return Verdict(filtered=left_out(how.filters, decision))
-            if how.normalization is not None and how.normalization.add_to(root, patience):
+            if how.normalization is not None and how.normalization.add_to(root, time_left):
                 return etree.tostring(root.getroottree(), encoding="UTF-8", xml_declaration=True)
     except TransformTooCostly:
         return Verdict((too_costly(),))

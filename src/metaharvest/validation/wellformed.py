@@ -21,7 +21,7 @@ from lxml import etree
 
 from metaharvest.model import Finding, limited
 from metaharvest.rules import RULES
-from metaharvest.text import one_line
+from metaharvest.text import compressed_as, one_line
 from metaharvest.validation.parser_errors import parser_error_in_words
 
 _DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s+|<\?.*?\?>|<!--.*?-->)*+(<!DOCTYPE)", re.DOTALL)
@@ -44,6 +44,8 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
+_ELEMENT = re.compile(rb"<[A-Za-z_]")
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _WINDOW = 120
 """Characters of the line that an excerpt shows on either side of the place."""
 
@@ -184,6 +186,12 @@ def _dtd_finding(line: int, excerpt: str) -> Finding:
 
 
 def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> Iterable[Finding]:
+    compressed = compressed_as(content)
+    if compressed:
+        message = f"The document is a compressed file ({compressed}), not XML."
+        remedy = "Put the document itself there, unpacked; web servers compress it on its way by themselves."
+        yield Finding("xml.not-xml", message, remedy)
+        return
     lines = lines_of(content)
     entries = [entry for entry in log if entry.level >= etree.ErrorLevels.ERROR]
     seen: set[tuple[int, int]] = set()
@@ -206,7 +214,31 @@ def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
             )
             yield replace(finding, rule="xml.unclosed", message=message, remedy=remedy)
             return
+        if finding.rule == "xml.declaration-not-first":
+            finding = _second_declaration(finding, content) or finding
+        elif finding.rule == "xml.not-xml" and lines[0].startswith("\ufeff"):
+            message = "The document begins with two byte order marks, which editors do not show."
+            remedy = "Save it as UTF-8 without a byte order mark; a program that joins texts may leave one in each."
+            finding = replace(finding, message=message, remedy=remedy)
         yield finding
+
+
+def _second_declaration(finding: Finding, content: bytes) -> Finding | None:
+    """In place of a finding that has `<?xml` too late, if a whole document or a part of one stands before it."""
+    line_start = 0
+    for _ in range((finding.line or 1) - 1):
+        line_start = content.find(b"\n", line_start) + 1
+    before = content[: max(content.find(b"<?xml", line_start), 0)]
+    if not _ELEMENT.search(_COMMENT.sub(b"", before)):
+        return None
+    try:
+        etree.fromstring(before, new_parser())
+    except (etree.XMLSyntaxError, LookupError, ValueError):
+        message = "A second line <?xml …?> stands in the middle of the document."
+        return replace(finding, message=message, remedy="Delete this line, or what was put in by mistake with it.")
+    message = "The document ends above, and another one begins here."
+    remedy = "Put each document into a file of its own, or delete one of the two."
+    return replace(finding, rule="xml.content-after-root", message=message, remedy=remedy)
 
 
 _OF_A_TAG = ("xml.bad-tag", "xml.less-than", "xml.not-well-formed", "xml.unclosed")

@@ -77,10 +77,7 @@ class HarvestListSource:
     async def fetch_again(
         self, document: ListedDocument, known: ListVersion, patience: float = inf
     ) -> FetchedDocument | None:
-        """The document if it may be another one than `known`; None if its server says that it is not.
-
-        Raises FetchError, also for an HTML page in the document's place.
-        """
+        """The document if it has changed; see RefetchingSource. An HTML page in its place is a FetchError, too."""
         fetched = await fetch_document(document, self._site, self._fetcher, patience, known)
         return fetched if fetched.sha256 else None
 

@@ -13,7 +13,7 @@ from xml.parsers.expat import errors
 
 from metaharvest.model import MAX_EXCERPT, Finding
 from metaharvest.sources.harvest_list.elements import LIST_NAMESPACE, VALUES, Mistake
-from metaharvest.text import one_line, shown_url, without_credentials
+from metaharvest.text import compressed_as, one_line, shown_url, without_credentials
 
 _BYTES_BEFORE = 2 * MAX_EXCERPT
 _BYTES_AFTER = 4 * MAX_EXCERPT
@@ -37,6 +37,8 @@ class SourceText:
         head = self._bytes(0, 4)
         self.encoding = "utf-8"
         self.declared: str | None = None
+        self.compressed = compressed_as(self._bytes(0, 8))
+        self.has_two_marks = self._bytes(0, 6) == 2 * codecs.BOM_UTF8
         if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, b"<\0\0\0", b"\0\0\0<")):
             self.encoding = "utf-32"
         elif head.startswith((codecs.BOM_UTF16_LE, b"<\0")):
@@ -113,6 +115,10 @@ def syntax_finding(error: expat.ExpatError, offset: int, source: SourceText, ins
     reason = expat.ErrorString(error.code)
     if reason == errors.XML_ERROR_INVALID_TOKEN and offset <= len(codecs.BOM_UTF8):
         reason = errors.XML_ERROR_SYNTAX
+    if source.compressed:
+        message = f"The list is a compressed file ({source.compressed}), not XML."
+        remedy = "Put the list itself there, unpacked; web servers compress it on its way by themselves."
+        return Finding("list.not-well-formed", message, remedy)
     before, after = source.line(max(offset, 0))
     column = error.offset + 1
     if reason in _ENCODING_ERRORS or source.encoding == "utf-32":
@@ -131,6 +137,10 @@ def syntax_finding(error: expat.ExpatError, offset: int, source: SourceText, ins
     elif reason == errors.XML_ERROR_UNBOUND_PREFIX:
         mistake = _unbound(after)
     else:
+        if reason == errors.XML_ERROR_SYNTAX and source.has_two_marks:
+            reason = _TWO_MARKS
+        elif reason == errors.XML_ERROR_MISPLACED_XML_PI and inside:
+            reason = _SECOND_DECLARATION
         is_curly = reason == errors.XML_ERROR_XML_DECL and after.startswith(_CURLY)
         unknown = (f"The list is not well-formed XML here: {reason}.", "Correct this line.")
         mistake = Mistake("list.not-well-formed", *(_QUOTATION_MARKS if is_curly else _PLAIN.get(reason, unknown)))
@@ -150,7 +160,13 @@ _QUOTATION_MARKS = (
     'Write <?xml version="1.0" encoding="UTF-8"?>, and so on; word processors put curly marks (“ ”) there, which XML '
     "does not know.",
 )
+_TWO_MARKS = "two byte order marks"
+_SECOND_DECLARATION = "a second declaration"
 _PLAIN: dict[str, tuple[str, str]] = {
+    _TWO_MARKS: (
+        "The list begins with two byte order marks, which editors do not show.",
+        "Save it as UTF-8 without a byte order mark; a program that joins texts may leave one in each.",
+    ),
     errors.XML_ERROR_XML_DECL: (
         "The first line, <?xml …?>, is not written as XML wants it.",
         'Write <?xml version="1.0" encoding="UTF-8"?>, or leave that line out.',
@@ -159,6 +175,10 @@ _PLAIN: dict[str, tuple[str, str]] = {
         "The list does not begin as XML: other text comes first.",
         "Have the list begin with its XML declaration or with its root element; the text shown may be an error message "
         "of the program that writes the list.",
+    ),
+    _SECOND_DECLARATION: (
+        "A second line <?xml …?> stands in the middle of the list.",
+        "Delete this line, or what was put in by mistake with it.",
     ),
     errors.XML_ERROR_MISPLACED_XML_PI: (
         "Something stands before `<?xml`, if only a space or an empty line.",
@@ -174,7 +194,7 @@ _PLAIN: dict[str, tuple[str, str]] = {
         "Take it out, or write the number of the character that is meant.",
     ),
 }
-"""Expat's message, and the message and remedy of the finding."""
+"""Expat's message, or one of ours, and the message and remedy of the finding."""
 
 
 def _truncated(entries: int) -> Mistake:

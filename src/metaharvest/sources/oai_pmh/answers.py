@@ -17,7 +17,7 @@ from lxml import etree
 from metaharvest.fetch.html_page import HEAD_BYTES, html_title
 from metaharvest.model import Finding, Level
 from metaharvest.sources.oai_pmh.cutting import BEFORE, Damage, Lost, Mended, Surrounding, cut, mended_whole
-from metaharvest.sources.oai_pmh.protocol import ProtocolError, Root, Token, root_of, token_from
+from metaharvest.sources.oai_pmh.protocol import AnswerRoot, ProtocolError, Token, root_of, token_from
 from metaharvest.text import one_line
 
 Item = TypeVar("Item")
@@ -47,7 +47,7 @@ class Answer:
     """
 
     verb: str
-    root: Root = field(default_factory=lambda: Root("", ""))
+    root: AnswerRoot = field(default_factory=lambda: AnswerRoot("", ""))
     response_date: str = ""
     errors: list[ProtocolError] = field(default_factory=list)
     token: Token | None = None
@@ -270,7 +270,7 @@ def _pull_parser(tags: tuple[str, ...]) -> Any:
     )
 
 
-def _begun(head: bytes, verb: str) -> Root:
+def _begun(head: bytes, verb: str) -> AnswerRoot:
     """The root element of what begins like this. Raises NoAnswer for a page, another document, or a DTD."""
     if not head.strip(b"\0 \t\r\n\xef\xbb\xbf"):
         remedy = "Ask the keeper of the repository; its log says more."

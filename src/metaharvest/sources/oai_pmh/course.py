@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from metaharvest.model import Finding, Level, ListMethod
 from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.datestamps import Window
-from metaharvest.sources.oai_pmh.progress import Progress
+from metaharvest.sources.oai_pmh.progress import ListProgress
 from metaharvest.sources.oai_pmh.protocol import Token
 from metaharvest.text import one_line
 
@@ -21,7 +21,7 @@ KEEPER = "Ask the keeper of the repository to mend it."
 class Course:
     """One list: of one set, or of all, in one window. `is_main`: it is what the harvest is about, no part of it.
 
-    `used` are the tokens that were sent, `named` the records that came (see is_new), beside `nameless` ones that
+    `used` are the tokens that were sent, `named` the records that came (see note_record), beside `nameless` ones that
     cannot be told from others. `stale` counts the pages in a row without new ones, `broken` those that broke off.
     `restarted`: it was begun again, as a token was refused; `fresh` counts what came since then, or at all, and had not
     come before in this harvest. `notes` are warnings.
@@ -30,7 +30,7 @@ class Course:
     method: ListMethod
     set_spec: str | None
     window: Window
-    progress: Progress
+    progress: ListProgress
     is_main: bool = True
     used: set[str] = field(default_factory=set)
     named: set[int] = field(default_factory=set)
@@ -62,7 +62,7 @@ class Course:
 
     def part(self, window: Window, method: ListMethod) -> Course:
         """A list of a part of this one's window."""
-        return Course(method, self.set_spec, window, Progress(self.progress.full), is_main=False)
+        return Course(method, self.set_spec, window, ListProgress(self.progress.full), is_main=False)
 
     def restart(self) -> None:
         """Begin again."""
@@ -72,15 +72,15 @@ class Course:
         self.named = set()
         self.nameless = self.fresh = 0
 
-    def is_new(self, key: int) -> bool:
-        """Whether the record has not come in this list, since it was begun; from now on it has."""
+    def note_record(self, key: int) -> bool:
+        """Note that the record has come; True if it had not before, in this list since it was begun."""
         is_new = key not in self.named
         self.named.add(key)
         return is_new
 
     def note_unusable(self, answer: Answer) -> int:
         """Note the records of an answer of which nothing was made; how many of them are new."""
-        new = sum(self.is_new(key) for key in answer.unusable if key is not None)
+        new = sum(self.note_record(key) for key in answer.unusable if key is not None)
         self.nameless += len(answer.unusable) - new
         return new
 

@@ -18,7 +18,7 @@ from typing import BinaryIO, Generic, TypeVar
 
 from lxml import etree
 
-from metaharvest.sources.oai_pmh.protocol import Root
+from metaharvest.sources.oai_pmh.protocol import AnswerRoot
 from metaharvest.text import one_line
 
 Item = TypeVar("Item")
@@ -105,7 +105,7 @@ class Surrounding:
 
 
 def cut(
-    file: BinaryIO, root: Root, verb: str, item: str, skip: int
+    file: BinaryIO, root: AnswerRoot, verb: str, item: str, skip: int
 ) -> Iterator[etree._Element | Lost | Mended[etree._Element] | Surrounding]:
     """The records of the answer in `file`, without the first `skip`, and what is beside them at last."""
     data, tags = _bytes_of(file), _Tags(item)
@@ -220,7 +220,7 @@ class _Tags:
 class _Frame:
     """The start tags that records of an answer are in, which declare prefixes that the records may use."""
 
-    def __init__(self, head: bytes, first: bytes, root: Root, verb: str) -> None:
+    def __init__(self, head: bytes, first: bytes, root: AnswerRoot, verb: str) -> None:
         self._encoding = _encoding(first)
         self._root, self._verb = root, verb
         self._list = _compiled(rf"</?~{verb}[\s/>]")
@@ -303,7 +303,7 @@ def _bytes_of(file: BinaryIO) -> Data:
     return mmap(number, 0, access=ACCESS_READ)
 
 
-def _ends(tail: bytes, root: Root, verb: str) -> bool:
+def _ends(tail: bytes, root: AnswerRoot, verb: str) -> bool:
     """Whether the answer comes to its end there."""
     return _compiled(rf"</~(?:{verb}|{verb if root.is_old else 'OAI-PMH'})\s*>").search(tail) is not None
 

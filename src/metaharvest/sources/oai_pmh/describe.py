@@ -16,7 +16,7 @@ from metaharvest.model import Finding, Level
 from metaharvest.sources.base import Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed
 from metaharvest.sources.oai_pmh.datestamps import has_zone, moment
-from metaharvest.sources.oai_pmh.protocol import Format, Identity, ProtocolError, Set
+from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, ProtocolError, Set
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.text import one_line
 
@@ -31,7 +31,7 @@ class Description:
     """What a repository says of itself; `sets` is None if they are not known. `findings`: what is odd there."""
 
     identity: Identity
-    formats: tuple[Format, ...]
+    formats: tuple[MetadataFormat, ...]
     sets: tuple[Set, ...] | None = None
     findings: tuple[Finding, ...] = ()
 
@@ -98,14 +98,14 @@ class _Asking:
             answer.response_date,
         )
 
-    async def formats(self) -> tuple[Format, ...]:
+    async def formats(self) -> tuple[MetadataFormat, ...]:
         tree, answer = await self._ask("ListMetadataFormats", {})
         if any(error.code == "noMetadataFormats" for error in answer.errors):
             return ()
         _refuse_errors(answer)
         name = answer.root.name
         return tuple(
-            Format(*(_text(each, name(part)) for part in ("metadataPrefix", "schema", "metadataNamespace")))
+            MetadataFormat(*(_text(each, name(part)) for part in ("metadataPrefix", "schema", "metadataNamespace")))
             for each in tree.iter(name("metadataFormat"))
         )
 
@@ -163,15 +163,23 @@ class _Asking:
 
 
 def _clock(identity: Identity) -> Iterator[Finding]:
-    """What is odd about the date that a repository of 2.0 shows, if it may be that of another zone."""
+    """What is odd about the date that a repository shows: it is none, or, in 2.0, it may be that of another zone."""
     date = identity.response_date
-    if identity.version == "2.0" and moment(date) is not None and not has_zone(date):
+    if moment(date) is None:
+        shown = f"is '{one_line(date, 60)}', which is no date" if date else "is missing"
+        message = (
+            f"The responseDate of the repository's answers {shown}: it cannot be told what has changed since a "
+            "harvest, and each of them lists everything."
+        )
+    elif identity.version == "2.0" and not has_zone(date):
         message = (
             f"The repository's clock shows {one_line(date, 60)}, without a zone: responseDate does not say what that "
             "is in UTC, by which changes are asked for. They are asked for from a day before it on."
         )
-        remedy = "Ask the keeper of the repository to write it in UTC, with a Z: 2026-11-20T03:00:00Z."
-        yield Finding("oai.protocol", message, remedy, Level.WARNING)
+    else:
+        return
+    remedy = "Ask the keeper of the repository to write it in UTC, with a Z: 2026-11-20T03:00:00Z."
+    yield Finding("oai.protocol", message, remedy, Level.WARNING)
 
 
 def missing(description: Description, prefix: str, sets: Sequence[str]) -> Iterator[Finding]:

@@ -11,13 +11,12 @@ from metaharvest.fetch.url import BadUrl, parse_url
 
 
 def base_urls_in(content: bytes) -> list[str]:
-    """The base URLs in the text or XML `content`, each once, in their order; comments (#) in a text are passed over.
+    """What stands for base URLs in the text or XML `content`, in its order; comments (#) in a text are passed over.
 
     Raises CannotBeChecked, with a sentence, for XML that is not well-formed.
     """
     start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
-    found = _in_xml(start) if start.startswith(b"<") else _in_text(content.decode("utf-8-sig", "replace"))
-    return list(dict.fromkeys(url for url in found if is_url(url)))
+    return list(_in_xml(start) if start.startswith(b"<") else _in_text(content.decode("utf-8-sig", "replace")))
 
 
 def _in_text(text: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What is to be known of a repository before it is registered, and what its keeper would like to hear.
 
-`inspect` asks for what it says of itself. `rehearse` reads its list as a harvest would, and tries how it answers what
-harvesters get wrong, or repositories; nothing is kept of either.
+`inspect` asks for what it says of itself. `rehearse` reads its list as a harvest would, and tries what
+harvesters or repositories often get wrong; nothing is kept of either.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.answers import NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import has_zone, is_proper, moment
 from metaharvest.sources.oai_pmh.describe import Description, described, missing
-from metaharvest.sources.oai_pmh.protocol import Format, Identity, Set
+from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, Set
 from metaharvest.sources.oai_pmh.records import without_login
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.source import OaiSource
@@ -35,7 +35,7 @@ class Inspection:
     """What a repository says of itself; `findings`: what it lacks of what a site asks for, and what is odd."""
 
     identity: Identity
-    formats: tuple[Format, ...]
+    formats: tuple[MetadataFormat, ...]
     sets: tuple[Set, ...]
     findings: tuple[Finding, ...]
 
@@ -79,8 +79,6 @@ def oddities(description: Description, base_url: str) -> Iterator[Finding]:
         yield _odd(message, "Correct baseURL in Identify, or give out the address that it names.")
     if not identity.base_url:
         yield _odd("Identify has no baseURL.", "Have it say the address that harvesters are to use.")
-    if moment(identity.response_date) is None:
-        yield _odd("Its answers have no responseDate that is a date.", "Harvesters go by it: write it as UTC.")
     if identity.version == "2.0":
         yield from _odd_in_2_0(identity)
     if "oai_dc" not in [each.prefix for each in description.formats]:
@@ -111,7 +109,7 @@ def _odd_in_2_0(identity: Identity) -> Iterator[Finding]:
 
 
 @dataclass(slots=True)
-class Rehearsal:
+class RehearsedList:
     """What a harvest of the list came to: how many records of which kind, and what was found, each rule with a number.
 
     `findings` has the first of each rule, `left_out` how many more there were. `pages` were read; `is_whole`: the list
@@ -154,9 +152,9 @@ class Rehearsal:
         return any(finding.is_error for finding in self.findings)
 
 
-async def rehearse(site: Site, fetcher: Fetcher, patience: Patience, pages: int | None) -> Rehearsal:
+async def rehearse(site: Site, fetcher: Fetcher, patience: Patience, pages: int | None) -> RehearsedList:
     """What a harvest of the whole list would come to, or of its first pages. Raises FetchError, and ListError."""
-    rehearsal = Rehearsal(await inspect(site, fetcher, patience))
+    rehearsal = RehearsedList(await inspect(site, fetcher, patience))
     for finding in rehearsal.inspection.findings:
         rehearsal.add(finding)
     if rehearsal.inspection.problems:
@@ -173,7 +171,7 @@ async def rehearse(site: Site, fetcher: Fetcher, patience: Patience, pages: int 
 
 
 async def _read_list(
-    site: Site, fetcher: Fetcher, patience: Patience, most_pages: int | None, rehearsal: Rehearsal
+    site: Site, fetcher: Fetcher, patience: Patience, most_pages: int | None, rehearsal: RehearsedList
 ) -> None:
     listing = await OaiSource(site, fetcher).list_records(None, patience, full=True)
     for finding in listing.findings:
@@ -219,7 +217,7 @@ async def _answers_to_mistakes(site: Site, fetcher: Fetcher, patience: Patience,
     repository = Repository(site, fetcher, post=options.post)
     found = []
     for verb, arguments, code, what in _MISTAKES:
-        if patience.why():
+        if patience.heed():
             break
         given = {name: options.prefix if value == "PREFIX" else value for name, value in arguments.items()}
         told = await _answer_to(repository, verb, given, patience)

@@ -22,7 +22,7 @@ from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
 from metaharvest.sources.oai_pmh.course import KEEPER, Course, cut_off
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
-from metaharvest.sources.oai_pmh.progress import Progress
+from metaharvest.sources.oai_pmh.progress import ListProgress
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.reading import MOST_RECORDS, Reading
 from metaharvest.sources.oai_pmh.records import Records
@@ -61,7 +61,7 @@ class OaiListing:
         records: Records,
         options: OaiOptions,
         identity: Identity,
-        progress: Progress,
+        progress: ListProgress,
         http: HttpSettings,
         checkpoint: Callable[[OaiListing], Checkpoint],
     ) -> None:
@@ -120,7 +120,7 @@ class OaiListing:
                             yield page
                     continue
                 except _PageFailed as failed:
-                    if await self._is_tried_again(course, failed):
+                    if await self._wait_to_try_again(course, failed):
                         continue
                     why = failed.finding
             async with aclosing(self._in_parts(course, why)) as pages:
@@ -193,7 +193,7 @@ class OaiListing:
 
     def _begun_again(self) -> Checkpoint:
         """The checkpoint with which the next harvest begins at the same window's beginning: no token leads further."""
-        self.progress = Progress(self.progress.full, self.progress.begin, self.progress.until)
+        self.progress = ListProgress(self.progress.full, self.progress.begin, self.progress.until)
         return self._checkpoint(self)
 
     def _next_set(self) -> None:
@@ -257,8 +257,8 @@ class OaiListing:
         is_of_page = error.findings[0].rule in _ONE_PAGE_RULES or error.status >= 500
         return self._is_resumed and not error.transient and not is_of_page
 
-    async def _is_tried_again(self, course: Course, failed: _PageFailed) -> bool:
-        """Whether an answer that broke off is asked for again."""
+    async def _wait_to_try_again(self, course: Course, failed: _PageFailed) -> bool:
+        """Count an answer that broke off, and wait before it is asked for again; False if it is not."""
         course.broken += 1
         if failed.finding.rule != "oai.cut-off" or course.broken > self._http.retries:
             return False
@@ -270,7 +270,7 @@ class OaiListing:
         is_new = course.method is ListMethod.LIST_IDENTIFIERS and not course.progress.token
         if not (is_new and self._fears_tokens) or self._halves(course) is None:
             return False
-        return await self._has_at_most(MOST_RECORDS, course) is False and self._halves(course) is not None
+        return await self._ask_for_at_most(MOST_RECORDS, course) is False and self._halves(course) is not None
 
     async def _in_parts(self, course: Course, why: Finding | None) -> AsyncGenerator[Page, None]:
         """A list in two halves; in the end, record by record. `why`: a page cannot be had. Raises BrokenOff."""
@@ -308,10 +308,10 @@ class OaiListing:
         """Whether it is less to ask for each record of a window, or smaller windows have led to nothing for long."""
         if self._failed > MOST_FAILED:
             return True
-        return course.window.is_short() and await self._has_at_most(FEW, course) is True
+        return course.window.is_short() and await self._ask_for_at_most(FEW, course) is True
 
-    async def _has_at_most(self, most: int, course: Course) -> bool | None:
-        """Whether a window has at most so many records, and one answer names them all; None if there is no answer."""
+    async def _ask_for_at_most(self, most: int, course: Course) -> bool | None:
+        """Ask whether a window has at most so many records, all named by one answer; None if there is no answer."""
         self._require_time(course)
         part = course.part(course.window, ListMethod.LIST_IDENTIFIERS)
         arguments = part.arguments(self._options.prefix, is_old=self._identity.version != "2.0")
@@ -340,7 +340,7 @@ class OaiListing:
             assert origin is not None
             key = hash((origin.identifier, origin.datestamp, record.deleted))
             if not is_whole:
-                new += course.is_new(key)
+                new += course.note_record(key)
             if key in self._seen:
                 self._twice += not is_usual
                 continue
@@ -355,7 +355,7 @@ class OaiListing:
 
     def _require_time(self, course: Course) -> None:
         """Raises BrokenOff if nothing more is to be begun."""
-        if why := self._patience.why():
+        if why := self._patience.heed():
             raise self._broken_off(why, course)
 
     def _failure(self, error: FetchError | NoAnswer | Stopped, course: Course) -> BrokenOff | _PageFailed:
@@ -363,11 +363,11 @@ class OaiListing:
         if isinstance(error, NoAnswer):
             return self._broken_off(error.finding, course)
         cause = error.error if isinstance(error, Stopped) else error
-        first, is_stopped = cause.findings[0], isinstance(error, Stopped) or self._patience.why() is not None
+        first, is_stopped = cause.findings[0], isinstance(error, Stopped) or self._patience.heed() is not None
         is_of_page = first.rule in _ONE_PAGE_RULES or (cause.status >= 500 and cause.status != 503)
         if is_of_page and not is_stopped:
             return _PageFailed(first)
-        return self._broken_off(self._patience.why() or first, course, transient=cause.transient)
+        return self._broken_off(self._patience.heed() or first, course, transient=cause.transient)
 
     def _broken_off(self, why: Finding, course: Course, more: int = 0, *, transient: bool = False) -> BrokenOff:
         """The list ends here, after what was yielded and so many `more`."""

@@ -11,7 +11,7 @@ from metaharvest.sources.oai_pmh.datestamps import Window
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ListProgress:
     """A list under way: `full` or changes only, its window as sent, and the set that is being read, by its number.
 
     `first` is the responseDate of the first answer. `pages`, `received` and `announced` are of this set's list from
@@ -41,12 +41,12 @@ class Progress:
         """True if records of it came in earlier harvests, which it does not ask for again."""
         return bool(self.token or self.number or self.since)
 
-    def narrowed(self, since: str, first: str, came: int) -> Progress:
+    def narrowed(self, since: str, first: str, came: int) -> ListProgress:
         """What is left of it: so many records `came` until now, among them all that are older than `since`."""
-        left = Progress(self.full, self.begin, self.until, self.number)
+        left = ListProgress(self.full, self.begin, self.until, self.number)
         return replace(left, first=self.first or first, earlier=came, since=since)
 
-    def in_days(self) -> Progress:
+    def in_days(self) -> ListProgress:
         """The same with windows in whole days."""
         begin, until, since = (stamp and stamp[:10] for stamp in (self.begin, self.until, self.since))
         return replace(self, begin=begin, until=until, since=since)
@@ -65,7 +65,7 @@ class State:
     watermark: str = ""
     full_at: str = ""
     in_days: bool = False
-    progress: Progress | None = None
+    progress: ListProgress | None = None
 
     def as_checkpoint(self) -> Checkpoint:
         """As JSON."""
@@ -97,7 +97,7 @@ def state_from(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> Stat
     given: dict[str, Any] = {name: value for name, value in checkpoint.items() if name in _STATE}
     progress = given.pop("progress", None)
     try:
-        return State(**{**given, "asked": asked}, progress=Progress(**progress) if progress else None)
+        return State(**{**given, "asked": asked}, progress=ListProgress(**progress) if progress else None)
     except TypeError:
         return State(asked)
 

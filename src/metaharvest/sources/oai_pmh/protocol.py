@@ -16,7 +16,7 @@ VERBS = ("Identify", "ListMetadataFormats", "ListSets", "ListIdentifiers", "List
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class AnswerRoot:
     """The root element of an answer: what it says of the protocol. `verb` is empty in 2.0, where other elements say it.
 
     `namespace` is that of all elements of the protocol in this answer; `version` is 2.0, 1.1 or 1.0.
@@ -40,14 +40,14 @@ class Root:
         return tuple(map(self.name, local))
 
 
-def root_of(tag: str) -> Root | None:
+def root_of(tag: str) -> AnswerRoot | None:
     """What the root element of an answer says; None: it is no answer of OAI-PMH."""
     namespace, _, local = tag.rpartition("}")
     namespace = namespace.removeprefix("{")
     if local == "OAI-PMH":
-        return Root(namespace, "2.0")
+        return AnswerRoot(namespace, "2.0")
     old = _OLD.fullmatch(namespace)
-    return Root(namespace, old[1] or "1.0", local) if old and local in VERBS else None
+    return AnswerRoot(namespace, old[1] or "1.0", local) if old and local in VERBS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def token_from(text: str | None, attributes: Iterable[tuple[str, str]]) -> Token
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class MetadataFormat:
     """A metadata format that a repository has."""
 
     prefix: str

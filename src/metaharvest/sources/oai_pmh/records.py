@@ -15,7 +15,7 @@ from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import Answer, text_of
 from metaharvest.sources.oai_pmh.cutting import Lost
 from metaharvest.sources.oai_pmh.datestamps import is_proper
-from metaharvest.sources.oai_pmh.protocol import Root
+from metaharvest.sources.oai_pmh.protocol import AnswerRoot
 from metaharvest.text import one_line
 
 _MAX_DOCUMENT_ID = 800
@@ -46,7 +46,7 @@ class Records:
         joint = "&" if urlsplit(self._base_url).query else "?"
         prefix = quote(options.prefix, safe="")
         self._url = f"{self._base_url}{joint}verb=GetRecord&metadataPrefix={prefix}&identifier="
-        self._root = Root("", "")
+        self._root = AnswerRoot("", "")
         self._parts: tuple[str, ...] = ()
         self._of_header: tuple[str, ...] = ()
         self.odd: Counter[str] = Counter()
@@ -91,7 +91,7 @@ class Records:
         names, _, _ = _read_header(headers[-1], self._of_header)
         return self.lost(Lost(names[-1] if names else "", "it runs together with another one"), answer.response_date)
 
-    def _heed(self, root: Root) -> None:
+    def _heed(self, root: AnswerRoot) -> None:
         """Make the names of a record's elements, once for an answer."""
         if root is not self._root:
             self._root, self._parts, self._of_header = root, root.names(*_PARTS), root.names(*_OF_HEADER)

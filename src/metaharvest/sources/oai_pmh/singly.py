@@ -45,9 +45,9 @@ class NotThere(FetchError):
 class Singly:
     """Asks one repository for records by themselves.
 
-    One that cannot be had costs nothing but itself, and many in a row those that the repository does not give out
-    either: while it gives out others, it is asked for all. Where it gives out none, a page is soon given up, and after
-    a few pages the list.
+    A record that cannot be had fails alone. After many failures in a row some other records are tried: if the
+    repository gives out one of them, it is asked for all; if not, the page is given up, and after a few such pages the
+    list.
     """
 
     def __init__(self, repository: Repository, records: Records, http: HttpSettings, patience: Patience) -> None:
@@ -67,7 +67,7 @@ class Singly:
             if self._failed >= self._looked_at and not await self._gives_out_any(headers[start:]):
                 found += map(self._given_up, headers[start:])
                 break
-            # Where one ends the list, the others end first: what they use is closed behind it.
+            # If one of them ends the list, the others are waited for first: what they use is closed then.
             asked = (self._one(header) for header in headers[start : start + _AT_ONCE])
             for one in await asyncio.gather(*asked, return_exceptions=True):
                 if isinstance(one, BaseException):
@@ -95,7 +95,7 @@ class Singly:
             content, _ = await in_attempts(lambda: self._ask(identifier), http, self._patience)
             return await asyncio.to_thread(checked_record, content, identifier, self._records)
         except FetchError as error:
-            if isinstance(error, NotAsked) or error.counted or self._patience.why():
+            if isinstance(error, NotAsked) or error.counted or self._patience.heed():
                 raise Stopped(error) from error
             raise
 

@@ -30,7 +30,7 @@ from metaharvest.sources.oai_pmh.answers import NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment, window
 from metaharvest.sources.oai_pmh.describe import Description, changes, described, missing
 from metaharvest.sources.oai_pmh.listing import OaiListing
-from metaharvest.sources.oai_pmh.progress import Progress, State, asked_by, asks_for_others, state_from
+from metaharvest.sources.oai_pmh.progress import ListProgress, State, asked_by, asks_for_others, state_from
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records, without_login
 from metaharvest.sources.oai_pmh.repository import Repository
@@ -78,8 +78,15 @@ class OaiSource:
         first = await _first(pages)
         is_empty = listing.is_done and not (first.records or progress.earlier or progress.received)
         # A record that changes leaves a window with an end: it is not missing.
-        is_complete = progress.full and options.until is None and not is_empty
-        return PagedListing(_with_first(first, pages), is_complete, listing.is_begun, findings, is_other)
+        is_whole = progress.full and options.until is None
+        return PagedListing(
+            _with_first(first, pages),
+            is_whole and not is_empty,
+            listing.is_begun,
+            findings,
+            is_other,
+            is_whole and is_empty,
+        )
 
     async def _robots(self) -> tuple[Finding, ...]:
         """What the server's robots.txt says against it. Raises FetchError where that is binding."""
@@ -115,7 +122,7 @@ def identifier_in(url: str) -> str:
     return dict(parse_qsl(urlsplit(url).query)).get("identifier", "")
 
 
-def _progress(state: State, options: OaiOptions, description: Description, *, full: bool) -> Progress:
+def _progress(state: State, options: OaiOptions, description: Description, *, full: bool) -> ListProgress:
     """Where the list begins: at the stored token, at the watermark, or at the very beginning."""
     identity = description.identity
     under_way = state.progress
@@ -127,7 +134,7 @@ def _progress(state: State, options: OaiOptions, description: Description, *, fu
     seconds = _has_seconds(state, identity)
     since = None if is_full else from_watermark(state.watermark, seconds=seconds, local=identity.version != "2.0")
     asked = window(options.begin, options.until, since, seconds=seconds)
-    return Progress(full=since is None, begin=asked.begin, until=asked.until)
+    return ListProgress(full=since is None, begin=asked.begin, until=asked.until)
 
 
 def _has_seconds(state: State, identity: Identity) -> bool:
@@ -149,7 +156,7 @@ def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
             return
 
 
-def _has_expired(progress: Progress, now: str) -> bool:
+def _has_expired(progress: ListProgress, now: str) -> bool:
     """Whether the repository itself has said that its token would not live so long."""
     expires, today = moment(progress.expires), moment(now)
     return bool(progress.token) and expires is not None and today is not None and expires < today

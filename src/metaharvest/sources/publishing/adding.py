@@ -95,7 +95,7 @@ def read_given(given: Given, list_file: ListFile, settings: Settings) -> tuple[l
             if content is not None:
                 documents.append(fetched_document(content, name, given.identify))
             else:
-                documents.append(_located(_from_file(name, given), given, list_file))
+                documents.append(_located(_from_file(name, given), list_file))
         except NotListable as error:
             findings += [FileFinding(shown_url(name), finding) for finding in error.findings]
         except HarvestListInstead:
@@ -110,7 +110,7 @@ def _from_file(name: str, given: Given) -> SiteDocument:
     return site_document(path, name, url, given.identify)
 
 
-def _located(document: SiteDocument, given: Given, list_file: ListFile) -> SiteDocument:
+def _located(document: SiteDocument, list_file: ListFile) -> SiteDocument:
     """The document with its URL: if none was given, that which it has in the list. Raises PublishingError."""
     if document.url:
         return document

@@ -85,6 +85,7 @@ def named_entries(list_file: ListFile, name: str) -> list[Entry]:
 
     Raises PublishingError if there is none.
     """
+    name = name.strip()
     by_docid = [entry for entry in list_file.entries if entry.document.docid == name]
     found = by_docid or [entry for entry in list_file.entries if entry.document.document_id == name]
     if found:

@@ -83,7 +83,7 @@ def read_memory(data: str) -> Memory | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class Remark:
     """A comment, or an instruction for another program, inside of an entry or on the line of its end.
 
     It stands before the tag that is named by `before`, "/document" for an end tag, "" after the entry's end;
@@ -102,7 +102,7 @@ class Entry:
     document: ListedDocument
     memory: Memory | None = None
     above: tuple[str, ...] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from xml.parsers import expat
 
 from metaharvest.model import ListedDocument
 from metaharvest.sources.harvest_list.source import read_list
-from metaharvest.sources.publishing.list_file import TARGET, XML, XSI, Entry, ListFile, Memory, Note, read_memory
+from metaharvest.sources.publishing.list_file import TARGET, XML, XSI, Entry, ListFile, Memory, Remark, read_memory
 
 
 def read_list_file(content: bytes) -> ListFile:
@@ -45,7 +45,7 @@ class _Reader:
         self._between = ""
         self._pending: list[_Text] = []
         self._above: tuple[str, ...] = ()
-        self._notes: list[Note] = []
+        self._notes: list[Remark] = []
         self._memory: Memory | None = None
 
     def read(self, content: bytes) -> ListFile:
@@ -73,7 +73,7 @@ class _Reader:
             self._pending[-1].text += f" {text}"
         elif follows and self._depth == 1 and self._entries:
             last = self._entries[-1]
-            self._entries[-1] = replace(last, notes=(*last.notes, Note(text, "", same_line=True)))
+            self._entries[-1] = replace(last, notes=(*last.notes, Remark(text, "", same_line=True)))
         else:
             self._pending.append(_Text(text, follows))
 
@@ -125,7 +125,7 @@ class _Reader:
         self._entries.append(Entry(document, memory, self._above, tuple(self._notes)))
 
     def _place_before(self, tag: str) -> None:
-        self._notes += [Note(found.text, tag, found.same_line) for found in self._pending]
+        self._notes += [Remark(found.text, tag, found.same_line) for found in self._pending]
         self._pending.clear()
 
     def _take_heading(self) -> None:

@@ -12,14 +12,14 @@ from metaharvest.text import one_line
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class TokenIdentity:
     """A subject, empty if it is not known, and until when the token holds, if it says so."""
 
     subject: str = ""
     expires: datetime | None = None
 
 
-def of_token(token: str) -> Identity:
+def of_token(token: str) -> TokenIdentity:
     """What the claims of a JSON web token say; nothing, if it is none."""
     claims = _claims(token)
     subject = next((claims[name] for name in ("userId", "sub") if isinstance(claims.get(name), str)), "")
@@ -30,7 +30,7 @@ def of_token(token: str) -> Identity:
             moment = datetime.fromtimestamp(expires, UTC)
         except (ValueError, OverflowError, OSError):
             moment = None
-    return Identity(one_line(subject, 800), moment)
+    return TokenIdentity(one_line(subject, 800), moment)
 
 
 def _claims(token: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ _TIMES = 3
 MAX_REVISION = 2**63 - 1
 
 
-class Listing:
+class NodeListing:
     """Knows the highest revisions, once it was needed; safe for threads. `format_ids`: those of our documents."""
 
     def __init__(self, node: Node, format_ids: Sequence[str]) -> None:
@@ -45,8 +45,8 @@ class Listing:
         self._asked = 0
         self._total: int | None = None
 
-    def is_cheaper(self, number: int) -> bool:
-        """Whether to ask about `number` more documents by listing them all. Raises TargetError."""
+    def note_questions(self, number: int) -> bool:
+        """Count `number` more documents to be asked about; True if it is less to list them all. Raises TargetError."""
         with self._lock:
             if self._current() is not None:
                 return True

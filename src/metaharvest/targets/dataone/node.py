@@ -10,7 +10,7 @@ from urllib.parse import quote
 from metaharvest.errors import TargetError
 from metaharvest.targets.dataone import refusals, system_metadata
 from metaharvest.targets.dataone.system_metadata import ObjectInfo, SystemMetadata
-from metaharvest.targets.http import Answer, HttpClient
+from metaharvest.targets.http import HttpAnswer, HttpClient
 from metaharvest.text import one_line
 
 _PAGE = 1000
@@ -126,15 +126,15 @@ class Node:
             if not page or start >= total:
                 return
 
-    def create(self, pid: str, sysmeta: bytes, content: bytes) -> Answer:
+    def create(self, pid: str, sysmeta: bytes, content: bytes) -> HttpAnswer:
         """Add an object; whatever was answered. Raises Unanswered."""
         return self._send("POST", "/object", "pid", pid, sysmeta, content)
 
-    def update(self, old_pid: str, pid: str, sysmeta: bytes, content: bytes) -> Answer:
+    def update(self, old_pid: str, pid: str, sysmeta: bytes, content: bytes) -> HttpAnswer:
         """Add an object that supersedes another; whatever was answered. Raises Unanswered."""
         return self._send("PUT", f"/object/{quoted(old_pid)}", "newPid", pid, sysmeta, content)
 
-    def archive(self, pid: str) -> Answer:
+    def archive(self, pid: str) -> HttpAnswer:
         """Mark an object as archived; whatever was answered. Raises Unanswered."""
         return self._ask("PUT", f"/archive/{quoted(pid)}")
 
@@ -151,7 +151,7 @@ class Node:
         except ValueError as error:
             raise refusals.not_understood(answer, str(error)) from error
 
-    def _send(self, method: str, path: str, field: str, pid: str, sysmeta: bytes, content: bytes) -> Answer:
+    def _send(self, method: str, path: str, field: str, pid: str, sysmeta: bytes, content: bytes) -> HttpAnswer:
         parts = (
             (field, (None, pid, "text/plain")),
             ("sysmeta", ("sysmeta.xml", sysmeta, "text/xml")),
@@ -159,7 +159,7 @@ class Node:
         )
         return self._client.ask(method, path, headers=self._headers, parts=parts)
 
-    def _ask(self, method: str, path: str, params: Mapping[str, str] | None = None) -> Answer:
+    def _ask(self, method: str, path: str, params: Mapping[str, str] | None = None) -> HttpAnswer:
         return self._client.ask(method, path, headers=self._headers, params=params)
 
 

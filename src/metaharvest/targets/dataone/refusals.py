@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
-from metaharvest.targets.http import Answer
+from metaharvest.targets.http import HttpAnswer
 from metaharvest.text import one_line, shown_url
 
 _ASK = "The words are the repository's own: the administrator should show them to the people who run it."
@@ -64,7 +64,7 @@ class NodeError:
         return f"{self.name}{code}: {self.description}" if self.description else f"{self.name}{code}"
 
 
-def error_in(answer: Answer) -> NodeError | None:
+def error_in(answer: HttpAnswer) -> NodeError | None:
     """The error that an answer describes; None if it does not, as an HTML page does not."""
     try:
         root = ET.fromstring(answer.body)
@@ -80,18 +80,18 @@ def error_in(answer: Answer) -> NodeError | None:
     return NodeError(one_line(root.get("name", "error"), 60), code, one_line(shown_url(text), 300).rstrip("."))
 
 
-def is_not_found(answer: Answer) -> bool:
+def is_not_found(answer: HttpAnswer) -> bool:
     """Whether a node says that it has no such object: a 404 of anybody else means a wrong address."""
     error = error_in(answer) if answer.status == 404 else None
     return error is not None and error.name == "NotFound"
 
 
-def refused_question(answer: Answer) -> TargetError:
+def refused_question(answer: HttpAnswer) -> TargetError:
     """Something was asked, and not answered."""
     return answer.refusal(_words(answer))
 
 
-def refused_document(answer: Answer, docid: str) -> TargetError:
+def refused_document(answer: HttpAnswer, docid: str) -> TargetError:
     """A document was not taken: what may pass, or concerns the login, is told as such; the rest is about it."""
     if answer.status >= 500 or answer.status in (401, 403, 407, 408, 425, 429) or 300 <= answer.status < 400:
         return answer.refusal(_words(answer))
@@ -103,7 +103,7 @@ def refused_document(answer: Answer, docid: str) -> TargetError:
     return TargetError(Finding("target.refused", f"The repository refused {docid}: {words}.", remedy))
 
 
-def not_understood(answer: Answer, why: str) -> TargetError:
+def not_understood(answer: HttpAnswer, why: str) -> TargetError:
     """A success whose content is not what the API says."""
     remedy = "The administrator should check url in the target's settings: it ends with /v2, as in "
     remedy += "https://repository.example.org/metacat/d1/mn/v2; `metaharvest target check` says what is there."
@@ -136,5 +136,5 @@ def restless_listing(url: str, listed: int, total: int) -> TargetError:
     return TargetError(Finding("target.away", message, f"{remedy}repository."), transient=True)
 
 
-def _words(answer: Answer) -> str:
+def _words(answer: HttpAnswer) -> str:
     return str(error_in(answer) or "")

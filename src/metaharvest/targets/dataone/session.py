@@ -19,7 +19,7 @@ from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, ListedDocument
 from metaharvest.targets.base import Upload
 from metaharvest.targets.dataone import refusals, system_metadata
-from metaharvest.targets.dataone.listing import Listing, parts_of
+from metaharvest.targets.dataone.listing import NodeListing, parts_of
 from metaharvest.targets.dataone.node import Node, Unreadable
 from metaharvest.targets.dataone.system_metadata import SystemMetadata
 from metaharvest.targets.http import Unanswered
@@ -49,7 +49,7 @@ class DataOneSession:
 
     writes_in_journal: Literal[False] = False
 
-    def __init__(self, node: Node, listing: Listing, settings: TargetSettings, rights_holder: str) -> None:
+    def __init__(self, node: Node, listing: NodeListing, settings: TargetSettings, rights_holder: str) -> None:
         self._node = node
         self._listing = listing
         self._settings = settings
@@ -61,7 +61,7 @@ class DataOneSession:
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """The highest revisions; from the listing where that is cheaper, else series by series."""
-        if self._listing.is_cheaper(len(document_ids)):
+        if self._listing.note_questions(len(document_ids)):
             return self._listed(document_ids)
         found = self._by_series(document_ids)
         return found | self._listed([each for each in document_ids if each not in found])

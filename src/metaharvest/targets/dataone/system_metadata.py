@@ -11,7 +11,6 @@ import io
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from metaharvest.config.target_settings import TargetSettings
 from metaharvest.validation.catalogue import VERSIONS
@@ -64,7 +63,6 @@ class SystemMetadata(ObjectInfo):
     obsoletes: str | None
     obsoleted_by: str | None
     archived: bool
-    uploaded: datetime | None
 
 
 def info_in(element: ET.Element) -> ObjectInfo:
@@ -90,7 +88,6 @@ def parsed(content: bytes) -> SystemMetadata:
         root.findtext("obsoletes") or None,
         root.findtext("obsoletedBy") or None,
         root.findtext("archived", "").strip() in ("true", "1"),
-        _timestamp(root.findtext("dateUploaded", "")),
     )
 
 
@@ -187,11 +184,3 @@ def _root_namespace(content: bytes) -> str:
     except (ET.ParseError, LookupError, ValueError):
         return ""
     return str(root.tag).rpartition("}")[0].removeprefix("{")
-
-
-def _timestamp(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

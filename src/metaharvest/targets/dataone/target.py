@@ -14,7 +14,7 @@ from metaharvest.errors import SettingsError, TargetError
 from metaharvest.model import Finding, Site
 from metaharvest.targets.base import HeldRevision, Standing
 from metaharvest.targets.dataone import identity, refusals
-from metaharvest.targets.dataone.listing import Listing, parts_of
+from metaharvest.targets.dataone.listing import NodeListing, parts_of
 from metaharvest.targets.dataone.node import Node, Rights, quoted
 from metaharvest.targets.dataone.session import DataOneSession
 from metaharvest.targets.dataone.system_metadata import ObjectInfo
@@ -36,7 +36,7 @@ class DataOneTarget:
         self._rights_holder = _rights_holder(settings, self._identity.subject)
         self._node = Node(HttpClient(settings), self._token)
         types = (self._settings.format_id, *VERSIONS, *settings.validation.other_document_types)
-        self._listing = Listing(self._node, tuple(dict.fromkeys(each for each in types if each)))
+        self._listing = NodeListing(self._node, tuple(dict.fromkeys(each for each in types if each)))
         self._session = DataOneSession(self._node, self._listing, self._settings, self._rights_holder)
         self._rights: Rights | None = None
 

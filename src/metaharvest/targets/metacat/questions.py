@@ -8,7 +8,7 @@ from requests.cookies import RequestsCookieJar
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
-from metaharvest.targets.http import Answer, HttpClient
+from metaharvest.targets.http import HttpAnswer, HttpClient
 from metaharvest.targets.metacat import replies
 
 HIGHEST_REVISION = 2**31 - 1
@@ -121,7 +121,7 @@ class Questions:
     def _asked(self, doing: str, form: Mapping[str, str]) -> str:
         return replies.text_of(self._answered(doing, form))
 
-    def _answered(self, doing: str, form: Mapping[str, str]) -> Answer:
+    def _answered(self, doing: str, form: Mapping[str, str]) -> HttpAnswer:
         answer = self._client.ask("GET", params=form, cookies=self._cookies)
         if not answer.ok or replies.is_gone(replies.text_of(answer)):
             raise replies.refusal(answer, doing)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
-from metaharvest.targets.http import Answer
+from metaharvest.targets.http import HttpAnswer
 from metaharvest.text import one_line, shown_url
 
 _MOST_WORDS = 500
@@ -36,7 +36,7 @@ _DROPPED = re.compile(r"action not specified", re.IGNORECASE)
 Login = Literal["in", "refused", "away", ""]
 
 
-def text_of(answer: Answer) -> str:
+def text_of(answer: HttpAnswer) -> str:
     """The body as text; the interface answers in UTF-8."""
     return answer.body.decode("utf-8", "replace")
 
@@ -121,7 +121,7 @@ def is_gone(text: str) -> bool:
     return _GONE.search(text) is not None and _ERROR.search(text) is not None
 
 
-def refusal(answer: Answer, doing: str, size: int = 0) -> TargetError:
+def refusal(answer: HttpAnswer, doing: str, size: int = 0) -> TargetError:
     """What an answer means that is neither a success nor understood as an error; `doing`: what was asked for."""
     words = error_of(text_of(answer)) or ""
     if answer.status == 301 or _GONE.search(words):

@@ -15,7 +15,7 @@ from requests.cookies import RequestsCookieJar
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, ListedDocument
 from metaharvest.targets.base import Upload
-from metaharvest.targets.http import Answer, HttpClient, Unanswered
+from metaharvest.targets.http import HttpAnswer, HttpClient, Unanswered
 from metaharvest.targets.metacat import replies
 from metaharvest.targets.metacat.forms import Untransportable, charset_of, form
 from metaharvest.targets.metacat.questions import HIGHEST_REVISION, Questions, is_known_name, is_pattern, scope_of
@@ -214,7 +214,7 @@ class MetacatSession:
                 self._cookies.clear()
                 self.log_in()
 
-    def _post(self, fields: Sequence[tuple[str, str | bytes]], charset: str = "UTF-8") -> Answer:
+    def _post(self, fields: Sequence[tuple[str, str | bytes]], charset: str = "UTF-8") -> HttpAnswer:
         body, headers = form(fields, charset)
         try:
             answer = self._client.ask("POST", data=body, headers=headers, cookies=self._cookies)
