@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Iterator
 
 import pytest
 
+from metaharvest.errors import DatabaseUnavailable
 from metaharvest.harvest.staging import FEW, Staging
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.model import ListedDocument
@@ -46,3 +48,29 @@ def test_what_is_staged_is_not_closed_under_the_thread_that_stages_when_the_run_
 
     asyncio.run(cancelled())
     assert staged_to_the_end == [True]
+
+
+def test_a_thread_that_fails_after_its_caller_was_cancelled_is_no_error_that_nobody_took(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Two sites lose the database at once: one ends the run, and the other's traceback is not for the operator."""
+    is_asked, go_on = threading.Event(), threading.Event()
+
+    def ask() -> None:
+        is_asked.set()
+        go_on.wait(20)
+        raise DatabaseUnavailable("The database is away.")
+
+    async def cancelled() -> None:
+        site = asyncio.create_task(in_thread(ask))
+        await asyncio.to_thread(is_asked.wait, 20)
+        site.cancel()
+        await asyncio.sleep(0.05)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await site
+        del site
+        gc.collect()
+
+    asyncio.run(cancelled())
+    assert caplog.records == []

@@ -35,7 +35,7 @@ class HeldLock(Protocol):
     """The run lock, held by this process."""
 
     def still_held(self) -> bool:
-        """Whether it still is. Once the connection that held it is lost, the answer stays False."""
+        """Whether it still is. Raises DBAPIError, from then on, if the connection that held it is lost."""
 
     def release(self) -> None:
         """Release it; a lock that was lost is left alone."""
@@ -116,6 +116,7 @@ class _SessionLock:
         self._connection = connection
         self._statements = statements
         self._held = True
+        self._lost: DBAPIError | None = None
         self._mutex = threading.Lock()
         self._released = threading.Event()
         threading.Thread(target=self._keep_alive, name="run-lock", daemon=True).start()
@@ -133,8 +134,10 @@ class _SessionLock:
             if self._held:
                 try:
                     self._held = bool(self._connection.scalar(self._statements.ask, self._statements.names))
-                except DBAPIError:
-                    self._held = False
+                except DBAPIError as error:
+                    self._held, self._lost = False, error
+            if self._lost is not None:
+                raise self._lost
             return self._held
 
     def release(self) -> None:
@@ -149,7 +152,9 @@ class _SessionLock:
 
     def _keep_alive(self) -> None:
         while not self._released.wait(_KEEP_ALIVE_SECONDS):
-            self.still_held()
+            # Whoever writes next is told.
+            with suppress(DBAPIError):
+                self.still_held()
 
 
 class _LockStatements:

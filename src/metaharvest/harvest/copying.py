@@ -382,8 +382,10 @@ class _Copying:
                 self.tally.end(revision, CopyOutcome.COPIED, size=len(upload.fetched.content))
 
     def _require_lock(self) -> None:
-        """Raises RunLost if a harvest may be under way by now."""
-        if self.lock is not None and not self.lock.still_held():
+        """Raises RunLost if a harvest may be under way by now, DatabaseUnavailable."""
+        with database_errors(self.engine):
+            is_lost = self.lock is not None and not self.lock.still_held()
+        if is_lost:
             raise RunLost("The copy has lost the run lock, and ended. What was copied stays; the same command goes on.")
 
     def _end_all(self, documents: Sequence[CopiedDocument], ended: CopyOutcome, finding: Finding | None = None) -> None:

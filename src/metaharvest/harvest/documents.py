@@ -77,9 +77,11 @@ class Tally:
 async def harvest_unchanged(site_run: SiteRun, source: DocumentSource, target: SiteTarget, ctx: RunContext) -> Tally:
     """The documents of a list that is the one of the last harvest: most nights the target has kept them all."""
     known, in_journal = site_run.known_documents, target.in_journal
-    if in_journal and not site_run.resumed and known == await asyncio.to_thread(in_journal.kept, site_run.site.site_id):
-        ctx.progress.documents_ended(site_run.site.name, known)
-        return Tally(known, known)
+    if in_journal and not site_run.resumed:
+        kept = await in_thread(partial(in_journal.kept, site_run.site.site_id))
+        if kept == known:
+            ctx.progress.documents_ended(site_run.site.name, known)
+            return Tally(known, known)
     return await harvest_documents(site_run, ledger_batches(site_run, ctx), source, target, ctx)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -10,6 +11,8 @@ from typing import TypeVar
 from metaharvest.errors import DatabaseError, RunLost
 
 Answer = TypeVar("Answer")
+
+log = logging.getLogger(__name__)
 
 
 async def in_thread(call: Callable[[], Answer]) -> Answer:
@@ -19,6 +22,8 @@ async def in_thread(call: Callable[[], Answer]) -> Answer:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
         await asyncio.wait([running])
+        if not running.cancelled() and (error := running.exception()):
+            log.debug("What was cancelled had failed already", exc_info=error)
         raise
 
 

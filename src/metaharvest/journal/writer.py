@@ -240,13 +240,19 @@ class Writer:
         """A transaction that commits only if the run is still ours."""
         with database_errors(self._engine), self._sessions.begin() as session:
             still_ours = session.execute(_STILL_OURS, {"run": self._run_id, "now": self._clock()})
-            if still_ours.rowcount != 1 or not self._lock.still_held():  # type: ignore[attr-defined]
-                raise RunLost(
-                    "This run has lost its lock, or another run has taken over; the next run goes on with what is left."
-                )
+            if still_ours.rowcount != 1 or not self._holds_lock():  # type: ignore[attr-defined]
+                raise RunLost(_LOST)
             yield session
 
+    def _holds_lock(self) -> bool:
+        try:
+            with database_errors(self._engine):
+                return self._lock.still_held()
+        except DatabaseError as error:
+            raise RunLost(f"{_LOST} {error}") from error
 
+
+_LOST = "This run has lost its lock, or another run has taken over; the next run goes on with what is left."
 _STILL_OURS = (
     update(HarvestRun)
     .where(HarvestRun.run_id == bindparam("run"), HarvestRun.status == RunStatus.RUNNING.value)
