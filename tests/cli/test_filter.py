@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -92,6 +94,16 @@ def test_records_of_a_repository_are_told_by_their_identifiers(tmp_path: Path) -
         ("oai:r:0", None, None),
     ]
     assert told["records"][1]["reason"].startswith("None of 3 filters matches. Filter 3 (line 8), //dc:identifier")
+
+
+def test_a_record_may_come_through_a_pipe(tmp_path: Path) -> None:
+    """As from `oai get URL IDENTIFIER`."""
+    (tmp_path / "filters.xml").write_text('<filters match="any"><filter xpath="//title" regexp="water"/></filters>')
+    command = [sys.executable, "-m", "metaharvest", "filter", "test", "filters.xml", "-"]
+    done = subprocess.run(command, input=b"<a><title>birds</title></a>", capture_output=True, check=False)
+    reason = "Filter 1 (line 1), //title: 'birds' does not match water."
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert done.stdout.decode() == f"LEFT OUT   standard input: {reason}\n"
 
 
 def test_a_file_that_cannot_be_used_is_told_with_its_lines(tmp_path: Path) -> None:

@@ -212,6 +212,13 @@ def test_a_challenge_is_told_with_a_letter_to_the_web_administrator(
     assert len(finding.remedy) < 800
 
 
+def test_the_letter_of_a_repository_speaks_of_no_harvest_list(harvester: Harvester, server: HttpServer) -> None:
+    url = answer(server, CHALLENGES["anubis"], "/oai")
+    told = " ".join(harvester("oai", "identify", url).err.split())
+    assert "Send this to your web administrator: " in told
+    assert f"It asks for {url}?verb=Identify and the pages that follow it." in told
+
+
 @pytest.mark.parametrize("page", NONE.values(), ids=NONE)
 def test_what_the_web_server_itself_says_is_not_blamed_on_a_service(
     server: HttpServer, fetcher: Fetcher, page: Page

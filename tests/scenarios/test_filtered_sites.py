@@ -102,6 +102,20 @@ def test_what_the_filters_do_not_match_is_left_out_and_harms_nobody(harvester: H
 
 
 @on_one_database
+def test_a_revision_that_is_left_out_is_told_with_the_one_that_stays(harvester: Harvester, server: HttpServer) -> None:
+    filters = put(harvester, "filters.xml", FILTERS)
+    site(harvester, serve(server, [eml("a.1.1", "Water temperature")]), filters=filters)
+    harvester.run("2026-11-20")
+    server.serve("/a.1.2.xml", eml("a.1.2", "Birds"))
+    server.serve("/list.xml", harvest_list([("a.1.2", server.url("/a.1.2.xml"))]))
+    run = harvester.run("2026-11-21")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.2": "filtered"}
+    assert list(harvester.held()) == ["a.1.1"]
+    [(message,)] = harvester.rows("SELECT message FROM harvest_log WHERE outcome = 'filtered'")
+    assert message.endswith("'Birds' does not match water. The repository keeps revision 1.")
+
+
+@on_one_database
 @pytest.mark.parametrize(
     ("match", "invert", "taken"),
     [("any", "false", [1, 2]), ("all", "false", [1]), ("any", "true", [3, 4]), ("all", "true", [2, 3, 4])],

@@ -48,6 +48,10 @@ def test_the_warnings_of_a_level_that_was_passed_stay_beside_the_errors_of_the_n
         ('<eml:eml xmlns:eml="https://eml.ecoinformatics.org/eml-2.1.1"/>', "eml://ecoinformatics.org/eml-2.1.1"),
         ('<eml:eml xmlns:eml="https://eml.ecoinformatics.org/eml-2.3.0"/>', "EML 2.3.0 is not known"),
         ('<eml:eml xmlns:eml="eml://ecoinformatics.org/eml2.0.1"/>', "Did you mean the namespace"),
+        (
+            '<eml:eml xmlns:eml="eml://ecoinformatics.org/eml-2.2"/>',
+            'Did you mean EML 2.2.0? It is declared as xmlns:eml="https://eml.ecoinformatics.org/eml-2.2.0".',
+        ),
         ("<eml/>", "Declare the namespace"),
         ('<e:dataset xmlns:e="https://eml.ecoinformatics.org/eml-2.2.0"/>', "eml:eml"),
         ('<h:harvestList xmlns:h="eml://ecoinformatics.org/harvestList"/>', "This is a harvest list"),

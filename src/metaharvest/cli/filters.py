@@ -31,14 +31,14 @@ def command() -> None:
     metavar="RECORD...",
     nargs=-1,
     required=True,
-    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    type=click.Path(dir_okay=False, exists=True, allow_dash=True, path_type=Path),
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def test(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
     """Tell for each RECORD whether the filters in FILE take it, which filter decided, and why.
 
     RECORD is a file with a metadata document, or with records of an OAI-PMH repository: of these, the filters see the
-    metadata, as in a harvest.
+    metadata, as in a harvest. `-` is standard input.
 
     \b
     Example: metaharvest filter test filters.xml record.xml
@@ -49,7 +49,7 @@ def test(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
     from metaharvest.transform import read_filters
 
     tried = []
-    for each in try_filters(read_filters(file), records):
+    for each in try_filters(read_filters(file), map(_read, records)):
         tried.append(each)
         if not as_json:
             _print(each)
@@ -58,9 +58,16 @@ def test(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
     return 0 if all(each.is_taken for each in tried) else 1
 
 
+def _read(record: Path) -> tuple[str, bytes]:
+    """A document with its name."""
+    if str(record) == "-":
+        return "standard input", click.get_binary_stream("stdin").read()
+    return str(record), record.read_bytes()
+
+
 def _mapping(tried: TriedRecord) -> dict[str, object]:
     return {
-        "file": str(tried.file),
+        "file": tried.name,
         "record_identifier": tried.identifier or None,
         "matches": tried.is_taken,
         "filter": tried.filter,
@@ -70,6 +77,6 @@ def _mapping(tried: TriedRecord) -> dict[str, object]:
 
 def _print(tried: TriedRecord) -> None:
     name, colour = _STATES[tried.is_taken]
-    what = f"{tried.file}, {tried.identifier}" if tried.identifier else str(tried.file)
+    what = f"{tried.name}, {tried.identifier}" if tried.identifier else tried.name
     click.echo(f"{click.style(f'{name:<9}', fg=colour)}  ", nl=False)
     print_line(f"{what}: {tried.reason}")

@@ -332,10 +332,11 @@ def _blocked(exchange: Exchange, given: Circumstances, where: str, page: bytes) 
     if service is None:
         return None
     who = f"a protection service ({service})" if service else "a protection service"
+    others = "the pages that follow it" if given.is_repository else "the other files of our harvest list"
     letter = (
         f'Please let requests whose User-Agent is "{given.user_agent}" pass without a challenge: they are our '
         f"network's metadata harvester, which reads a few files a night.{_who_to_ask(given)} "
-        f"It asks for {shown_url(exchange.address.url)} and the other files of our harvest list."
+        f"It asks for {shown_url(exchange.address.url)} and {others}."
     )
     message = f"{where}: {who} keeps the harvester out (answer {_answer(exchange, title)})."
     return Finding("http.blocked", message, f"Send this to your web administrator: {letter}")

@@ -20,6 +20,13 @@ def held_already(intent: Intent, fetched: FetchedDocument) -> Outcome:
     return Outcome(document, OutcomeKind.UNCHANGED, held, intent.findings, sha256=fetched.sha256)
 
 
+def left_out(filtered: Finding, intent: Intent) -> Finding:
+    """What is said of a document that a filter left out: a revision that was taken before stays."""
+    if intent.target_revision is None:
+        return filtered
+    return replace(filtered, message=f"{filtered.message} The repository keeps revision {intent.target_revision}.")
+
+
 def same_content(intent: Intent, fetched: FetchedDocument) -> tuple[Finding, ...]:
     """What is said of a document whose new revision is the old one, byte for byte."""
     if intent.held_sha256 is None or intent.held_sha256 != fetched.sha256:

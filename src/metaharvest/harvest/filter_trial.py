@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from lxml import etree
 
@@ -23,40 +22,37 @@ _OAI = "{http://www.openarchives.org/OAI/2.0/}"
 
 @dataclass(frozen=True, slots=True)
 class TriedRecord:
-    """A record that the filters were tried on; `identifier` is empty for a document that is not in an OAI-PMH record.
+    """A record that the filters were tried on, in the document of this name.
 
-    `is_taken` is None where that could not be decided; `reason` says why in any case, `filter` which one decided.
+    `identifier` is empty for a document that is not in an OAI-PMH record. `is_taken` is None where that could not be
+    decided; `reason` says why in any case, `filter` which one decided.
     """
 
-    file: Path
+    name: str
     identifier: str
     is_taken: bool | None
     filter: int | None
     reason: str
 
 
-def try_filters(filters: Filters, files: Sequence[Path]) -> Iterator[TriedRecord]:
-    """What becomes of each document in these files, and of each record in a file of OAI-PMH records.
-
-    Raises OSError if a file cannot be read.
-    """
+def try_filters(filters: Filters, documents: Iterable[tuple[str, bytes]]) -> Iterator[TriedRecord]:
+    """What becomes of each of these documents, given with their names, and of each OAI-PMH record in one."""
     from pebble import ProcessExpired, ProcessPool
 
     with ProcessPool(max_workers=1, context=multiprocessing.get_context("spawn")) as pool:
-        for file in files:
-            content = file.read_bytes()
+        for name, content in documents:
             try:
-                yield from pool.schedule(_tried, (filters, file, content), timeout=_SECONDS).result()
+                yield from pool.schedule(_tried, (filters, name, content), timeout=_SECONDS).result()
             except (TimeoutError, ProcessExpired):
-                yield TriedRecord(file, "", None, None, too_costly().message)
+                yield TriedRecord(name, "", None, None, too_costly().message)
 
 
-def _tried(filters: Filters, file: Path, content: bytes) -> list[TriedRecord]:
+def _tried(filters: Filters, name: str, content: bytes) -> list[TriedRecord]:
     try:
         root = wellformed.parse(content, wellformed.new_parser(keeps_all=True))
     except wellformed.NotReadable as error:
-        return [TriedRecord(file, "", None, None, str(error))]
-    return [_tried_one(filters, file, *each) for each in _records(root)]
+        return [TriedRecord(name, "", None, None, str(error))]
+    return [_tried_one(filters, name, *each) for each in _records(root)]
 
 
 def _records(root: etree._Element) -> Iterator[tuple[str, etree._Element | None]]:
@@ -70,13 +66,13 @@ def _records(root: etree._Element) -> Iterator[tuple[str, etree._Element | None]
         yield identifier, None if metadata is None else copy.deepcopy(metadata)
 
 
-def _tried_one(filters: Filters, file: Path, identifier: str, root: etree._Element | None) -> TriedRecord:
+def _tried_one(filters: Filters, name: str, identifier: str, root: etree._Element | None) -> TriedRecord:
     if root is None:
-        return TriedRecord(file, identifier, None, None, "The record has no metadata.")
+        return TriedRecord(name, identifier, None, None, "The record has no metadata.")
     try:
         decision = filters.decision(root, TimeLeft())
     except TransformTooCostly:
-        return TriedRecord(file, identifier, None, None, too_costly().message)
+        return TriedRecord(name, identifier, None, None, too_costly().message)
     except NotEvaluated as why:
-        return TriedRecord(file, identifier, None, None, f"An XPath cannot be applied to this document: {why}.")
-    return TriedRecord(file, identifier, decision.is_taken, decision.tried[-1].filter.number, decision.reason)
+        return TriedRecord(name, identifier, None, None, f"An XPath cannot be applied to this document: {why}.")
+    return TriedRecord(name, identifier, decision.is_taken, decision.tried[-1].filter.number, decision.reason)

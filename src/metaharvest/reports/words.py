@@ -254,7 +254,7 @@ def ends_of(counts: Counts, is_rehearsal: bool) -> list[str]:
         OutcomeKind.INSERTED: ("was added", "were added"),
         OutcomeKind.UPDATED: ("was updated", "were updated"),
         OutcomeKind.UNCHANGED: ("was there already", "were there already"),
-        OutcomeKind.DELETED: ("was deleted", "were deleted"),
+        OutcomeKind.DELETED: ("is marked as deleted", "are marked as deleted"),
         OutcomeKind.FILTERED: ("was left out by your filters", "were left out by your filters"),
         OutcomeKind.STALE: ("is older than the repository's", "are older than the repository's"),
         OutcomeKind.DUPLICATE: ("is listed twice", "are listed twice"),
@@ -267,7 +267,6 @@ def ends_of(counts: Counts, is_rehearsal: bool) -> list[str]:
         verbs |= {
             OutcomeKind.INSERTED: ("would be added", "would be added"),
             OutcomeKind.UPDATED: ("would be updated", "would be updated"),
-            OutcomeKind.DELETED: ("would be deleted", "would be deleted"),
             OutcomeKind.UPLOAD_ERROR: ("would be refused by the repository", "would be refused by the repository"),
         }
     return [counted(counts[kind], one, many) for kind, (one, many) in verbs.items() if counts.get(kind)]

@@ -17,7 +17,7 @@ from metaharvest.validation.catalogue import VERSIONS, EmlVersion
 from metaharvest.validation.places import ElementFinding
 
 _NEWEST = list(VERSIONS.values())[-1]
-_NUMBER = re.compile(r"eml-(\d{1,9}\.\d{1,9}\.\d{1,9})")
+_NUMBER = re.compile(r"eml-(\d{1,9}(?:\.\d{1,9}){0,2})")
 _SCOPED = re.compile(r"(.+)\.(\d+)\.(\d+)", re.DOTALL)
 
 
@@ -48,6 +48,9 @@ def _right_root(local: str, namespace: str) -> str:
     numbers = {version.number: version.namespace for version in VERSIONS.values()}
     if number and number[1] in numbers:
         return f'The namespace of EML {number[1]} is another: write xmlns:eml="{numbers[number[1]]}".'
+    longer = [each for each in numbers if number and each.startswith(f"{number[1]}.")]
+    if longer:
+        return f'Did you mean EML {longer[-1]}? It is declared as xmlns:eml="{numbers[longer[-1]]}".'
     if number:
         known = f"EML {number[1]} is not known here; the newest known version is {_NEWEST.number}."
         return f'{known} Its documents have xmlns:eml="{_NEWEST.namespace}" in their root element.'
