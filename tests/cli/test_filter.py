@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -104,6 +105,14 @@ def test_a_record_may_come_through_a_pipe(tmp_path: Path) -> None:
     reason = "Filter 1 (line 1), //title: 'birds' does not match water."
     assert (done.returncode, done.stderr) == (1, b"")
     assert done.stdout.decode() == f"LEFT OUT   standard input: {reason}\n"
+    done = subprocess.run([*command, "--json"], input=b"<a/>", capture_output=True, check=False)
+    assert json.loads(done.stdout)["records"][0]["file"] == "-"
+    (tmp_path / "-").write_text("<a><title>water</title></a>")
+    assert said("filter", "test", "filters.xml", "./-").code == 0
+    assert said("filter", "test", "filters.xml", "-", "-").code == 2
+    closed = subprocess.run(f"{shlex.join(command)} <&-", shell=True, capture_output=True, check=False)
+    assert closed.returncode == 2
+    assert b"Nothing comes through standard input" in closed.stderr
 
 
 def test_a_file_that_cannot_be_used_is_told_with_its_lines(tmp_path: Path) -> None:

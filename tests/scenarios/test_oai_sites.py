@@ -331,6 +331,31 @@ def test_half_of_the_records_are_lost(network: Network) -> None:
 
 
 @on_one_database
+def test_what_was_missing_before_neither_hides_a_loss_nor_is_counted_once_more(network: Network) -> None:
+    network.register("--notify", "on-error")
+    network.harvest()
+    records = network.server.records
+    for number in range(1, 5):
+        del records[f"oai:test:{number}"]
+    network.harvest("--full")
+    assert "list lost" not in network.subject("admin")
+    for number in range(5, 20):
+        del records[f"oai:test:{number}"]
+    network.harvest("--full")
+    assert "repo: the list lost 15 documents" in network.subject("site")
+    for number in range(20, 25):
+        del records[f"oai:test:{number}"]
+    assert network.harvest("--full")["listed"] == 1
+    assert "repo: the list lost 5 documents" in network.subject("site")
+    assert "1 list lost 5 documents" in network.subject("admin")
+    assert "does not name 24 records that were there before; 25 are known" in network.report()
+    records.clear()
+    network.harvest("--full")
+    assert "listed none; 1 record was there before" in network.report()
+    assert "repo: the list lost 1 document" in network.subject("site")
+
+
+@on_one_database
 def test_a_repository_that_lists_nothing_when_asked_for_everything_is_not_well(network: Network) -> None:
     network.register("--notify", "on-error")
     network.harvest()

@@ -73,6 +73,16 @@ def a_text_between_comments() -> bytes:
     return eml("2.2.0", "", f"<pubPlace>{'a<!---->' * 900_000}</pubPlace>")
 
 
+def many_declarations() -> bytes:
+    """As a program makes that joins parts, each with a line <?xml …?>."""
+    return eml("2.2.0", "", "\n".join(["<?xml version='1.0'?>", f"<p>{'x' * 5000}</p>"] * 2000))
+
+
+def comments_that_do_not_end() -> bytes:
+    """In front of a second declaration, so that it is looked for a document before that."""
+    return b"<?xml version='1.0'?><x><![CDATA[" + b"<!--" * 500_000 + b"]]><?xml version='1.0'?></x>"
+
+
 COSTLY: dict[Callable[[], bytes], set[str]] = {
     many_similar_ids: {"eml.reference-unresolved"},
     quotes_in_a_number: {"schema.bad-value"},
@@ -83,5 +93,7 @@ COSTLY: dict[Callable[[], bytes], set[str]] = {
     long_references: {"eml.reference-unresolved"},
     a_text_of_entities: set(),
     a_text_between_comments: set(),
+    many_declarations: {"xml.declaration-not-first"},
+    comments_that_do_not_end: {"xml.declaration-not-first"},
 }
 """The rules that each of them breaks."""

@@ -17,6 +17,7 @@ from metaharvest.validation import Validator
 from support.eml_documents import VALIDATOR, eml, listed
 
 GOOD = eml("2.2.0")
+ONE_LINE = GOOD.replace(b"\n", b" ")
 
 
 def check(content: bytes) -> Verdict:
@@ -58,6 +59,9 @@ def with_title(title: bytes) -> bytes:
         (b"\n" + GOOD, "xml.declaration-not-first", 2, "very first"),
         (b"<!-- <eml> -->\n" + GOOD, "xml.declaration-not-first", 2, "very first"),
         (GOOD + GOOD, "xml.content-after-root", 9, "another one begins here"),
+        (ONE_LINE + ONE_LINE, "xml.content-after-root", 1, "another one begins here"),
+        (GOOD.replace(b"\n", b"\r") * 2, "xml.content-after-root", None, "another one begins here"),
+        (b"<br />\n" + GOOD, "xml.declaration-not-first", 2, "very first"),
         (with_title(b'<?xml version="1.0"?>'), "xml.declaration-not-first", 4, "in the middle"),
         (gzip.compress(GOOD), "xml.not-xml", None, "compressed file (gzip)"),
         (b"PK\x03\x04\x14\0" + GOOD, "xml.not-xml", None, "compressed file (zip)"),

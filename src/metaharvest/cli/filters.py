@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -12,6 +13,7 @@ from metaharvest.cli.printing import print_json, print_line
 if TYPE_CHECKING:
     from metaharvest.harvest.filter_trial import TriedRecord
 
+_PIPE = "-"
 _STATES = {True: ("TAKEN", "green"), False: ("LEFT OUT", "yellow"), None: ("UNDECIDED", "red")}
 
 
@@ -31,10 +33,10 @@ def command() -> None:
     metavar="RECORD...",
     nargs=-1,
     required=True,
-    type=click.Path(dir_okay=False, exists=True, allow_dash=True, path_type=Path),
+    type=click.Path(dir_okay=False, exists=True, allow_dash=True),
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def test(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
+def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
     """Tell for each RECORD whether the filters in FILE take it, which filter decided, and why.
 
     RECORD is a file with a metadata document, or with records of an OAI-PMH repository: of these, the filters see the
@@ -48,6 +50,8 @@ def test(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
     from metaharvest.harvest.filter_trial import try_filters
     from metaharvest.transform import read_filters
 
+    if records.count(_PIPE) > 1:
+        raise click.UsageError("Standard input can be read once: name `-` once.")
     tried = []
     for each in try_filters(read_filters(file), map(_read, records)):
         tried.append(each)
@@ -58,11 +62,14 @@ def test(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
     return 0 if all(each.is_taken for each in tried) else 1
 
 
-def _read(record: Path) -> tuple[str, bytes]:
+def _read(record: str) -> tuple[str, bytes]:
     """A document with its name."""
-    if str(record) == "-":
-        return "standard input", click.get_binary_stream("stdin").read()
-    return str(record), record.read_bytes()
+    if record != _PIPE:
+        return record, Path(record).read_bytes()
+    pipe: BinaryIO | None = getattr(sys.stdin, "buffer", None)
+    if pipe is None:
+        raise click.UsageError("Nothing comes through standard input: put a pipe in front, or name a file.")
+    return record, pipe.read()
 
 
 def _mapping(tried: TriedRecord) -> dict[str, object]:
@@ -76,7 +83,8 @@ def _mapping(tried: TriedRecord) -> dict[str, object]:
 
 
 def _print(tried: TriedRecord) -> None:
-    name, colour = _STATES[tried.is_taken]
-    what = f"{tried.name}, {tried.identifier}" if tried.identifier else tried.name
-    click.echo(f"{click.style(f'{name:<9}', fg=colour)}  ", nl=False)
+    state, colour = _STATES[tried.is_taken]
+    name = "standard input" if tried.name == _PIPE else tried.name
+    what = f"{name}, {tried.identifier}" if tried.identifier else name
+    click.echo(f"{click.style(f'{state:<9}', fg=colour)}  ", nl=False)
     print_line(f"{what}: {tried.reason}")

@@ -32,6 +32,7 @@ from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.harvest.treating import is_checked_by_reading, outcome_told, told
 from metaharvest.journal import checkpoints, listings
 from metaharvest.journal.checkpoints import PageEnd
+from metaharvest.journal.forensics import is_much
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.model import (
@@ -228,7 +229,7 @@ async def _harvest_page(
             rows += _note_missing(session, site_run, end.listing, of_others, journal.today)
         elif so_far.is_empty:
             unnamed = records.unnamed(session, site_run.site.site_id, end.listing)
-            rows += listings.empty(sum(each.is_held for each in unnamed))
+            rows += listings.empty(sum(each.is_held and each.missing_since is None for each in unnamed))
         return rows
 
     await journal.write(site_run, keep)
@@ -267,14 +268,20 @@ def _plan(page: Page, so_far: _SoFar, site_run: SiteRun, target: SiteTarget, ctx
 
 
 def _of_others(so_far: _SoFar, site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> frozenset[str]:
-    """What the list has not named so far, and was transferred to other sites. To be called in a thread."""
+    """What the list has not named, and was transferred to other sites. To be called in a thread.
+
+    Raises BrokenOff if the target cannot be asked.
+    """
     with ctx.reading() as session:
         unnamed = list(records.unnamed(session, site_run.site.site_id, so_far.seen.listing))
-    ids = [each.document_id for each in unnamed if each.is_held]
+    ids = [each.document_id for each in unnamed if each.is_held and each.document_id not in so_far.ids]
     found = set[str]()
     for first in range(0, len(ids), _ASKED_AT_ONCE):
         holdings = target.holdings(ids[first : first + _ASKED_AT_ONCE])
         found |= {each for each, held in holdings.items() if other_owner(held, site_run, ctx.site_names) is not None}
+    if target.health.given_up:
+        # Nobody can say which ones are missing: the last part of the list is asked for again.
+        raise BrokenOff(*target.health.given_up)
     return frozenset(found)
 
 
@@ -292,9 +299,9 @@ def _note_missing(
     if not gone:
         return []
     new = [each.entry_id for each in gone if each.missing_since is None]
+    known, is_shrunk = records.number_held(session, site_id), is_much(len(new), records.number_named(session, site_id))
     checkpoints.mark_missing(session, new, today)
-    known = records.number_held(session, site_id)
-    return [listings.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), known, len(new))]
+    return [listings.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), known, is_shrunk)]
 
 
 async def _retry_failing(

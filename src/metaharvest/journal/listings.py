@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from metaharvest.journal.forensics import SHRANK, is_much
+from metaharvest.journal.forensics import SHRANK
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
 from metaharvest.text import shown_url
@@ -53,25 +53,22 @@ def broken_off(findings: Sequence[Finding], listed: int, announced: int | None) 
     return LogRow("ListRecordsError", message, (replace(findings[0], message=message), *findings[1:]))
 
 
-def missing(document_ids: Sequence[str], number: int, known: int, new: int) -> LogRow:
+def missing(document_ids: Sequence[str], number: int, known: int, is_shrunk: bool) -> LogRow:
     """The row about records that a complete list did not name: `number`, of the `known`; the first of them by name.
 
-    So many are `new`: the list before has named them. If these are many, the list shrank.
+    `is_shrunk`: the list lost many of those that the one before has named.
     """
     were = "1 record that was" if number == 1 else f"{number:,} records that were"
     message = f"The complete list does not name {were} there before; {known:,} are known. Nothing was deleted."
     named = [_missing(each) for each in document_ids[:MAX_FINDINGS]]
-    if is_much(new, known):
+    if is_shrunk:
         return LogRow("DocMissing", message, (Finding(SHRANK, message, _FOUND_OUT, Level.WARNING), *named))
     all_told = [] if number <= len(named) else [Finding(MISSING, message, _FOUND_OUT, Level.WARNING)]
     return LogRow("DocMissing", message, (*all_told, *named))
 
 
 def empty(known: int) -> list[LogRow]:
-    """The row about a repository that was asked for everything, and listed nothing, though so many records are known.
-
-    None if there are none.
-    """
+    """The row about a repository that was asked for everything, and listed nothing, if it named so many before."""
     if not known:
         return []
     records = "1 record was" if known == 1 else f"{known:,} records were"

@@ -159,15 +159,17 @@ def _lost(session: Session, site_run: HarvestSiteRun) -> int:
         return 0
     about_list = and_(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.document_id.is_(None))
     query = (
-        select(HarvestDetailLog.detail_log_id)
-        .join(HarvestLog, HarvestLog.harvest_log_id == HarvestDetailLog.harvest_log_id)
+        select(HarvestLog.harvest_date)
+        .join(HarvestDetailLog, HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id)
         .where(about_list, HarvestDetailLog.rule == SHRANK)
     )
-    if session.scalar(query.limit(1)) is None:
+    told_on = session.scalar(query.limit(1))
+    if told_on is None:
         return 0
-    if standing := session.get(SiteCheckpoint, site_run.site_schedule_id):
-        # A repository, of which most lists name only what has changed.
-        return sum(each.is_held for each in unnamed(session, standing.site_schedule_id, standing.listing))
+    if state := session.get(SiteCheckpoint, site_run.site_schedule_id):
+        # A repository, of which most lists name only what has changed. A list that was empty has marked nothing.
+        gone = unnamed(session, state.site_schedule_id, state.listing)
+        return sum(each.is_held and each.missing_since in (None, told_on) for each in gone)
     before = previous(session, site_run)
     return before.listed - site_run.listed if before else 0
 

@@ -103,6 +103,12 @@ def number_held(session: Session, site_id: int) -> int:
     return session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, IS_HELD)) or 0
 
 
+def number_named(session: Session, site_id: int) -> int:
+    """How many of these documents the lists so far have named to the end: those that are not missing."""
+    is_named = (IS_HELD, _LEDGER.c.listing.is_not(None), _LEDGER.c.missing_since.is_(None))
+    return session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, *is_named)) or 0
+
+
 @dataclass(frozen=True, slots=True)
 class Unnamed:
     """A row whose record a complete listing did not name. `is_held`: the target has the document."""

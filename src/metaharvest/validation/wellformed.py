@@ -45,7 +45,13 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
 _ELEMENT = re.compile(rb"<[A-Za-z_]")
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(rb"<!--(?:.*?-->|.*)", re.DOTALL)
+"""A comment, or the beginning of one to the end: to look for its end once more behind each beginning would take long."""
+
+_DECLARATION = re.compile(rb"<\?xml\s")
+_BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml\s|<[A-Za-z_][^<>]*\sxmlns)")
+"""How a document begins: with a declaration, or with an element in a namespace."""
+
 _WINDOW = 120
 """Characters of the line that an excerpt shows on either side of the place."""
 
@@ -196,6 +202,8 @@ def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
     entries = [entry for entry in log if entry.level >= etree.ErrorLevels.ERROR]
     seen: set[tuple[int, int]] = set()
     cut = _line_of_cut(content)
+    before: bytes | None = None
+    declarations = 0
     if not entries:
         place = _clamped(error.lineno or 1, error.offset or 1, lines)
         yield _unknown_syntax_finding(error.msg or "It cannot be parsed.", place)
@@ -215,7 +223,13 @@ def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
             yield replace(finding, rule="xml.unclosed", message=message, remedy=remedy)
             return
         if finding.rule == "xml.declaration-not-first":
-            finding = _second_declaration(finding, content) or finding
+            if not declarations:
+                before = _document_before(finding, content)
+            declarations += 1
+            if before is not None and declarations == 1 and _is_whole(before):
+                finding = _second_document(finding)
+            elif before is not None:
+                finding = _second_declaration(finding)
         elif finding.rule == "xml.not-xml" and lines[0].startswith("\ufeff"):
             message = "The document begins with two byte order marks, which editors do not show."
             remedy = "Save it as UTF-8 without a byte order mark; a program that joins texts may leave one in each."
@@ -223,22 +237,37 @@ def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
         yield finding
 
 
-def _second_declaration(finding: Finding, content: bytes) -> Finding | None:
-    """In place of a finding that has `<?xml` too late, if a whole document or a part of one stands before it."""
+def _document_before(finding: Finding, content: bytes) -> bytes | None:
+    """The document, or the part of one, that stands before a `<?xml` that comes too late; None if there is none.
+
+    What a web server or a program put there by mistake has neither a declaration nor a namespace.
+    """
     line_start = 0
     for _ in range((finding.line or 1) - 1):
         line_start = content.find(b"\n", line_start) + 1
-    before = content[: max(content.find(b"<?xml", line_start), 0)]
-    if not _ELEMENT.search(_COMMENT.sub(b"", before)):
-        return None
-    try:
-        etree.fromstring(before, new_parser())
-    except (etree.XMLSyntaxError, LookupError, ValueError):
-        message = "A second line <?xml …?> stands in the middle of the document."
-        return replace(finding, message=message, remedy="Delete this line, or what was put in by mistake with it.")
+    declaration = _DECLARATION.search(content, max(line_start, 1))
+    before = content[: declaration.start()] if declaration else b""
+    elements = _COMMENT.sub(b"", before)
+    return before if _BEGINNING.match(elements) and _ELEMENT.search(elements) else None
+
+
+def _second_document(finding: Finding) -> Finding:
     message = "The document ends above, and another one begins here."
     remedy = "Put each document into a file of its own, or delete one of the two."
     return replace(finding, rule="xml.content-after-root", message=message, remedy=remedy)
+
+
+def _second_declaration(finding: Finding) -> Finding:
+    message = "A second line <?xml …?> stands in the middle of the document."
+    return replace(finding, message=message, remedy="Delete this line, or what was put in by mistake with it.")
+
+
+def _is_whole(content: bytes) -> bool:
+    try:
+        etree.fromstring(content, new_parser())
+    except (etree.XMLSyntaxError, LookupError, ValueError):
+        return False
+    return True
 
 
 _OF_A_TAG = ("xml.bad-tag", "xml.less-than", "xml.not-well-formed", "xml.unclosed")
