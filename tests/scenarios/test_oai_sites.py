@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from email import message_from_bytes, policy
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -847,3 +848,28 @@ def test_a_target_that_cannot_delete_costs_the_deletions_alone(
         network.server.put("oai:test:6", title="Toads")
         assert network.harvest() == {"status": "with-errors", "listed": 2, "updated": 1, "upload_error": 1}
         assert network.harvest() == {"status": "with-errors", "listed": 1, "upload_error": 1}
+
+
+@on_one_database
+def test_a_target_is_asked_of_what_the_list_does_not_name_alone_and_without_its_answer_nothing_is_missing(
+    network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(installed(tmp_path))
+    with Repository() as remote:
+        config = network.harvester.config
+        config.write_text(f'{config.read_text()}[target]\nkind = "remote"\nurl = "{remote.url}"\n')
+        network.server.page = 100
+        network.register()
+        network.harvest()
+        asked = remote.asked
+        assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
+        questions = remote.asked - asked
+        del network.server.records["oai:test:4"]
+        remote.patience = questions
+        network.harvest("--full")
+        assert remote.patience < 0
+        assert network.harvester.rows("SELECT count(*) FROM harvest_document WHERE missing_since IS NOT NULL") == [(0,)]
+        remote.patience, asked = inf, remote.asked
+        assert network.harvest("--full") == {"status": "succeeded", "listed": 24, "unchanged": 24}
+        assert remote.asked - asked == questions + 1
+        assert network.harvester.rows("SELECT count(*) FROM harvest_document WHERE missing_since IS NOT NULL") == [(1,)]

@@ -43,6 +43,9 @@ READERS_AT_ONCE = 2
 """Lists and ledgers that are read at a time. Python runs one thread of a process at a time, and hands over at each row
 that comes from SQLite: with eight of them a quiet night takes a fifth longer."""
 
+READING_TURN_SECONDS = 5.0
+"""A list that takes longer to read is read beside those of others: it does not hold them up."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunContext:

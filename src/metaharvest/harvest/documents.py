@@ -26,7 +26,7 @@ from metaharvest.harvest.endings import (
     OTHER_CONTENT,
     WAITS,
     held_already,
-    left_out,
+    left_with_what_stays,
     normalized,
     same_content,
     wanted,
@@ -365,7 +365,7 @@ class SiteDocuments:
         kind = wanted(intent) if verdict.acceptable else OutcomeKind.INVALID
         findings = (*intent.findings, *verdict.findings, *same_content(intent, fetched))
         if verdict.filtered is not None:
-            kind, findings = OutcomeKind.FILTERED, (left_out(verdict.filtered, intent), *intent.findings)
+            kind, findings = OutcomeKind.FILTERED, (left_with_what_stays(verdict.filtered, intent), *intent.findings)
         elif fetched.document.origin is not None and verdict.acceptable and intent.held_sha256 == fetched.sha256:
             return held_already(intent, fetched), fetched
         outcome = Outcome(

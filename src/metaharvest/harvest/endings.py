@@ -20,7 +20,7 @@ def held_already(intent: Intent, fetched: FetchedDocument) -> Outcome:
     return Outcome(document, OutcomeKind.UNCHANGED, held, intent.findings, sha256=fetched.sha256)
 
 
-def left_out(filtered: Finding, intent: Intent) -> Finding:
+def left_with_what_stays(filtered: Finding, intent: Intent) -> Finding:
     """What is said of a document that a filter left out: a revision that was taken before stays."""
     if intent.target_revision is None:
         return filtered

@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import partial
 
 from metaharvest.errors import DatabaseError, FetchError, ListError, RunLost, TargetError, TransformError
-from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.context import READING_TURN_SECONDS, RunContext
 from metaharvest.harvest.documents import Tally, harvest_documents, harvest_unchanged
 from metaharvest.harvest.looks import look_again
 from metaharvest.harvest.plan import retry_batches, staged_batches
 from metaharvest.harvest.repository import ListBrokenOff, harvest_repository, in_repository
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
-from metaharvest.harvest.tasks import in_thread
+from metaharvest.harvest.tasks import held_for, in_thread
 from metaharvest.harvest.treating import treatment_of
 from metaharvest.journal.unexpected import is_no_room
 from metaharvest.model import ListedDocument, Site, SiteRun, SiteRunKind
@@ -41,7 +41,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
             try:
                 listing = await _listing(site_run, source, ctx)
                 if isinstance(listing, Listing) and listing.documents is not None:
-                    async with ctx.reading_turns:
+                    async with held_for(ctx.reading_turns, READING_TURN_SECONDS):
                         await in_thread(partial(staged.fill, _in_time(listing.documents, ctx)))
             except FetchError as error:
                 await ctx.journal.list_failed(site_run, _code(source, "GetHarvestListError"), error.findings)

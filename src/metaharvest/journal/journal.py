@@ -81,7 +81,7 @@ class Journal:
         self._repositories = named_repositories(targets)
         self._clock = clock
         self._is_whole = True
-        self._sites_open = 0
+        self._open_sites: set[int] = set()
         self.today = today
         self.run_id, self.left_unfinished, self.reports_not_made = runs.open_run(
             engine, settings, self._repositories, clock(), today
@@ -196,7 +196,7 @@ class Journal:
     ) -> SiteRun:
         """Open the site's part of the run, or take up the one that a dead run left."""
         site_run = await asyncio.wrap_future(self._writer.request(self._open, Opening(site, kind, original_columns)))
-        self._sites_open += 1
+        self._open_sites.add(site_run.site_run_id)
         return site_run
 
     def list_read(self, site_run: SiteRun, listed: int, unchanged: bool, findings: tuple[Finding, ...] = ()) -> None:
@@ -363,7 +363,7 @@ class Journal:
 
     async def _soon(self, write: Callable[[Session], _Value]) -> _Value:
         """The same, for the event loop. While several sites are under way, what they write goes in together."""
-        is_alone = self._sites_open == 1
+        is_alone = len(self._open_sites) == 1
         return await asyncio.wrap_future(self._writer.request(_write_each, write, hurry=is_alone))
 
     def _stamp(self) -> Stamp:
@@ -382,7 +382,7 @@ class Journal:
         return site_runs.open_all(session, openings, self._stamp())
 
     async def _end(self, closing: Closing) -> None:
-        self._sites_open -= 1
+        self._open_sites.discard(closing.site_run.site_run_id)
         if not await asyncio.wrap_future(self._writer.request(self._close, closing)):
             self.reports_not_made += 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -70,13 +71,17 @@ def check_window(begin: str | None, until: str | None) -> None:
 
 
 def origin_of(base_url: str) -> str:
-    """The name in document ids that a repository gets if nobody gives it one: its base URL without the scheme."""
+    """The name in document ids that a repository gets if nobody gives it one: its base URL without the scheme.
+
+    Document ids are public, and a query may have a key in it: of that, there is a digest.
+    """
     try:
         parts = urlsplit(base_url.strip())
     except ValueError:  # it is told as no web address where the site is checked
         return "repository"
-    address = f"{parts.netloc.rpartition('@')[2]}{parts.path}?{parts.query}".lower()
-    return re.sub("[^a-z0-9._~]+", "-", address).strip("-")[:200] or "repository"
+    query = f"-{hashlib.sha256(parts.query.encode()).hexdigest()[:8]}" if parts.query else ""
+    address = f"{parts.netloc.rpartition('@')[2]}{parts.path}".lower()
+    return f"{re.sub('[^a-z0-9._~]+', '-', address).strip('-')[:190] or 'repository'}{query}"
 
 
 def _oai(stored: Any) -> OaiOptions:

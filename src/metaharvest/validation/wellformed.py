@@ -46,7 +46,7 @@ _BYTE_ORDER_MARKS = (
 )
 _ELEMENT = re.compile(rb"<[A-Za-z_]")
 _COMMENT = re.compile(rb"<!--(?:.*?-->|.*)", re.DOTALL)
-"""A comment, or the beginning of one to the end: to look for its end once more behind each beginning would take long."""
+"""A comment, or the beginning of one to the end: each beginning must not be looked through to the end."""
 
 _DECLARATION = re.compile(rb"<\?xml\s")
 _BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml\s|<[A-Za-z_][^<>]*\sxmlns)")

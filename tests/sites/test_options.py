@@ -1,0 +1,14 @@
+"""What a site has of its own: the names that are made for it."""
+
+from __future__ import annotations
+
+from metaharvest.sites.options import origin_of
+
+
+def test_base_urls_that_differ_in_their_query_have_origins_of_their_own_in_which_no_key_can_be_read() -> None:
+    assert origin_of("https://user:pw@Repository.example.org/oai/Request") == "repository.example.org-oai-request"
+    origins = {origin_of(f"https://repository.example.org/oai{query}") for query in ("", "?key=Se-cret", "?key=other")}
+    assert len(origins) == 3
+    assert all(origin.startswith("repository.example.org-oai") for origin in origins)
+    assert not any("cret" in origin or "other" in origin for origin in origins)
+    assert len(origin_of(f"https://repository.example.org/{'x' * 500}?key=a")) <= 200
