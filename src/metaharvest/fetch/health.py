@@ -6,11 +6,11 @@ is about what servers answer to one site.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from urllib.parse import urlsplit
 
 from metaharvest.config.settings import HttpSettings
@@ -18,6 +18,9 @@ from metaharvest.errors import NotAsked
 from metaharvest.fetch.breaker import FAILURES_IN_A_ROW, CircuitBreaker
 from metaharvest.fetch.url import DEFAULT_PORTS, WebAddress
 from metaharvest.model import Finding, Level
+
+_SERVER = re.compile(r"https?://([A-Za-z0-9.-]+(?::[0-9]+)?)(?:[/?#]|\Z)")
+"""A URL as most are: to split it whole takes some percent of a night."""
 
 
 class HostHealth:
@@ -137,10 +140,10 @@ class ServerHealth:
         return self._breakers.setdefault(server_of(url), CircuitBreaker(self._threshold, self._http))
 
 
-@lru_cache(maxsize=1024)
 def server_of(url: str) -> str:
     """The server that `url` names: host and port; empty for a file: URL."""
-    return urlsplit(url).netloc.rpartition("@")[2].lower()
+    usual = _SERVER.match(url)
+    return (usual[1] if usual else urlsplit(url).netloc.rpartition("@")[2]).lower()
 
 
 def _name(address: WebAddress) -> str:
