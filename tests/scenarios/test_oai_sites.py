@@ -253,8 +253,9 @@ def test_repositories_that_differ_by_what_is_behind_the_question_mark_have_ids_o
     for name in ("frogs", "toads"):
         said = network.harvester("sites", "add", name, "--oai", f"{url}?collection={name}")
         assert (said.code, "Of the same repository" in said.out) == (0, False)
-    shown = json.loads(network.harvester("sites", "show", "toads", "--json").out)
-    assert shown["oai"]["origin"].endswith("-oai-collection-toads")
+    shown = [json.loads(network.harvester("sites", "show", name, "--json").out) for name in ("frogs", "toads")]
+    assert len({site["oai"]["origin"] for site in shown}) == 2
+    assert "toads" not in shown[1]["oai"]["origin"]
 
 
 @on_one_database
@@ -328,6 +329,7 @@ def test_half_of_the_records_are_lost(network: Network) -> None:
     assert "The complete list does not name 12 records that were there before; 25 are known" in network.report()
     assert network.subject("site").endswith("repo: the list lost 12 documents, nothing new (2030-01-02)")
     assert "1 list lost 12 documents" in network.subject("admin")
+    assert "Your OAI-PMH repository names 13 documents: 13 have not changed." in network.report()
     assert network.harvest()["status"] == "succeeded"
 
 
@@ -454,6 +456,7 @@ def test_records_that_two_sites_bring_in_one_night_are_refused_with_what_to_do(n
     # Which of the two is the first with a page, chance decides.
     assert sum(map(int, re.findall(r"The document belongs to another site \((\d+)\)", told))) == 25
     assert "What to do: Harvest it from one site alone, or give this site another origin" in told
+    assert "refused by the central repository" in told
 
 
 @on_one_database

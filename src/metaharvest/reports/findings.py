@@ -24,8 +24,11 @@ MAX_MESSAGE = 800
 
 _LOG, _DETAIL, _LEDGER, _PROBLEM = HarvestLog, HarvestDetailLog, HarvestDocument, SiteProblem
 SHRANK, VANISHED, CHANGED_CONTENT = "list.shrank", "list.vanished", "list.changed-content"
-MISSING, REPOSITORY_CHANGED = "records.missing", "oai.repository-changed"
+MISSING = "records.missing"
 """Rules of warnings that say that documents may be lost, or are not what they are listed as."""
+
+REPOSITORY_CHANGED = "oai.repository-changed"
+"""The rule of warnings that a repository says other things of itself than the last time."""
 
 _ATTENTION = [kind.value for kind in ATTENTION]
 _NOT_FINE = [*_ATTENTION, *(kind.value for kind in ERROR_OUTCOMES)]

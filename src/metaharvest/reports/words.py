@@ -245,15 +245,22 @@ def site_sentence(
         return trouble or f"Your {source} lists nothing that is new or has changed."
     if not listed:
         return trouble or f"{documents}."
-    return f"{trouble}{documents}: {joined(ends_of(counts, is_rehearsal))}."
+    return f"{trouble}{documents}: {joined(ends_of(counts, is_rehearsal, source))}."
 
 
-def ends_of(counts: Counts, is_rehearsal: bool) -> list[str]:
-    """How documents ended, and how many of them: `8 would be added`, `4 are not valid`."""
+def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST) -> list[str]:
+    """How documents ended, and how many of them: `8 would be added`, `4 are not valid`; `source`: what the site has.
+
+    Of a site that is a repository itself, what has not changed may be a deletion, which is not there.
+    """
+    is_repository = source == OAI_REPOSITORY
+    here = "the central repository" if is_repository else "the repository"
     verbs = {
         OutcomeKind.INSERTED: ("was added", "were added"),
         OutcomeKind.UPDATED: ("was updated", "were updated"),
-        OutcomeKind.UNCHANGED: ("was there already", "were there already"),
+        OutcomeKind.UNCHANGED: ("has not changed", "have not changed")
+        if is_repository
+        else ("was there already", "were there already"),
         OutcomeKind.DELETED: ("is marked as deleted", "are marked as deleted"),
         OutcomeKind.FILTERED: ("was left out by your filters", "were left out by your filters"),
         OutcomeKind.STALE: ("is older than the repository's", "are older than the repository's"),
@@ -261,13 +268,13 @@ def ends_of(counts: Counts, is_rehearsal: bool) -> list[str]:
         OutcomeKind.DEFERRED: ("was put off to a later run", "were put off to a later run"),
         OutcomeKind.ACCESS_ERROR: ("could not be fetched", "could not be fetched"),
         OutcomeKind.INVALID: ("is not valid", "are not valid"),
-        OutcomeKind.UPLOAD_ERROR: ("was refused by the repository", "were refused by the repository"),
+        OutcomeKind.UPLOAD_ERROR: (f"was refused by {here}", f"were refused by {here}"),
     }
     if is_rehearsal:
         verbs |= {
             OutcomeKind.INSERTED: ("would be added", "would be added"),
             OutcomeKind.UPDATED: ("would be updated", "would be updated"),
-            OutcomeKind.UPLOAD_ERROR: ("would be refused by the repository", "would be refused by the repository"),
+            OutcomeKind.UPLOAD_ERROR: (f"would be refused by {here}", f"would be refused by {here}"),
         }
     return [counted(counts[kind], one, many) for kind, (one, many) in verbs.items() if counts.get(kind)]
 
