@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 
 import pytest
 
@@ -13,6 +13,19 @@ from metaharvest.errors import DatabaseUnavailable
 from metaharvest.harvest.staging import FEW, Staging
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.model import ListedDocument
+
+
+async def cancelled(
+    task: Coroutine[object, object, None], is_under_way: threading.Event, go_on: threading.Event
+) -> None:
+    """Cancel a task while its thread is under way, which goes on a moment later."""
+    running = asyncio.create_task(task)
+    await asyncio.to_thread(is_under_way.wait, 20)
+    running.cancel()
+    await asyncio.sleep(0.05)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
 
 def test_what_is_staged_is_not_closed_under_the_thread_that_stages_when_the_run_is_cancelled() -> None:
@@ -37,16 +50,7 @@ def test_what_is_staged_is_not_closed_under_the_thread_that_stages_when_the_run_
 
             await in_thread(fill)
 
-    async def cancelled() -> None:
-        site = asyncio.create_task(stage())
-        await asyncio.to_thread(half_read.wait, 20)
-        site.cancel()
-        await asyncio.sleep(0.05)
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await site
-
-    asyncio.run(cancelled())
+    asyncio.run(cancelled(stage(), half_read, go_on))
     assert staged_to_the_end == [True]
 
 
@@ -61,16 +65,6 @@ def test_a_thread_that_fails_after_its_caller_was_cancelled_is_no_error_that_nob
         go_on.wait(20)
         raise DatabaseUnavailable("The database is away.")
 
-    async def cancelled() -> None:
-        site = asyncio.create_task(in_thread(ask))
-        await asyncio.to_thread(is_asked.wait, 20)
-        site.cancel()
-        await asyncio.sleep(0.05)
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await site
-        del site
-        gc.collect()
-
-    asyncio.run(cancelled())
+    asyncio.run(cancelled(in_thread(ask), is_asked, go_on))
+    gc.collect()
     assert caplog.records == []

@@ -64,11 +64,13 @@ def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
 
 def _read(record: str) -> tuple[str, bytes]:
     """A document with its name."""
+    from metaharvest.sources.given.arguments import NO_PIPE
+
     if record != _PIPE:
         return record, Path(record).read_bytes()
     pipe: BinaryIO | None = getattr(sys.stdin, "buffer", None)
-    if pipe is None:
-        raise click.UsageError("Nothing comes through standard input: put a pipe in front, or name a file.")
+    if pipe is None or pipe.isatty():
+        raise click.UsageError(NO_PIPE)
     return record, pipe.read()
 
 
@@ -83,8 +85,10 @@ def _mapping(tried: TriedRecord) -> dict[str, object]:
 
 
 def _print(tried: TriedRecord) -> None:
+    from metaharvest.sources.given.arguments import STANDARD_INPUT
+
     state, colour = _STATES[tried.is_taken]
-    name = "standard input" if tried.name == _PIPE else tried.name
+    name = STANDARD_INPUT if tried.name == _PIPE else tried.name
     what = f"{name}, {tried.identifier}" if tried.identifier else name
     click.echo(f"{click.style(f'{state:<9}', fg=colour)}  ", nl=False)
     print_line(f"{what}: {tried.reason}")

@@ -8,7 +8,6 @@ already. The same docid listed again is a `duplicate`. A document that another s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import date
 from itertools import groupby
 
@@ -34,11 +33,7 @@ def decide(
         holding = holdings.get(document_id)
         taken = dict(holding.taken_from).get(site_id) if holding else None
         owner = _owner(holding, site_id, other_sites)
-        for intent in _decide_one(list(listed), holding, owner, taken):
-            if are_records and intent.action is Action.REFUSE:
-                refused = tuple(replace(each, remedy=RECORD_OF_ANOTHER_SITE) for each in intent.findings)
-                intent = replace(intent, findings=refused)
-            yield intent
+        yield from _decide_one(list(listed), holding, owner, taken, are_records)
 
 
 def _owner(holding: Holding | None, site_id: int, other_sites: Mapping[int, str]) -> str | None:
@@ -48,7 +43,7 @@ def _owner(holding: Holding | None, site_id: int, other_sites: Mapping[int, str]
 
 
 def _decide_one(
-    listed: list[ListedDocument], holding: Holding | None, owner: str | None, taken: date | None
+    listed: list[ListedDocument], holding: Holding | None, owner: str | None, taken: date | None, are_records: bool
 ) -> Iterator[Intent]:
     """`owner` is the other site that the document belongs to; `taken`: the day on which it was taken from this one."""
     held = holding.revision if holding else None
@@ -60,7 +55,8 @@ def _decide_one(
             continue
         previous = document
         if owner is not None:
-            yield Intent(document, Action.REFUSE, held, (other_site_owns(document, owner, taken),))
+            finding = other_site_owns(document, owner, taken, is_record=are_records)
+            yield Intent(document, Action.REFUSE, held, (finding,))
         elif held is None:
             yield Intent(document, Action.INSERT if document is listed[0] else Action.UPDATE)
         elif highest < held:
@@ -100,12 +96,20 @@ def _stale(document: ListedDocument, held: int) -> Finding:
     )
 
 
-def other_site_owns(document: ListedDocument, owner: str, taken: date | None = None) -> Finding:
-    """What is said of a document that belongs to the site `owner`; `taken`: since when, if it was this one's."""
+def other_site_owns(
+    document: ListedDocument, owner: str, taken: date | None = None, *, is_record: bool = False
+) -> Finding:
+    """What is said of a document that belongs to the site `owner`; `taken`: since when, if it was this one's.
+
+    `is_record`: of a repository, also where it does not say so itself, as one that the ledger names.
+    """
     message = f"{document.document_id} belongs to the site '{owner}'."
-    remedy = OF_ANOTHER_SITE if document.origin is None else RECORD_OF_ANOTHER_SITE
     if taken is not None:
         since = f"it has belonged to the site '{owner}' since {taken}"
         message = f"{document.document_id} was transferred from this site: {since}."
+    remedy = OF_ANOTHER_SITE
+    if is_record or document.origin is not None:
+        remedy = RECORD_OF_ANOTHER_SITE
+    elif taken is not None:
         remedy = f"Take it out of your list: '{owner}' publishes it now. If it is yours, ask the administrator for it."
     return Finding("target.other-site", message, remedy, line=document.line, docid=document.docid)

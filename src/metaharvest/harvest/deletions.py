@@ -100,11 +100,18 @@ def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> _Waiting
         confirmed = records.listing_state(session, site_id).confirmed
     owners: dict[str, str] = {}
     if site_run.site.options.deletions is not Deletions.NOTE:
-        for first in range(0, len(entries), _AT_ONCE):
-            holdings = target.holdings([each.document_id for each in entries[first : first + _AT_ONCE]])
-            found = {each: other_owner(holding, site_run, ctx.site_names) for each, holding in holdings.items()}
-            owners |= {document_id: owner for document_id, owner in found.items() if owner is not None}
+        owners = other_owners([each.document_id for each in entries], site_run, target, ctx)
     return _Waiting(entries, owners, held, confirmed)
+
+
+def other_owners(document_ids: Sequence[str], site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> dict[str, str]:
+    """The names of the other sites that documents belong to by now, by document id. To be called in a thread."""
+    owners: dict[str, str] = {}
+    for first in range(0, len(document_ids), _AT_ONCE):
+        holdings = target.holdings(document_ids[first : first + _AT_ONCE])
+        found = {each: other_owner(holding, site_run, ctx.site_names) for each, holding in holdings.items()}
+        owners |= {document_id: owner for document_id, owner in found.items() if owner is not None}
+    return owners
 
 
 def _keep_confirmed(site_id: int, number: int, session: Session) -> Iterable[LogRow]:

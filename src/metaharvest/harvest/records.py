@@ -15,7 +15,6 @@ from metaharvest.model import Action, Deletions, Finding, Holding, Intent, Liste
 from metaharvest.sites.ledger import LedgerEntry
 from metaharvest.sites.records import KnownRecord
 from metaharvest.sources.base import ListedRecord
-from metaharvest.targets.base import RECORD_OF_ANOTHER_SITE
 
 OutcomeAndEntry = tuple[Outcome, LedgerEntry | None]
 """An outcome, and what the ledger has known of the document."""
@@ -217,7 +216,7 @@ def _refused(document: ListedDocument, owner: str, held: int | None) -> Outcome:
 
 def owned(document: ListedDocument, owner: str) -> Finding:
     """What is said of a record whose document belongs to the site `owner`."""
-    return replace(other_site_owns(document, owner), remedy=RECORD_OF_ANOTHER_SITE, docid="")
+    return replace(other_site_owns(document, owner, is_record=True), docid="")
 
 
 def _is_there(record: ListedRecord, known: KnownRecord, holding: Holding | None, site_run: SiteRun) -> bool:

@@ -22,10 +22,10 @@ from sqlalchemy.orm import Session
 
 from metaharvest.errors import BrokenOff, FetchError
 from metaharvest.harvest.context import RunContext
-from metaharvest.harvest.deletions import tell_deletions
+from metaharvest.harvest.deletions import other_owners, tell_deletions
 from metaharvest.harvest.documents import SiteDocuments, Tally, harvest_documents
 from metaharvest.harvest.plan import retry_batches
-from metaharvest.harvest.records import AccountedFor, PagePlan, other_owner, plan_page
+from metaharvest.harvest.records import AccountedFor, PagePlan, plan_page
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import in_thread, side_by_side
@@ -48,9 +48,6 @@ from metaharvest.sites.records import ListingState
 from metaharvest.sources.base import ListedRecord, Page, PagedListing, PagedSource
 
 log = logging.getLogger(__name__)
-
-_ASKED_AT_ONCE = 1000
-"""Documents that the target is asked about at a time."""
 
 _AT_ONCE = 64
 """Records of a page that are checked and stored at a time: enough for the processes that check them."""
@@ -275,14 +272,11 @@ def _of_others(so_far: _SoFar, site_run: SiteRun, target: SiteTarget, ctx: RunCo
     with ctx.reading() as session:
         unnamed = list(records.unnamed(session, site_run.site.site_id, so_far.seen.listing))
     ids = [each.document_id for each in unnamed if each.is_held and each.document_id not in so_far.ids]
-    found = set[str]()
-    for first in range(0, len(ids), _ASKED_AT_ONCE):
-        holdings = target.holdings(ids[first : first + _ASKED_AT_ONCE])
-        found |= {each for each, held in holdings.items() if other_owner(held, site_run, ctx.site_names) is not None}
+    found = frozenset(other_owners(ids, site_run, target, ctx))
     if target.health.given_up:
         # Nobody can say which ones are missing: the last part of the list is asked for again.
         raise BrokenOff(*target.health.given_up)
-    return frozenset(found)
+    return found
 
 
 def _note_missing(

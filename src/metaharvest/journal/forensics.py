@@ -9,10 +9,8 @@ from collections.abc import Sequence
 
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level
+from metaharvest.reports.findings import SHRANK
 from metaharvest.sites.ledger import LedgerEntry
-
-SHRANK = "list.shrank"
-"""The rule of findings that say that a list lost much."""
 
 _LOST_MUCH = 0.2
 _FEW = 5

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from metaharvest.journal.forensics import SHRANK
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
+from metaharvest.reports.findings import MISSING, SHRANK
 from metaharvest.text import shown_url
 
 CHANGED = "oai.repository-changed"
@@ -15,9 +15,6 @@ CHANGED = "oai.repository-changed"
 
 BROKEN_OFF = "oai.broken-off"
 """The rule of findings that say of a list after how many records it broke off, and why."""
-
-MISSING = "records.missing"
-"""The rule of findings about records that a complete list does not name; only another one says that they are back."""
 
 
 def begun(site: Site, findings: Sequence[Finding]) -> list[LogRow]:

@@ -16,9 +16,8 @@ from sqlalchemy import ColumnElement, and_, case, delete, exists, func, insert, 
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
-from metaharvest.journal.listings import MISSING
 from metaharvest.model import OutcomeKind, SiteRunKind
-from metaharvest.reports.findings import is_attention
+from metaharvest.reports.findings import MISSING, is_attention
 from metaharvest.sites.ledger import GOOD
 
 OPEN, FIXED, GONE = "open", "fixed", "gone"

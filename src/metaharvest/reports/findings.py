@@ -25,7 +25,8 @@ MAX_MESSAGE = 800
 _LOG, _DETAIL, _LEDGER, _PROBLEM = HarvestLog, HarvestDetailLog, HarvestDocument, SiteProblem
 SHRANK, VANISHED, CHANGED_CONTENT = "list.shrank", "list.vanished", "list.changed-content"
 MISSING = "records.missing"
-"""Rules of warnings that say that documents may be lost, or are not what they are listed as."""
+"""Rules of warnings that say that documents may be lost, or are not what they are listed as. Of records that a complete
+list does not name, only another one says that they are back."""
 
 REPOSITORY_CHANGED = "oai.repository-changed"
 """The rule of warnings that a repository says other things of itself than the last time."""

@@ -253,14 +253,11 @@ def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST) -> l
 
     Of a site that is a repository itself, what has not changed may be a deletion, which is not there.
     """
-    is_repository = source == OAI_REPOSITORY
-    here = "the central repository" if is_repository else "the repository"
+    here = "the central repository" if source == OAI_REPOSITORY else "the repository"
     verbs = {
         OutcomeKind.INSERTED: ("was added", "were added"),
         OutcomeKind.UPDATED: ("was updated", "were updated"),
-        OutcomeKind.UNCHANGED: ("has not changed", "have not changed")
-        if is_repository
-        else ("was there already", "were there already"),
+        OutcomeKind.UNCHANGED: ("was there already", "were there already"),
         OutcomeKind.DELETED: ("is marked as deleted", "are marked as deleted"),
         OutcomeKind.FILTERED: ("was left out by your filters", "were left out by your filters"),
         OutcomeKind.STALE: ("is older than the repository's", "are older than the repository's"),
@@ -270,6 +267,8 @@ def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST) -> l
         OutcomeKind.INVALID: ("is not valid", "are not valid"),
         OutcomeKind.UPLOAD_ERROR: (f"was refused by {here}", f"were refused by {here}"),
     }
+    if source == OAI_REPOSITORY:
+        verbs[OutcomeKind.UNCHANGED] = ("has not changed", "have not changed")
     if is_rehearsal:
         verbs |= {
             OutcomeKind.INSERTED: ("would be added", "would be added"),

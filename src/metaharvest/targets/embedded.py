@@ -20,7 +20,7 @@ from metaharvest.database.engine import Sessions, database_errors
 from metaharvest.database.models import Base, DocumentRevision, HarvestDocument, HarvestSiteSchedule
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
-from metaharvest.model import Action, Finding, Holding, ListedDocument, OutcomeKind, Site
+from metaharvest.model import Action, Finding, Holding, OutcomeKind, Site
 from metaharvest.targets import records_kept, transfers
 from metaharvest.targets.base import (
     OF_ANOTHER_SITE,
@@ -173,7 +173,7 @@ class EmbeddedTarget:
         """
         document_id = deletion.document.document_id
         for held in _highest(session, [document_id]):
-            _refuse_other_site(deletion.document, deletion.site_id, held)
+            _refuse_other_site(document_id, deletion.site_id, held, RECORD_OF_ANOTHER_SITE)
             records_kept.bury(session, deletion)
 
     def owners(self, document_ids: Sequence[str], session: Session) -> Mapping[str, int]:
@@ -195,17 +195,17 @@ class EmbeddedTarget:
             return list(session.scalars(query))
 
 
-def _refuse_other_site(document: ListedDocument, site_id: int, held: Holding) -> None:
+def _refuse_other_site(document_id: str, site_id: int, held: Holding, remedy: str) -> None:
     if held.site_id not in (None, site_id):
-        message = f"{document.document_id} belongs to another site by now."
-        remedy = OF_ANOTHER_SITE if document.origin is None else RECORD_OF_ANOTHER_SITE
+        message = f"{document_id} belongs to another site by now."
         raise TargetError(Finding("target.other-site", message, remedy))
 
 
 def _refuse(upload: Upload, held: Holding | None, used_up: int | None) -> None:
     document = upload.fetched.document
     if held is not None:
-        _refuse_other_site(document, upload.site_id, held)
+        remedy = OF_ANOTHER_SITE if document.origin is None else RECORD_OF_ANOTHER_SITE
+        _refuse_other_site(document.document_id, upload.site_id, held, remedy)
     highest = held.revision if held else used_up
     if highest is not None and highest >= document.revision:
         has, end = ("has", "by now") if held else ("had", "which was deleted")

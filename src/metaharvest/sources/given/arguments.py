@@ -24,6 +24,7 @@ from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.text import one_line
 
 STANDARD_INPUT = "standard input"
+NO_PIPE = "Nothing comes through standard input: put a pipe in front, or name a file."
 _STANDARD_INPUT_URL = "file:///dev/stdin"
 
 _SUFFIXES = (".xml", ".eml")
@@ -209,7 +210,7 @@ def _local_file(path: Path, shown: str = "") -> LocalFile:
 def _piped(pipe: BinaryIO | None, folder: Path, name: str, url: str) -> LocalFile:
     """What comes through a pipe, as a file; relative URLs in it start at the working directory."""
     if pipe is None or pipe.isatty():
-        raise CannotBeChecked("Nothing comes through standard input: put a pipe in front, or name a file.")
+        raise CannotBeChecked(NO_PIPE)
     path = copy_place(folder, url)
     with path.open("wb") as file:
         while piece := pipe.read(_PIECE):

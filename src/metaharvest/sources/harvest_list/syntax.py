@@ -34,11 +34,11 @@ class SourceText:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        head = self._bytes(0, 4)
+        head = self._bytes(0, 8)
         self.encoding = "utf-8"
         self.declared: str | None = None
-        self.compressed = compressed_as(self._bytes(0, 8))
-        self.has_two_marks = self._bytes(0, 6) == 2 * codecs.BOM_UTF8
+        self.compressed = compressed_as(head)
+        self.has_two_marks = head.startswith(2 * codecs.BOM_UTF8)
         if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, b"<\0\0\0", b"\0\0\0<")):
             self.encoding = "utf-32"
         elif head.startswith((codecs.BOM_UTF16_LE, b"<\0")):
