@@ -308,6 +308,14 @@ def seconds(body: bytes) -> float:
     return min(took)
 
 
+def with_attributes(number: int) -> str:
+    """A record whose metadata are an element with so many attributes."""
+    attributes = " ".join(f'a{each}="{each}"' for each in range(number))
+    return (
+        f"<record><header><identifier>oai:test:1</identifier></header><metadata><r {attributes}/></metadata></record>"
+    )
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -318,6 +326,7 @@ def seconds(body: bytes) -> float:
         lambda number: answer_with("&" + "<record><header>" * number),
         lambda number: answer_with("&" + "<record><header></record>" * number),
         lambda number: answer_with(part(1, "ListRecords") + "&" + "x" * (100 * number)),
+        lambda number: answer_with(with_attributes(10 * number)),
     ],
 )
 def test_reading_takes_as_much_longer_as_the_answer_is(body: Callable[[int], bytes]) -> None:

@@ -78,6 +78,29 @@ def test_the_same_content_with_other_prefixes_around_it_has_the_same_digest() ->
         assert first.digest == second.digest
 
 
+def test_an_element_with_very_many_attributes_has_the_digest_of_its_bytes() -> None:
+    with OaiServer(1) as repository:
+        attributes = " ".join(f'a{number}="{number}"' for number in range(10_000))
+        repository.put("oai:test:1", metadata=f'<r xmlns="urn:r" {attributes}/>')
+        record = harvest(repository.base_url).records[0]
+        assert record.content is not None
+        assert record.document.origin is not None
+        assert record.document.origin.digest == hashlib.sha256(record.content).hexdigest()
+
+
+def test_an_answer_with_a_thousand_long_records_is_read_as_many_short_ones_are() -> None:
+    found = []
+    for page in (10, 1000):
+        with OaiServer(1000, page=page) as repository:
+            for each in repository.records.values():
+                each.title = "Frogs " * 300
+            found.append(harvest(repository.base_url))
+    short, long = found
+    assert len(long.good) == 1000
+    assert [each.content for each in long.records] == [each.content for each in short.records]
+    assert long.identifiers == short.identifiers
+
+
 def test_an_identifier_that_is_too_long_is_an_error_of_its_own() -> None:
     with OaiServer(3) as repository:
         repository.put("oai:test:" + "x" * 900, datetime(2026, 1, 2, tzinfo=UTC))

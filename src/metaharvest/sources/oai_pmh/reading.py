@@ -1,4 +1,8 @@
-"""Asks for one answer of a list and reads it, a few hundred records at a time, beside the event loop."""
+"""Asks for one answer of a list and reads it, a few hundred records at a time.
+
+A short answer is read in the event loop: handing it to a thread, and its records back, takes half as long as reading
+it. A long one is read beside the event loop.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
+from os import SEEK_END
 from typing import BinaryIO, Self, TypeVar
 
 from lxml import etree
@@ -27,9 +32,12 @@ MOST_RECORDS = 200
 MOST_BYTES = 8_388_608
 """Of one page; it ends with the record with which it has as many."""
 
+_SHORT = 524_288
+"""Bytes up to which an answer is short. A record of so many bytes, whatever is in it, is read in less than a second."""
+
 
 class Reading:
-    """Reads answers into `spool`, one after the other, all in one thread: a parser of lxml belongs to its thread."""
+    """Reads answers into `spool`, one after the other, each in one thread: a parser of lxml belongs to its thread."""
 
     def __init__(self, spool: BinaryIO, repository: Repository, records: Records, patience: Patience) -> None:
         self._spool = spool
@@ -51,8 +59,13 @@ class Reading:
         """
         await self._repository.ask_list(answer.verb, arguments, self._spool, self._patience)
         found = listed(self._spool, answer, self._records)
-        while part := await self._in_thread(lambda: _some(found)):
-            yield part
+        is_short = _size(self._spool) <= _SHORT
+        more = True
+        while more:
+            part, more = _some(found) if is_short else await self._in_thread(lambda: _some(found))
+            if part:
+                yield part
+            await asyncio.sleep(0)  # others have their turn, whatever becomes of this part
 
     async def _in_thread(self, call: Callable[[], Result]) -> Result:
         """A caller that is cancelled waits for the thread, which uses the spool."""
@@ -86,6 +99,14 @@ def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedR
     records.heed(answer)
 
 
+def _size(file: BinaryIO) -> int:
+    """The bytes in a file, which is at its start before and afterwards."""
+    file.seek(0, SEEK_END)
+    size = file.tell()
+    file.seek(0)
+    return size
+
+
 def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Answer]:
     """The record in an answer to GetRecord; None if there is none. Raises NoAnswer."""
     answer = Answer("GetRecord")
@@ -94,7 +115,8 @@ def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, An
     return (found[0] if found else None), answer
 
 
-def _some(found: Iterator[ListedRecord]) -> list[ListedRecord]:
+def _some(found: Iterator[ListedRecord]) -> tuple[list[ListedRecord], bool]:
+    """The next records, and whether there may be more."""
     some: list[ListedRecord] = []
     size = 0
     with parsing():
@@ -102,8 +124,8 @@ def _some(found: Iterator[ListedRecord]) -> list[ListedRecord]:
             some.append(record)
             size += len(record.content or b"")
             if size >= MOST_BYTES:
-                break
-    return some
+                return some, True
+    return some, len(some) == MOST_RECORDS
 
 
 def _mended(record: ListedRecord) -> Finding:

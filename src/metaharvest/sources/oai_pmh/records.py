@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from contextlib import suppress
 from urllib.parse import quote, urlsplit
 
 from lxml import etree
@@ -21,6 +22,11 @@ from metaharvest.text import one_line
 _MAX_DOCUMENT_ID = 800
 _PARTS = ("header", "metadata", "about")
 _OF_HEADER = ("identifier", "datestamp", "setSpec")
+_FEW_ATTRIBUTES_BYTES = 50_000
+"""Up to so many bytes it does not matter how many attributes an element has: libxml2 takes a time that grows with the
+square of their number to put them in order, half a minute for 80,000."""
+
+_has_many_attributes = etree.XPath("boolean(descendant-or-self::*[@*[1000]])")
 _DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 _PLAIN = re.compile(r"[A-Za-z0-9._~:/-]*")
 _PRINTABLE = "".join(map(chr, range(33, 127)))
@@ -285,10 +291,11 @@ def _about(identifier: str, rule: str, what: str, level: Level = Level.ERROR) ->
 def _content(root: etree._Element) -> tuple[bytes, str, str]:
     """The metadata as a document of its own, their namespace, and their digest."""
     content = _standing_alone(root)
-    try:
-        canonical = etree.tostring(root, method="c14n", exclusive=True, with_comments=False)
-    except (etree.C14NError, ValueError):
-        canonical = content  # Canonical XML has no relative namespace URIs.
+    canonical = content
+    # Canonical XML has no relative namespace URIs.
+    with suppress(etree.C14NError, ValueError):
+        if len(content) <= _FEW_ATTRIBUTES_BYTES or not _has_many_attributes(root):
+            canonical = etree.tostring(root, method="c14n", exclusive=True, with_comments=False)
     namespace, brace, _ = str(root.tag).rpartition("}")
     return content, namespace[1:] if brace else "", hashlib.sha256(canonical).hexdigest()
 
