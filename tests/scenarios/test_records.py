@@ -196,6 +196,31 @@ def test_a_confirmation_holds_for_no_other_documents(nights: Nights) -> None:
     assert nights.harvest()["deleted"] == 30
 
 
+def test_what_came_since_a_confirmation_takes_no_place_of_what_was_confirmed(nights: Nights) -> None:
+    nights.repository.page = 20
+    nights.repository.records = records(100)
+    nights.harvest()
+    nights.repository.records |= deleted(30)
+    nights.harvest()
+    nights.harvester("sites", "confirm", "repo")
+    nights.repository.records |= deleted(30, first=30)
+    assert nights.harvest()["deferred"] == 60
+    nights.repository.records |= records(30)
+    assert nights.harvest()["deferred"] == 30
+    assert len(nights.holdings()) == 100
+
+
+def test_a_site_that_may_lose_none_loses_none_without_being_asked(nights: Nights) -> None:
+    nights.repository.records = records(15)
+    nights.harvest()
+    nights.harvester("sites", "edit", "repo", "--max-loss", "0")
+    nights.repository.records |= deleted(1)
+    assert nights.harvest()["deferred"] == 1
+    assert "1 of the 15 documents of this site is deleted" in nights.report()
+    nights.harvester("sites", "confirm", "repo")
+    assert nights.harvest()["deleted"] == 1
+
+
 class AwayNowAndThen(RemoteTarget):
     """Does not answer four of five deletions."""
 
@@ -252,6 +277,7 @@ def test_deletions_that_wait_are_not_told_of_documents_of_another_site(nights: N
 def test_deletions_that_wait_are_only_noted_once_the_site_says_so(nights: Nights) -> None:
     delete_thirty(nights, page=20)
     nights.harvester("sites", "edit", "repo", "--deletions", "note")
+    assert "deletions of repo are only noted" in nights.harvester("sites", "confirm", "repo").out
     assert nights.harvest() == {"status": "succeeded", "listed": 30, "deleted": 30}
     assert len(nights.holdings()) == 60
     assert nights.harvest() == {"status": "succeeded"}

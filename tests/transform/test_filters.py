@@ -87,6 +87,13 @@ def test_which_documents_are_taken(
         ('<filter xpath="count(//dc:type)" regexp="^2$"/>', True),
         ('<filter xpath="string(//dc:type)" regexp="^sound"/>', True),
         ('<filter xpath="string(//o:none)"/>', False),
+        ('<filter xpath="1234567.5 + count(//o:none)" regexp="^1234567[.]5$"/>', True),
+        ('<filter xpath="20191231 * 10" regexp="^201912310$"/>', True),
+        ('<filter xpath="1 div 3000000" regexp="^0[.]000000333"/>', True),
+        ('<filter xpath="number(//o:none)"/>', False),
+        ('<filter xpath="number(//o:none)" regexp="^NaN$"/>', True),
+        ('<filter xpath="-1 div 0" regexp="^-Infinity$"/>', True),
+        ('<filter xpath="count(//dc:type) = 2" regexp="^true$"/>', True),
         ("<filter xpath=\"//dc:type[contains(., 'An') and not(@none)]\"/>", True),
     ],
 )

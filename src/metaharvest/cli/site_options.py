@@ -129,7 +129,8 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
             "--max-loss",
             type=click.IntRange(0, 100),
             metavar="PERCENT",
-            help=f"How many of its documents may be deleted in one harvest without being confirmed.{default(10)}",
+            help="How many of its documents may be deleted in one harvest without being confirmed: 20 in any case, but "
+            f"none with 0.{default(10)}",
         ),
         click.option(
             "--ldapdn", metavar="DN", help="The site's login at the target, if it has one of its own; or `none`."

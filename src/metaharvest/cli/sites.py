@@ -14,7 +14,7 @@ from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
 from metaharvest.cli.site_options import AS_SETTINGS, columns_of, registration_options
 from metaharvest.cli.sites_import import import_metacat
-from metaharvest.model import Site
+from metaharvest.model import Deletions, Site
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
@@ -201,7 +201,12 @@ def confirm(invocation: Invocation, name: str) -> None:
     from metaharvest.sites.registry import find_site
 
     with invocation.harvester.writing() as session:
-        number = confirm_deletions(session, find_site(session, name).site_id)
+        site = find_site(session, name)
+        is_noted = isinstance(site, Site) and site.options.deletions is Deletions.NOTE
+        number = 0 if is_noted else confirm_deletions(session, site.site_id)
+    if is_noted:
+        click.echo(f"Nothing is to be confirmed: deletions of {name} are only noted.")
+        return
     if not number:
         click.echo(f"Nothing of {name} waits to be confirmed.")
         return

@@ -32,7 +32,7 @@ DEFAULT_MAX_LOSS = 10
 """The share of a site's documents, in percent, that may be deleted in one harvest without being confirmed."""
 
 ALWAYS_DELETED = 20
-"""So many deletions are never too many."""
+"""So many deletions are never too many, but for a site that may lose none."""
 
 _AT_ONCE = 1000
 """Documents that the target is asked about at a time."""
@@ -62,15 +62,13 @@ async def tell_deletions(site_run: SiteRun, target: SiteTarget, ctx: RunContext)
     site = site_run.site
     waiting = await in_thread(partial(_waiting, site_run, target, ctx))
     confirmed, why = waiting.still_confirmed, None
+    is_told = site.options.deletions is not Deletions.NOTE
+    number = len(waiting.entries) - len(waiting.owners)
+    if is_told and number - confirmed > _most(site.options.max_loss, waiting.held):
+        why = listings.many_deletions(number, waiting.held, site.name)
+        confirmed = 0  # or those that came since would take the places of confirmed ones that are listed again
     if confirmed != waiting.confirmed:
         await ctx.journal.write(site_run, partial(_keep_confirmed, site.site_id, confirmed))
-    if not waiting.entries:
-        return 0
-    is_told = site.options.deletions is not Deletions.NOTE
-    share = site.options.max_loss if site.options.max_loss is not None else DEFAULT_MAX_LOSS
-    number = len(waiting.entries) - len(waiting.owners)
-    if is_told and number - confirmed > max(ALWAYS_DELETED, waiting.held * share // 100):
-        why = listings.many_deletions(number, waiting.held, site.name)
     for count, entry in enumerate(waiting.entries):
         document = ListedDocument(entry.document_id, entry.revision, entry.document_type, entry.url)
         outcome = Outcome(document, OutcomeKind.DELETED, entry.target_revision)
@@ -89,6 +87,13 @@ async def tell_deletions(site_run: SiteRun, target: SiteTarget, ctx: RunContext)
     if why is not None:
         await ctx.journal.deferred(site_run, [why])
     return len(waiting.entries)
+
+
+def _most(max_loss: int | None, held: int) -> int:
+    """How many deletions need no confirmation: a share of the documents, or a few. None do where the site says 0."""
+    if max_loss == 0:
+        return 0
+    return max(ALWAYS_DELETED, held * (DEFAULT_MAX_LOSS if max_loss is None else max_loss) // 100)
 
 
 def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> _Waiting:

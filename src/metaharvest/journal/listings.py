@@ -88,11 +88,13 @@ _FOUND_OUT = (
 
 def many_deletions(number: int, held: int, name: str) -> Finding:
     """Why deletions are not told to the target: they are too many for one harvest."""
+    are = "is" if number == 1 else "are"
     return Finding(
         "records.many-deletions",
-        f"The repository says that {number:,} of the {held:,} documents of this site are deleted. As these are many, "
-        "none of them was deleted.",
-        f"Ask the keeper of the repository whether that is right. If it is: `metaharvest sites confirm '{name}'`, and "
-        "the next harvest deletes them. If not, nothing is to be done until the repository lists the records again.",
+        f"The repository says that {number:,} of the {held:,} documents of this site {are} deleted. As this is more "
+        "than the site may lose in one harvest, none was deleted.",
+        "The keeper of the repository should say whether that is right. If it is, the administrator of the harvester "
+        f"types `metaharvest sites confirm '{name}'`, and the next harvest deletes them. If not, nothing is to be done "
+        "until the repository lists the records again.",
         Level.WARNING,
     )

@@ -15,7 +15,7 @@ from lxml import etree
 from metaharvest.model import Finding, Level
 from metaharvest.text import one_line
 from metaharvest.transform.files import RuleFile, line_of
-from metaharvest.transform.paths import Namespaces, evaluated, text_of
+from metaharvest.transform.paths import Namespaces, evaluated, is_true, text_of
 from metaharvest.transform.patterns import TimeLeft, matches
 
 _SHOWN = 80
@@ -92,8 +92,9 @@ class Filters:
         path, result = one_line(each.xpath, _SHOWN), evaluated(each.xpath, self.namespaces, root)
         if not isinstance(result, list):
             if each.regexp is None:
-                return bool(result), f"{path} is {_shown(result)}"
-            result = [_shown(result) if isinstance(result, bool | float) else result]
+                shown = f"'{one_line(result, _SHOWN)}'" if isinstance(result, str) else text_of(result)
+                return is_true(result), f"{path} is {shown}"
+            result = [result]
         if not result:
             return False, f"{path} finds nothing"
         noun = "node" if len(result) == 1 else "nodes"
@@ -137,11 +138,3 @@ def read_filters(path: Path) -> Filters:
         file.wrong(file.root, "there is no filter in it", "Add a filter, or take the file from the site.")
     file.require_right()
     return Filters(file.name, match == "all", file.frozen_namespaces(), tuple(filters))
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return f"{value:g}"
-    return f"'{one_line(str(value), _SHOWN)}'"

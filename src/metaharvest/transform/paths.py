@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from functools import lru_cache
+from math import isinf, isnan
 from typing import Any, cast
 
 from lxml import etree
@@ -76,11 +78,34 @@ def evaluated(path: str, namespaces: Namespaces, root: etree._Element) -> Any:
         raise NotEvaluated(one_line(str(error)).rstrip(".")) from None
 
 
-def text_of(node: Any) -> str:
-    """The text of a node, with all that is in it, without white space at both ends."""
-    if not isinstance(node, etree._Element):
-        return str(node).strip()
-    return (cast(str, _string_of(node)) if len(node) else node.text or "").strip()
+def is_true(result: Any) -> bool:
+    """What XPath's boolean() makes of what a path finds: a number that is none is false."""
+    return bool(result) and result == result
+
+
+def text_of(result: Any) -> str:
+    """The text of a node, with all that is in it, or of a value, without white space at both ends.
+
+    That of a value is what XPath's string() makes of it; that of a namespace node its URI.
+    """
+    if isinstance(result, bool):
+        return "true" if result else "false"
+    if isinstance(result, float):
+        return _number(result)
+    if isinstance(result, tuple):
+        return str(result[1] or "").strip()
+    if not isinstance(result, etree._Element):
+        return str(result).strip()
+    return (cast(str, _string_of(result)) if len(result) else result.text or "").strip()
+
+
+def _number(value: float) -> str:
+    """A number as XPath 1.0 (section 4.2) writes it: never with an exponent."""
+    if isnan(value):
+        return "NaN"
+    if isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return str(int(value)) if value.is_integer() else f"{Decimal(repr(value)):f}"
 
 
 @lru_cache(500)
