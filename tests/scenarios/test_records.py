@@ -336,6 +336,46 @@ def test_a_deleted_record_comes_back_to_a_site_that_was_registered_anew(nights: 
     assert nights.holdings() == {"r0": 1, "r1": 2, "r2": 1}
 
 
+@pytest.mark.parametrize("page", [2, 100])
+@pytest.mark.parametrize("deleted_first", [True, False])
+def test_a_record_that_has_left_one_of_its_sets_for_another_is_not_deleted(
+    nights: Nights, page: int, deleted_first: bool
+) -> None:
+    """Some repositories say of it, at the same moment, that it is there, and in the list of its former set deleted."""
+    nights.repository.page = page
+    nights.repository.records = records(5)
+    nights.harvest()
+    nights.repository.datestamp = "2026-11-21T00:00:00Z"
+    named: list[tuple[str, bytes | None, str]] = [
+        ("r1", None, "2026-11-21T00:00:00Z"),
+        ("r1", dc("Moved"), "2026-11-21T00:00:00Z"),
+    ]
+    nights.lists_changes()
+    nights.repository.also = named if deleted_first else named[::-1]
+    for _night in range(3):
+        assert nights.harvest()["status"] == "succeeded"
+        assert "r1" in nights.holdings()
+    revisions = nights.holdings()["r1"]
+    nights.harvest(full=True)
+    assert nights.holdings()["r1"] == revisions == 2
+    nights.repository.also = [("r1", None, "2026-11-22T00:00:00Z")]
+    assert nights.harvest()["deleted"] == 1
+    assert "r1" not in nights.holdings()
+
+
+def test_a_full_list_of_nothing_says_nothing_about_what_is_missing_and_forgets_nothing(nights: Nights) -> None:
+    nights.repository.records = records(5) | {"r1": b"this is no XML"}
+    nights.harvest()
+    ledger = "SELECT document_id, outcome, missing_since FROM harvest_document ORDER BY 1"
+    before = nights.harvester.rows(ledger)
+    assert len(before) == 5
+    nights.repository.changed = ()
+    found = nights.harvest(full=True)
+    assert (found["listed"], found["invalid"]) == (1, 1)
+    assert nights.harvester.rows(ledger) == before
+    assert "listed none; 4 records were there before" in nights.report()
+
+
 def test_records_that_a_complete_list_does_not_name_are_missing_and_stay(nights: Nights) -> None:
     nights.repository.records = records(6)
     nights.harvest()

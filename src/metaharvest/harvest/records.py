@@ -72,7 +72,8 @@ def plan_page(
     newest: dict[str, ListedRecord] = {}
     for record in records:
         named = newest.setdefault(record.document.document_id, record)
-        if not _is_older(record, _datestamp(named)):
+        is_older = _is_older(record, _datestamp(named))
+        if not (is_older or _is_gone_elsewhere(record, _datestamp(named), is_there=not named.deleted)):
             newest[record.document.document_id] = record
     for record in records:
         document_id = record.document.document_id
@@ -84,7 +85,9 @@ def plan_page(
         elif _is_accounted_for(record, entry, seen):
             continue
         elif (document_id in seen.before or _was_listed(entry, seen)) and (
-            _is_as_received(record, entry) or _is_older(record, entry.datestamp if entry else None)
+            _is_as_received(record, entry)
+            or _is_older(record, entry.datestamp if entry else None)
+            or (entry and _is_gone_elsewhere(record, entry.datestamp, is_there=not _is_known_as_deleted(entry)))
         ):
             plan.listed += 1
             plan.duplicate += 1
@@ -116,9 +119,13 @@ def _is_as_received(record: ListedRecord, known: KnownRecord | None) -> bool:
     """Whether the record is the one that was received last."""
     if known is None:
         return False
-    if record.deleted:
-        return known.to_delete or known.entry.outcome == OutcomeKind.DELETED
-    return not known.to_delete and known.entry.outcome != OutcomeKind.DELETED and known.digest == _digest(record)
+    if record.deleted or _is_known_as_deleted(known):
+        return record.deleted and _is_known_as_deleted(known)
+    return known.digest == _digest(record)
+
+
+def _is_known_as_deleted(known: KnownRecord) -> bool:
+    return known.to_delete or known.entry.outcome == OutcomeKind.DELETED
 
 
 def _is_older(record: ListedRecord, datestamp: str | None) -> bool:
@@ -126,6 +133,14 @@ def _is_older(record: ListedRecord, datestamp: str | None) -> bool:
     own = _datestamp(record)
     # Datestamps of one granularity sort as their texts do.
     return bool(own and datestamp) and len(own) == len(datestamp or "") and own < (datestamp or "")
+
+
+def _is_gone_elsewhere(record: ListedRecord, datestamp: str | None, *, is_there: bool) -> bool:
+    """Whether the record is said to be deleted, and the same list has it with this very datestamp.
+
+    Some repositories say so of a record that has left one of their sets for another one.
+    """
+    return record.deleted and is_there and bool(datestamp) and _datestamp(record) == datestamp
 
 
 def _datestamp(record: ListedRecord) -> str:

@@ -222,9 +222,10 @@ async def _harvest_page(
         if not page.is_last:
             return ()
         rows = [listings.ended(so_far.received, so_far.pages)]
-        if is_complete:
+        names_any = so_far.received > 0 or records.is_any_named(session, site_run.site.site_id, end.listing)
+        if is_complete and names_any:
             rows += _note_missing(session, site_run, end.listing, of_others, journal.today)
-        elif so_far.is_empty:
+        elif so_far.is_empty or is_complete:
             unnamed = records.unnamed(session, site_run.site.site_id, end.listing)
             rows += listings.empty(sum(each.is_held and each.missing_since is None for each in unnamed))
         return rows

@@ -139,6 +139,12 @@ def unnamed(session: Session, site_id: int, listing: int) -> Iterator[Unnamed]:
         yield Unnamed(row[0], row[1], bool(row[2]), row[3])
 
 
+def is_any_named(session: Session, site_id: int, listing: int) -> bool:
+    """Whether this listing has named a record."""
+    query = select(_LEDGER.c.harvest_document_id).where(_LEDGER.c.site_schedule_id == site_id)
+    return session.execute(query.where(_LEDGER.c.listing == listing).limit(1)).first() is not None
+
+
 def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[ListedDocument]:
     """The records that are not in the target as they should be, and have no outcome in this site run.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
@@ -17,7 +18,7 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.model import Finding, Level, ListMethod
 from metaharvest.sources.oai_pmh.source import OaiSource
 from support.oai_harvest import HTTP, Patient, get, harvest, site_of
-from support.oai_server import DC, OaiServer, Odd, dublin_core
+from support.oai_server import DC, Asked, OaiServer, Odd, dublin_core
 
 ALL = [f"oai:test:{number}" for number in range(1, 31)]
 DAY = timedelta(days=1)
@@ -261,6 +262,58 @@ def test_everything_is_listed_again_when_asked_for_and_every_so_many_days() -> N
         assert third.good == first.good
         repository.now += DAY
         assert not harvest(repository.base_url, third.checkpoint, full_every=7).listing.is_complete
+
+
+def test_everything_is_listed_again_though_the_night_begins_a_few_seconds_sooner_than_the_last_one() -> None:
+    with OaiServer(30) as repository:
+        first = harvest(repository.base_url, full_every=7)
+        repository.now += 7 * DAY - timedelta(seconds=2)
+        assert harvest(repository.base_url, first.checkpoint, full_every=7).listing.is_complete
+
+
+def test_changes_that_never_come_to_their_end_give_way_to_the_full_list_that_is_due() -> None:
+    """The repository announces all of its records, whatever it is asked for."""
+    with OaiServer(30, page=100) as repository:
+        checkpoint = harvest(repository.base_url, full_every=2).checkpoint
+        repository.now += DAY
+        repository.put("oai:test:1", title="Toads")
+        token = b'<resumptionToken completeListSize="30"/></List'
+        repository.tamper = lambda body, asked: body.replace(b"</List", token) if "from" in asked.arguments else body
+        found = harvest(repository.base_url, checkpoint, full_every=2)
+        assert found.broken is not None
+        repository.now += DAY
+        again = harvest(repository.base_url, found.checkpoint, full_every=2)
+        assert again.broken is None
+        assert again.listing.is_complete
+
+
+def test_changes_are_not_asked_for_from_before_the_first_record() -> None:
+    with OaiServer(page=100) as repository:
+        repository.put("oai:test:1", repository.now - timedelta(minutes=2))
+        earliest = b"<earliestDatestamp>2026-11-20T02:58:00Z</earliestDatestamp>"
+        refused = b'<error code="badArgument">from is before the earliest datestamp</error>'
+
+        def tamper(body: bytes, asked: Asked) -> bytes:
+            body = re.sub(rb"<earliestDatestamp>.*</earliestDatestamp>", earliest, body)
+            if asked.arguments.get("from", "9") < "2026-11-20T02:58:00Z":
+                return re.sub(rb"<ListRecords>.*</ListRecords>", refused, body, flags=re.DOTALL)
+            return body
+
+        repository.tamper = tamper
+        first = harvest(repository.base_url)
+        repository.now += DAY
+        repository.put("oai:test:2")
+        second = harvest(repository.base_url, first.checkpoint)
+        assert (second.broken, second.good) == (None, ["oai:test:1", "oai:test:2"])
+
+
+@pytest.mark.parametrize("status", [b"Deleted", b" DELETED "])
+def test_a_deletion_may_be_written_in_capitals(status: bytes) -> None:
+    with OaiServer(3) as repository:
+        repository.delete("oai:test:1")
+        repository.tamper = lambda body, asked: body.replace(b'status="deleted"', b'status="%b"' % status)
+        assert harvest(repository.base_url).deleted == ["oai:test:1"]
+        assert harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS).deleted == ["oai:test:1"]
 
 
 @pytest.mark.parametrize("seconds", [True, False])

@@ -81,7 +81,7 @@ class Records:
             return None
         if not is_one:
             return self._run_together(element, answer)
-        deleted = "deleted" in (header.get("status"), element.get("status"))
+        deleted = _says_deleted(header) or _says_deleted(element)
         if root.is_old and metadata is None and not deleted:
             self._note("no-format", header.findtext(root.name("identifier")) or "")
             return None
@@ -105,7 +105,7 @@ class Records:
     def header(self, element: etree._Element, answer: Answer) -> ListedRecord | None:
         """A record of which only the header is known, or, in 1.x, the identifier."""
         self._heed(answer.root)
-        return self._listed(element, answer, None, (), deleted=element.get("status") == "deleted", is_header=True)
+        return self._listed(element, answer, None, (), deleted=_says_deleted(element), is_header=True)
 
     def not_in_format(self, identifier: str) -> None:
         """Count a record that does not exist in this format (1.x)."""
@@ -239,6 +239,11 @@ _ODD = {
         Level.WARNING,
     ),
 }
+
+
+def _says_deleted(element: etree._Element) -> bool:
+    status = element.get("status")
+    return status is not None and status.strip().lower() == "deleted"
 
 
 def _read_header(header: etree._Element, tags: tuple[str, ...]) -> tuple[list[str], str, tuple[str, ...]]:

@@ -27,7 +27,7 @@ from metaharvest.model import (
 )
 from metaharvest.sources.base import Page, PagedListing, Patience
 from metaharvest.sources.oai_pmh.answers import NoAnswer
-from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment, window
+from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment, window, written
 from metaharvest.sources.oai_pmh.describe import Description, changes, described, missing
 from metaharvest.sources.oai_pmh.listing import OaiListing
 from metaharvest.sources.oai_pmh.progress import ListProgress, State, asked_by, asks_for_others, state_from
@@ -125,16 +125,26 @@ def identifier_in(url: str) -> str:
 def _progress(state: State, options: OaiOptions, description: Description, *, full: bool) -> ListProgress:
     """Where the list begins: at the stored token, at the watermark, or at the very beginning."""
     identity = description.identity
-    under_way = state.progress
-    if under_way is not None and (under_way.full or not full):
+    under_way, is_due = state.progress, _is_due(state, options, identity.response_date)
+    may_go_on = under_way is not None and (under_way.full or not (full or (is_due and not under_way.token)))
+    if under_way is not None and may_go_on:
         if _has_expired(under_way, identity.response_date):
             return replace(under_way, token="", expires="", pages=0, received=0, announced=None)
         return under_way
-    is_full = full or not state.watermark or _is_due(state, options, identity.response_date)
+    is_full = full or not state.watermark or is_due
     seconds = _has_seconds(state, identity)
-    since = None if is_full else from_watermark(state.watermark, seconds=seconds, local=identity.version != "2.0")
+    since = None if is_full else _since(state.watermark, identity, seconds=seconds)
     asked = window(options.begin, options.until, since, seconds=seconds)
     return ListProgress(full=since is None, begin=asked.begin, until=asked.until)
+
+
+def _since(watermark: str, identity: Identity, *, seconds: bool) -> str | None:
+    """From where on to ask for changes; not from before the repository's first record, which some refuse."""
+    since = from_watermark(watermark, seconds=seconds, local=identity.version != "2.0")
+    begin, last, earliest = moment(since or ""), moment(watermark), moment(identity.earliest)
+    if begin is None or last is None or earliest is None or not begin < earliest <= last:
+        return since
+    return written(earliest, seconds=seconds)
 
 
 def _has_seconds(state: State, identity: Identity) -> bool:
@@ -167,7 +177,8 @@ def _is_due(state: State, options: OaiOptions, now: str) -> bool:
     if options.full_every is None:
         return False
     last, today = moment(state.full_at), moment(now)
-    return last is None or today is None or (today - last).days >= options.full_every
+    # Harvests do not begin in the same second each night.
+    return last is None or today is None or (today.date() - last.date()).days >= options.full_every
 
 
 def _state_after(state: State, listing: OaiListing, before: str) -> State:
