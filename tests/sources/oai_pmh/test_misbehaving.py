@@ -147,21 +147,15 @@ def test_what_is_no_answer_is_said_in_a_sentence(odd: Odd, words: str) -> None:
     assert words in str(caught.value)
 
 
-def test_a_page_for_people_in_the_middle_of_a_list_breaks_it_off() -> None:
+def test_a_page_for_people_in_the_middle_of_a_list_is_asked_for_in_smaller_lists() -> None:
     with OaiServer(30) as repository:
         repository.tamper = lambda body, asked: b"<html><title>Sorry</title></html>" if "!20!" in str(asked) else body
         found = harvest(repository.base_url)
-        assert len(found.good) == 20
-        assert "after 20 of 30 records: The answer to ListRecords is an HTML page titled 'Sorry'" in str(found.broken)
-        repository.tamper = None
-        again = harvest(repository.base_url, found.checkpoint)
-        assert again.listing.is_begun
-        assert again.good == ALL[20:]
+        assert (sorted(found.good), found.broken, found.rules) == (sorted(ALL), None, ["oai.page-failed"])
+        assert "The answer to ListRecords is an HTML page titled 'Sorry'" in found.findings[-1].message
 
 
-@pytest.mark.parametrize(
-    ("body", "status"), [(b"<html><title>Session expired</title></html>", 200), (b"", 404), (b"", 410), (b"no", 422)]
-)
+@pytest.mark.parametrize(("body", "status"), [(b"", 404), (b"", 410), (b"no", 422)])
 def test_a_dead_token_begins_the_list_again_however_it_is_refused(body: bytes, status: int) -> None:
     with OaiServer(30) as repository:
         first = harvest(repository.base_url, most_pages=1)
@@ -173,6 +167,14 @@ def test_a_dead_token_begins_the_list_again_however_it_is_refused(body: bytes, s
         repository.refuse_tokens = None
         third = harvest(repository.base_url, second.checkpoint)
         assert (third.good, third.broken) == (ALL[10:], None)
+
+
+def test_tokens_that_are_all_answered_with_a_page_for_people_are_done_without() -> None:
+    with OaiServer(30) as repository:
+        first = harvest(repository.base_url, most_pages=1)
+        repository.refuse_tokens = (b"<html><title>Session expired</title></html>", 200)
+        second = harvest(repository.base_url, first.checkpoint)
+        assert (sorted(second.good), second.broken) == (sorted(ALL), None)
 
 
 def test_a_repository_that_is_away_keeps_the_place_where_the_list_goes_on() -> None:
@@ -628,3 +630,34 @@ def test_every_rule_of_a_finding_is_explained() -> None:
         except ListError as error:
             rules = [finding.rule for finding in error.findings]
         assert set(rules) <= set(RULES)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"\n", b"<br/>\n<b>Fatal error</b>: Allowed memory size exhausted", b"<html><title>Oops</title></html>"],
+)
+def test_a_page_in_whose_place_something_else_comes_costs_no_record(sent: bytes) -> None:
+    """As from a program that runs out of memory while it writes a page with the 15th record."""
+    with OaiServer(30) as repository:
+        repository.tamper = lambda body, asked: (
+            sent if asked.verb == "ListRecords" and b">oai:test:15<" in body else body
+        )
+        found = harvest(repository.base_url)
+        assert found.broken is None
+        assert sorted(found.good) == sorted(ALL)
+        assert found.rules == ["oai.page-failed"]
+
+
+def test_a_repository_that_has_nothing_but_pages_for_people_from_now_on_is_not_asked_for_ever() -> None:
+    with OaiServer(30) as repository:
+        repository.tamper = lambda body, asked: (
+            b"<html><title>Maintenance</title></html>" if len(repository.asked("ListRecords")) > 1 else body
+        )
+        found = harvest(repository.base_url)
+        assert found.broken is not None
+        assert "The list broke off after 10 of 30 records" in str(found.broken)
+        assert len(repository.answered) < 250
+        repository.tamper = None
+        again = harvest(repository.base_url, found.checkpoint)
+        assert again.broken is None
+        assert len({*found.good, *again.good}) == 30

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, ListMethod
-from metaharvest.sources.oai_pmh.answers import Answer
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.progress import ListProgress
 from metaharvest.sources.oai_pmh.protocol import Token
@@ -13,6 +14,11 @@ from metaharvest.text import one_line
 
 MOST_STALE = 10
 """Pages in a row that have no new records, each with a token, after which nothing more is expected."""
+
+NOTHING_RULES = frozenset({"oai.not-oai", "http.empty"})
+"""What comes from a program that ended while it wrote a page; of the first page of a list, from something else."""
+
+ONE_PAGE_RULES = frozenset({"http.deadline", "http.timeout-read", "http.truncated", "http.too-large"})
 
 KEEPER = "Ask the keeper of the repository to mend it."
 
@@ -109,6 +115,15 @@ class Course:
             return Finding("oai.broken-off", message, KEEPER)
         self.ended = not token.text
         return self._size() if self.ended else None
+
+    def may_be_of_page(self, error: FetchError | NoAnswer) -> bool:
+        """Whether this page alone may be one that cannot be had."""
+        is_first = self.is_main and not self.progress.token
+        if isinstance(error, NoAnswer):
+            return not is_first and error.finding.rule in NOTHING_RULES
+        rule = error.findings[0].rule
+        is_of_page = rule in ONE_PAGE_RULES or (error.status >= 500 and error.status != 503)
+        return is_of_page or (not is_first and rule in NOTHING_RULES)
 
     def end(self, answer: Answer) -> Finding | None:
         """There is nothing more, as the repository says noRecordsMatch; what is wrong about that."""

@@ -19,7 +19,7 @@ from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions
 from metaharvest.sources.base import ListedRecord, Page, Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
-from metaharvest.sources.oai_pmh.course import KEEPER, Course, cut_off
+from metaharvest.sources.oai_pmh.course import KEEPER, NOTHING_RULES, ONE_PAGE_RULES, Course, cut_off
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.progress import ListProgress
@@ -37,7 +37,6 @@ FEW = 30
 """Records of a day that are asked for one by one rather than in smaller lists."""
 
 _IN_MEMORY = 8_388_608
-_ONE_PAGE_RULES = frozenset({"http.deadline", "http.timeout-read", "http.truncated", "http.too-large"})
 
 
 class _PageFailed(Exception):
@@ -254,13 +253,13 @@ class OaiListing:
             return self._is_resumed
         if error.status == 400:
             return True
-        is_of_page = error.findings[0].rule in _ONE_PAGE_RULES or error.status >= 500
+        is_of_page = error.findings[0].rule in ONE_PAGE_RULES or error.status >= 500
         return self._is_resumed and not error.transient and not is_of_page
 
     async def _wait_to_try_again(self, course: Course, failed: _PageFailed) -> bool:
         """Count an answer that broke off, and wait before it is asked for again; False if it is not."""
         course.broken += 1
-        if failed.finding.rule != "oai.cut-off" or course.broken > self._http.retries:
+        if failed.finding.rule not in {"oai.cut-off", *NOTHING_RULES} or course.broken > self._http.retries:
             return False
         await self._patience.sleep(back_off(course.broken, self._http))
         return True
@@ -360,14 +359,13 @@ class OaiListing:
 
     def _failure(self, error: FetchError | NoAnswer | Stopped, course: Course) -> BrokenOff | _PageFailed:
         """What follows from an answer that did not come."""
-        if isinstance(error, NoAnswer):
-            return self._broken_off(error.finding, course)
         cause = error.error if isinstance(error, Stopped) else error
-        first, is_stopped = cause.findings[0], isinstance(error, Stopped) or self._patience.heed() is not None
-        is_of_page = first.rule in _ONE_PAGE_RULES or (cause.status >= 500 and cause.status != 503)
-        if is_of_page and not is_stopped:
+        first = cause.finding if isinstance(cause, NoAnswer) else cause.findings[0]
+        stopped = self._patience.heed()
+        if course.may_be_of_page(cause) and not (stopped or isinstance(error, Stopped)):
             return _PageFailed(first)
-        return self._broken_off(self._patience.heed() or first, course, transient=cause.transient)
+        transient = isinstance(cause, FetchError) and cause.transient
+        return self._broken_off(stopped or first, course, transient=transient)
 
     def _broken_off(self, why: Finding, course: Course, more: int = 0, *, transient: bool = False) -> BrokenOff:
         """The list ends here, after what was yielded and so many `more`."""
