@@ -465,6 +465,21 @@ def test_a_list_that_begins_anew_is_not_counted_twice(nights: Nights) -> None:
     assert nights.harvest() == {"status": "succeeded", "listed": 7, "inserted": 3, "unchanged": 4}
 
 
+def test_what_was_left_out_as_the_list_moved_before_it_was_gone_on_with_is_told_with_its_number(
+    nights: Nights,
+) -> None:
+    nights.repository.records, nights.repository.breaks_after = records(6), 1
+    assert nights.harvest()["status"] == "incomplete"
+    nights.repository.breaks_after = None
+    del nights.repository.records["r0"]
+    nights.repository.records["r0"] = dc("Moved to the end")
+    assert nights.harvest() == {"status": "succeeded", "listed": 4, "inserted": 3, "updated": 1}
+    assert set(nights.holdings()) == {"r0", "r1", "r3", "r4", "r5"}
+    assert "announced 6 records (completeListSize), and 5 different ones came" in nights.report()
+    assert nights.harvest(full=True)["inserted"] == 1
+    assert "different ones came" not in nights.report()
+
+
 def test_records_that_are_named_twice_are_told(nights: Nights) -> None:
     nights.repository.records = records(5)
     nights.repository.repeated = ["r0", "r1", "r4"]

@@ -70,6 +70,7 @@ class _SoFar:
     tally: Tally
     is_complete: bool
     is_empty: bool
+    goes_on: bool
     pages: int = 0
     received: int = 0
     announced: int | None = None
@@ -170,7 +171,9 @@ async def _begun(site_run: SiteRun, listing: PagedListing, state: ListingState, 
     # Filters and the like may be others by now. A full list that broke off is full still when it goes on.
     again = (ctx.full or listing.is_complete) and ctx.treatment.transforms
     if not site_run.resumed:
-        return _SoFar(AccountedFor(number, number, again), Tally(), listing.is_complete, listing.is_empty)
+        return _SoFar(
+            AccountedFor(number, number, again), Tally(), listing.is_complete, listing.is_empty, listing.is_begun
+        )
     is_same = state.site_run_id == site_run.site_run_id
     first = state.listing if is_same else number
     unchanged, duplicate = (state.unchanged, state.duplicate) if is_same else (0, 0)
@@ -181,7 +184,7 @@ async def _begun(site_run: SiteRun, listing: PagedListing, state: ListingState, 
 
     listed = await in_thread(logged) + unchanged + duplicate
     tally = Tally(listed, unchanged, duplicates=duplicate)
-    return _SoFar(AccountedFor(number, first, again), tally, listing.is_complete, listing.is_empty)
+    return _SoFar(AccountedFor(number, first, again), tally, listing.is_complete, listing.is_empty, listing.is_begun)
 
 
 async def _harvest_page(
@@ -222,8 +225,10 @@ async def _harvest_page(
         if not page.is_last:
             return ()
         rows = [listings.ended(so_far.received, so_far.pages)]
-        names_any = so_far.received > 0 or records.is_any_named(session, site_run.site.site_id, end.listing)
-        if is_complete and names_any:
+        named = records.number_listed(session, site_run.site.site_id, end.listing)
+        if so_far.goes_on and named < (so_far.announced or 0):
+            rows += listings.left_out(named, so_far.announced or 0, site_run.site.name)
+        if is_complete and named:
             rows += _note_missing(session, site_run, end.listing, of_others, journal.today)
         elif so_far.is_empty or is_complete:
             unnamed = records.unnamed(session, site_run.site.site_id, end.listing)

@@ -139,10 +139,10 @@ def unnamed(session: Session, site_id: int, listing: int) -> Iterator[Unnamed]:
         yield Unnamed(row[0], row[1], bool(row[2]), row[3])
 
 
-def is_any_named(session: Session, site_id: int, listing: int) -> bool:
-    """Whether this listing has named a record."""
-    query = select(_LEDGER.c.harvest_document_id).where(_LEDGER.c.site_schedule_id == site_id)
-    return session.execute(query.where(_LEDGER.c.listing == listing).limit(1)).first() is not None
+def number_listed(session: Session, site_id: int, listing: int) -> int:
+    """How many records this listing has named."""
+    here = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.listing == listing)
+    return session.scalar(select(func.count()).where(*here)) or 0
 
 
 def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[ListedDocument]:

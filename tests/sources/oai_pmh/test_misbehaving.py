@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -661,3 +662,44 @@ def test_a_repository_that_has_nothing_but_pages_for_people_from_now_on_is_not_a
         again = harvest(repository.base_url, found.checkpoint)
         assert again.broken is None
         assert len({*found.good, *again.good}) == 30
+
+
+def test_a_record_that_moves_while_its_list_is_read_is_told_as_others_may_be_left_out() -> None:
+    with OaiServer(30) as repository:
+
+        def move(body: bytes, asked: Asked) -> bytes:
+            if asked.verb == "ListRecords" and repository.records["oai:test:3"].title == "Frogs":
+                repository.put("oai:test:3", title="Toads")
+            return body
+
+        repository.tamper = move
+        found = harvest(repository.base_url)
+        assert len(set(found.identifiers)) == 29
+        [finding] = found.findings
+        assert finding.rule == "oai.duplicates"
+        assert finding.message.startswith("1 record came twice")
+
+
+def test_a_circle_of_pages_whose_datestamps_are_always_new_is_found_out() -> None:
+    with OaiServer(30) as repository:
+        first = b""
+        stamps = (
+            f"2026-11-20T{number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}Z" for number in range(86_400)
+        )
+
+        def turn(body: bytes, asked: Asked) -> bytes:
+            nonlocal first
+            if asked.verb != "ListRecords":
+                return body
+            token = re.search(rb"<resumptionToken.*?</resumptionToken>|<resumptionToken[^>]*/>", body)
+            assert token is not None
+            first = first or token[0]
+            if len(repository.asked("ListRecords")) % 3 == 0:
+                body = body.replace(token[0], first)
+            return re.sub(rb"<datestamp>[^<]*", lambda _found: f"<datestamp>{next(stamps)}".encode(), body)
+
+        repository.tamper = turn
+        found = harvest(repository.base_url)
+        assert len(set(found.identifiers)) == 30
+        assert "the same resumption token again, with no new records" in str(found.broken)
+        assert len(repository.answered) < 40

@@ -39,7 +39,7 @@ class Course:
     progress: ListProgress
     is_main: bool = True
     used: set[str] = field(default_factory=set)
-    named: set[int] = field(default_factory=set)
+    named: dict[int, int] = field(default_factory=dict)
     nameless: int = 0
     stale: int = 0
     broken: int = 0
@@ -75,13 +75,13 @@ class Course:
         self.progress = replace(self.progress, token="", expires="", pages=0, received=0, announced=None)
         self.restarted = True
         self.used.clear()
-        self.named = set()
+        self.named = {}
         self.nameless = self.fresh = 0
 
-    def note_record(self, key: int) -> bool:
-        """Note that the record has come; True if it had not before, in this list since it was begun."""
+    def note_record(self, key: int, version: int = 0) -> bool:
+        """Note that this version of the record has come; True if none had, in this list since it was begun."""
         is_new = key not in self.named
-        self.named.add(key)
+        self.named[key] = version
         return is_new
 
     def note_unusable(self, answer: Answer) -> int:

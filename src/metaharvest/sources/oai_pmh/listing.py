@@ -71,7 +71,7 @@ class OaiListing:
         self._http = http
         self._checkpoint = checkpoint
         self._sets: tuple[str | None, ...] = options.sets or (None,)
-        self._seen: set[int] = set()
+        self._seen: dict[int, int] = {}
         self._twice = 0
         self._yielded = 0
         self._failed = 0
@@ -328,7 +328,10 @@ class OaiListing:
         self._has_no_windows = self._has_no_windows or 2 * far > len(datestamps)
 
     def _not_seen(self, part: Sequence[ListedRecord], course: Course) -> tuple[list[ListedRecord], int]:
-        """The records that have not come before in this harvest, as they are; how many are new in this list."""
+        """The records that have not come before in this harvest, as they are; how many are new in this list.
+
+        One that has moved comes again as another version: a list that holds nothing else is no new one.
+        """
         fresh: list[ListedRecord] = []
         new, is_whole = 0, course.named is self._seen
         is_usual = not (course.is_main and len(self._sets) == 1) or course.restarted or course.broken > 0
@@ -337,15 +340,15 @@ class OaiListing:
         for record in part:
             origin = record.document.origin
             assert origin is not None
-            key = hash((origin.identifier, origin.datestamp, record.deleted))
-            if not is_whole:
-                new += course.note_record(key)
-            if key in self._seen:
+            key, version = hash(origin.identifier), hash((origin.datestamp, record.deleted))
+            before = self._seen.get(key)
+            new += before is None if is_whole else course.note_record(key, version)
+            if before is not None:
                 self._twice += not is_usual
-                continue
-            self._seen.add(key)
-            fresh.append(record)
-        return fresh, len(fresh) if is_whole else new
+            if before != version:
+                self._seen[key] = version
+                fresh.append(record)
+        return fresh, new
 
     def _page(self, records: Sequence[ListedRecord], course: Course, checkpoint: Checkpoint | None = None) -> Page:
         announced = self.progress.announced or (course.progress.announced if course.is_main else None)
@@ -388,10 +391,9 @@ class OaiListing:
             )
             notes.append(Finding("oai.ill-formed", message, KEEPER, Level.WARNING))
         if self._twice:
-            message = (
-                f"{self._twice:,} records came twice in the list. Where that is because the list moved while it was "
-                "read, others may have been left out."
-            )
+            records = "1 record" if self._twice == 1 else f"{self._twice:,} records"
+            message = f"{records} came twice in the list. Where that is because the list moved while it was read, "
+            message += "others may have been left out."
             remedy = f"{KEEPER} A full harvest finds what was left out."
             notes.append(Finding("oai.duplicates", message, remedy, Level.WARNING))
         return tuple(notes)
