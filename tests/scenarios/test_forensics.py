@@ -199,9 +199,25 @@ def test_more_than_a_hundred_that_vanished_are_a_number(harvester: Harvester, se
     harvester.run("2026-11-20")
     publish(server, docids[0])
     harvester.run("2026-11-21")
-    assert len(warnings(harvester, "list.vanished")) == 100
+    told = warnings(harvester, "list.vanished")
+    assert len(told) == 101
+    assert told[0] == "150 documents are listed no longer; the repository keeps what it has."
+    assert "150 documents are listed no longer" in report_to(harvester, "site@", "2026-11-21")
     sql = "SELECT message FROM harvest_log WHERE harvest_operation_code = 'ValidateHarvestListWarning'"
     assert ("150 documents are listed no longer; the repository keeps what it has.",) in harvester.rows(sql)
+
+
+def test_a_list_from_which_duplicates_were_deleted_has_not_shrunk(harvester: Harvester, server: HttpServer) -> None:
+    docids = [f"a.{number}.1" for number in range(10, 20)]
+    twice = [(docid, server.url(f"/{docid}.xml")) for docid in docids]
+    harvester.add_site("site", publish(server, *docids, also=twice))
+    assert harvester.run("2026-11-20")["sites"][0]["duplicate"] == 10
+    publish(server, *docids)
+    harvester.run("2026-11-21")
+    assert warnings(harvester, "list.shrank") == []
+    publish(server, *docids[:5])
+    harvester.run("2026-11-22")
+    assert warnings(harvester, "list.shrank") == ["The list names 5 documents; at the last harvest it named 10."]
 
 
 def test_a_new_revision_with_the_old_bytes_goes_in_and_is_told(harvester: Harvester, server: HttpServer) -> None:

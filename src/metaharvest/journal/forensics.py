@@ -21,7 +21,8 @@ def shrank(listed: int, before: int) -> LogRow | None:
     """The row about a list that names `listed` documents and named so many at the last harvest; None if all is well."""
     if not is_much(before - listed, before):
         return None
-    message = f"The list names {listed:,} documents; at the last harvest it named {before:,}."
+    documents = "1 document" if listed == 1 else f"{listed:,} documents"
+    message = f"The list names {documents}; at the last harvest it named {before:,}."
     remedy = (
         "If the list was cut short by mistake, put the whole list back. The repository keeps what it has of the others."
     )
@@ -41,7 +42,12 @@ def vanished(entries: Sequence[LedgerEntry], told: int) -> LogRow:
     were = "1 document is" if len(entries) == 1 else f"{len(entries):,} documents are"
     message = f"{were} listed no longer; the repository keeps what it has."
     findings = [_vanished(entry) for entry in entries[: max(MAX_FINDINGS - told, 0)]]
+    if len(findings) < len(entries):
+        findings.insert(0, Finding("list.vanished", message, _IF_BY_MISTAKE, Level.WARNING))
     return LogRow("ValidateHarvestListWarning", message, tuple(findings))
+
+
+_IF_BY_MISTAKE = "If it was left out by mistake, put it back into the list. If it is to go, ask the administrator."
 
 
 def _vanished(entry: LedgerEntry) -> Finding:
@@ -49,7 +55,7 @@ def _vanished(entry: LedgerEntry) -> Finding:
     return Finding(
         "list.vanished",
         f"{entry.document_id} is listed no longer; the repository keeps it, at revision {held}.",
-        "If it was left out by mistake, put it back into the list. If it is to go, ask the administrator.",
+        _IF_BY_MISTAKE,
         Level.WARNING,
         docid=f"{entry.document_id}.{entry.revision}",
     )

@@ -53,6 +53,9 @@ def _compare(session: Session, notes: Sequence[ListNote], stamp: Stamp) -> None:
     """Log which of these lists, that are not those of the last harvest, have lost much since."""
     before = totals.last_listings(session, [note.site_run.site.site_id for note in notes]) if notes else {}
     for note in notes:
-        listed, _ = before.get(note.site_run.site.site_id, (0, None))
-        if not note.site_run.resumed and (row := forensics.shrank(note.listed, listed)):
+        last = before.get(note.site_run.site.site_id)
+        if last is None or note.site_run.resumed:
+            continue
+        # Who deletes entries that name a document once more has lost nothing.
+        if row := forensics.shrank(note.listed, last.listed - last.duplicates):
             write_log(session, [(row, whose(note.site_run))], stamp)

@@ -192,7 +192,8 @@ def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tup
     for opening in openings:
         site, version = opening.site, opening.site.list_version
         number = numbers.get(site.site_id, 0)
-        if version and last.get(site.site_id) == (number, shown_url(site.list_url)):
+        before = last.get(site.site_id)
+        if version and before and (before.listed, before.list_url) == (number, shown_url(site.list_url)):
             known[site.site_id] = (version, number)
     return known
 

@@ -56,10 +56,19 @@ def count(session: Session, without_rows: Mapping[int, Mapping[OutcomeKind, int]
     }
 
 
-def last_listings(session: Session, site_ids: Collection[int]) -> dict[int, tuple[int, str | None]]:
-    """How many documents each site listed when its list was last harvested whole, and the URL of the list."""
+@dataclass(frozen=True, slots=True)
+class LastListing:
+    """How many documents a list named when it was last harvested whole, `duplicates` among them; and its URL."""
+
+    listed: int
+    list_url: str | None
+    duplicates: int
+
+
+def last_listings(session: Session, site_ids: Collection[int]) -> dict[int, LastListing]:
+    """What each site listed when its list was last harvested whole."""
     rows = session.execute(_LAST_LISTINGS, {"sites": list(site_ids)})
-    return {site_id: (listed, list_url) for site_id, listed, list_url in rows}
+    return {site_id: LastListing(*listing) for site_id, *listing in rows}
 
 
 _LOG = Base.metadata.tables[HarvestLog.__tablename__]
@@ -83,7 +92,7 @@ _LIST_ERRORS = (
     .where(_THESE, _LOG.c.harvest_operation_code == "ListRecordsWarning", _DETAILS.c.level == "error")
     .distinct()
 )
-_LAST_LISTINGS = select(_SITE_RUNS.c.site_schedule_id, _SITE_RUNS.c.listed, _SITE_RUNS.c.list_url).where(
+_LAST_LISTINGS = select(*_SITE_RUNS.c["site_schedule_id", "listed", "list_url", "duplicate"]).where(
     _SITE_RUNS.c.site_run_id.in_(
         select(func.max(_SITE_RUNS.c.site_run_id))
         .where(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_HARVEST, HarvestDocument, HarvestRun
@@ -54,8 +54,9 @@ def nights_failing(since: date | None, today: date) -> int | None:
 
 
 def as_of(session: Session, today: date) -> date:
-    """The day up to which nights are counted: today, or that of a later harvest (`run --date`)."""
-    return max(today, session.scalar(select(func.max(HarvestRun.harvest_date)).where(IS_HARVEST)) or today)
+    """The day up to which nights are counted: today, or that of the newest harvest if it is later (`run --date`)."""
+    newest = select(HarvestRun.harvest_date).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1)
+    return max(today, session.scalar(newest) or today)
 
 
 def document_rows(session: Session, wanted: DocumentFilter, today: date) -> Iterator[Record]:

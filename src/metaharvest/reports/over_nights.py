@@ -171,7 +171,7 @@ def _lost(session: Session, site_run: HarvestSiteRun) -> int:
         gone = unnamed(session, state.site_schedule_id, state.listing)
         return sum(each.is_held and each.missing_since in (None, told_on) for each in gone)
     before = previous(session, site_run)
-    return before.listed - site_run.listed if before else 0
+    return before.listed - before.duplicate - site_run.listed if before else 0
 
 
 def _still_broken(session: Session, site_run: HarvestSiteRun) -> int:

@@ -196,7 +196,8 @@ def _of_record(revision: int, origin: RecordOrigin) -> Values:
 
 
 def _failing(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values:
-    since = (entry.failing_since if entry else None) or today
+    # A run for a day that is still to come may have written that day.
+    since = min((entry.failing_since if entry else None) or today, today)
     attempts = entry.attempts if entry else 0
     if outcome.kind is OutcomeKind.DEFERRED:
         again = _put_off_since(entry, today) if outcome.transient else today

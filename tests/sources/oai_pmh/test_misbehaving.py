@@ -703,3 +703,24 @@ def test_a_circle_of_pages_whose_datestamps_are_always_new_is_found_out() -> Non
         assert len(set(found.identifiers)) == 30
         assert "the same resumption token again, with no new records" in str(found.broken)
         assert len(repository.answered) < 40
+
+
+def test_after_datestamps_without_the_time_that_is_promised_whole_days_are_asked_for() -> None:
+    """The repository compares texts: what changes on the day of a harvest is before the second of that harvest."""
+    with OaiServer(12) as repository:
+
+        def days(body: bytes, asked: Asked) -> bytes:
+            if "T" in asked.arguments.get("from", ""):
+                inner = b'<error code="noRecordsMatch"/>'
+                return re.sub(b"<ListRecords>.*</ListRecords>", inner, body, flags=re.DOTALL)
+            return re.sub(rb"(<datestamp>[^<T]*)T[^<]*", rb"\1", body)
+
+        repository.tamper = days
+        first = harvest(repository.base_url)
+        [finding] = first.findings
+        assert (finding.rule, finding.level) == ("oai.granularity", Level.WARNING)
+        assert "those of 12 of the list's records are days" in finding.message
+        repository.now += timedelta(hours=2)
+        repository.put("oai:test:13")
+        second = harvest(repository.base_url, first.checkpoint)
+        assert (second.good, second.rules) == (["oai:test:13"], [])

@@ -104,6 +104,9 @@ class OaiListing:
                 if self.progress.number == number:
                     self.progress = course.progress
                     self._next_set()
+        if self._identity.has_seconds and not self.in_days and (odd := self._records.without_time()):
+            self._notes.append(odd)
+            self.in_days = True
         self.is_done = True
         yield Page((), self._checkpoint(self), self._odd(), is_last=True)
 
@@ -384,11 +387,9 @@ class OaiListing:
         """What was odd about the list as a whole."""
         notes = [*self._notes, *self._records.findings()]
         if self._ill_formed:
-            number = len(self._ill_formed)
+            number, first = len(self._ill_formed), one_line(self._ill_formed[0], 200)
             answers = "1 answer of the list was" if number == 1 else f"{number:,} answers of the list were"
-            message = (
-                f"{answers} not well-formed XML ({one_line(self._ill_formed[0], 200)}); what could be read was taken."
-            )
+            message = f"{answers} not well-formed XML ({first}); what could be read was taken."
             notes.append(Finding("oai.ill-formed", message, KEEPER, Level.WARNING))
         if self._twice:
             records = "1 record" if self._twice == 1 else f"{self._twice:,} records"

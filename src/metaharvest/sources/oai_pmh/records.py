@@ -55,6 +55,7 @@ class Records:
         self._root = AnswerRoot("", "")
         self._parts: tuple[str, ...] = ()
         self._of_header: tuple[str, ...] = ()
+        self._days = 0
         self.odd: Counter[str] = Counter()
         self.example: dict[str, str] = {}
 
@@ -176,6 +177,7 @@ class Records:
             return None
         if datestamp and not is_proper(datestamp):
             self._note("datestamp", f"{identifier}: {datestamp}")
+        self._days += len(datestamp) == len("2026-11-20")
         document_id = self.document_id(identifier)
         if len(self._start + identifier) > _MAX_DOCUMENT_ID:
             document = self.document(identifier, datestamp, sets, answer.response_date, about)
@@ -197,6 +199,16 @@ class Records:
     def _note(self, what: str, example: str) -> None:
         self.odd[what] += 1
         self.example.setdefault(what, one_line(example, 200))
+
+    def without_time(self) -> Finding | None:
+        """What is said of datestamps without a time of day, where the repository says that they have one."""
+        if not self._days:
+            return None
+        message = (
+            f"The repository says that its datestamps have seconds; those of {self._days:,} of the list's records are "
+            "days. What changes later on such a day would not be listed, and whole days are asked for from now on."
+        )
+        return Finding("oai.granularity", message, "Ask its keeper to mend the granularity in Identify.", Level.WARNING)
 
     def findings(self) -> tuple[Finding, ...]:
         """What was odd about the list as a whole, each with its number."""
