@@ -685,8 +685,8 @@ RULES: dict[str, Rule] = {
     ),
     "records.many-deletions": Rule(
         "The repository says that very many documents are deleted",
-        "More of the site's documents than it may lose in one harvest (a tenth, and 20 in any case, if it has no "
-        "`--max-loss`) are deleted, if the repository is right. None of them was deleted.",
+        "More of the site's documents than it may lose in one harvest (a tenth, or its `--max-loss`; 20 in any "
+        "case, but with 0 none) are deleted, if the repository is right. None of them was deleted.",
         "Ask the keeper of the repository. If it is right, the administrator confirms it: `metaharvest sites confirm`.",
     ),
     "list.same-content": Rule(

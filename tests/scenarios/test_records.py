@@ -166,13 +166,18 @@ def deleted(number: int, first: int = 0) -> dict[str, bytes | None]:
     return {f"r{each}": None for each in range(first, first + number)}
 
 
-def test_a_confirmation_holds_for_what_waited_then_and_not_for_ever(nights: Nights) -> None:
+def confirm_thirty_of(number: int, nights: Nights) -> None:
+    """Have the first thirty of so many records deleted, which waits, and is confirmed."""
     nights.repository.page = 20
-    nights.repository.records = records(60)
+    nights.repository.records = records(number)
     nights.harvest()
     nights.repository.records |= deleted(30)
     assert nights.harvest()["deferred"] == 30
     nights.harvester("sites", "confirm", "repo")
+
+
+def test_a_confirmation_holds_for_what_waited_then_and_not_for_ever(nights: Nights) -> None:
+    confirm_thirty_of(60, nights)
     nights.repository.records |= records(30)
     assert nights.harvest()["status"] == "succeeded"
     nights.repository.records |= deleted(30, first=30)
@@ -182,12 +187,7 @@ def test_a_confirmation_holds_for_what_waited_then_and_not_for_ever(nights: Nigh
 
 
 def test_a_confirmation_holds_for_no_other_documents(nights: Nights) -> None:
-    nights.repository.page = 20
-    nights.repository.records = records(60)
-    nights.harvest()
-    nights.repository.records |= deleted(30)
-    nights.harvest()
-    nights.harvester("sites", "confirm", "repo")
+    confirm_thirty_of(60, nights)
     nights.repository.records |= records(28) | deleted(28, first=30)
     for _night in range(2):
         assert nights.harvest()["deferred"] == 30
@@ -197,12 +197,7 @@ def test_a_confirmation_holds_for_no_other_documents(nights: Nights) -> None:
 
 
 def test_what_came_since_a_confirmation_takes_no_place_of_what_was_confirmed(nights: Nights) -> None:
-    nights.repository.page = 20
-    nights.repository.records = records(100)
-    nights.harvest()
-    nights.repository.records |= deleted(30)
-    nights.harvest()
-    nights.harvester("sites", "confirm", "repo")
+    confirm_thirty_of(100, nights)
     nights.repository.records |= deleted(30, first=30)
     assert nights.harvest()["deferred"] == 60
     nights.repository.records |= records(30)

@@ -64,7 +64,7 @@ async def tell_deletions(site_run: SiteRun, target: SiteTarget, ctx: RunContext)
     confirmed, why = waiting.still_confirmed, None
     is_told = site.options.deletions is not Deletions.NOTE
     number = len(waiting.entries) - len(waiting.owners)
-    if is_told and number - confirmed > _most(site.options.max_loss, waiting.held):
+    if is_told and number - confirmed > _most_unconfirmed(site.options.max_loss, waiting.held):
         why = listings.many_deletions(number, waiting.held, site.name)
         confirmed = 0  # or those that came since would take the places of confirmed ones that are listed again
     if confirmed != waiting.confirmed:
@@ -89,8 +89,8 @@ async def tell_deletions(site_run: SiteRun, target: SiteTarget, ctx: RunContext)
     return len(waiting.entries)
 
 
-def _most(max_loss: int | None, held: int) -> int:
-    """How many deletions need no confirmation: a share of the documents, or a few. None do where the site says 0."""
+def _most_unconfirmed(max_loss: int | None, held: int) -> int:
+    """So many deletions need no confirmation: a share of the documents, or a few; none where the site says 0."""
     if max_loss == 0:
         return 0
     return max(ALWAYS_DELETED, held * (DEFAULT_MAX_LOSS if max_loss is None else max_loss) // 100)

@@ -224,14 +224,15 @@ async def _harvest_page(
         checkpoints.write_page_end(session, site_run, end)
         if not page.is_last:
             return ()
+        site, announced = site_run.site, so_far.announced or 0
         rows = [listings.ended(so_far.received, so_far.pages)]
-        named = records.number_listed(session, site_run.site.site_id, end.listing)
-        if so_far.goes_on and named < (so_far.announced or 0):
-            rows += listings.left_out(named, so_far.announced or 0, site_run.site.name)
+        named = records.number_listed(session, site.site_id, end.listing)
+        if so_far.goes_on and named < announced:
+            rows.append(listings.left_out(named, announced, site.name))
         if is_complete and named:
             rows += _note_missing(session, site_run, end.listing, of_others, journal.today)
         elif so_far.is_empty or is_complete:
-            unnamed = records.unnamed(session, site_run.site.site_id, end.listing)
+            unnamed = records.unnamed(session, site.site_id, end.listing)
             rows += listings.empty(sum(each.is_held and each.missing_since is None for each in unnamed))
         return rows
 

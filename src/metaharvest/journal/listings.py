@@ -64,15 +64,14 @@ def missing(document_ids: Sequence[str], number: int, known: int, is_shrunk: boo
     return LogRow("DocMissing", message, (*all_told, *named))
 
 
-def left_out(named: int, announced: int, name: str) -> list[LogRow]:
+def left_out(named: int, announced: int, name: str) -> LogRow:
     """The row about a list that was gone on with after an interruption, and named fewer records than it announced."""
     message = (
         f"The list was broken off and gone on with later. It announced {announced:,} records (completeListSize), and "
         f"{named:,} different ones came: where the list moved meanwhile, {announced - named:,} were left out."
     )
     remedy = f"The next full list has them. The administrator asks for one by `metaharvest run --site '{name}' --full`."
-    finding = Finding("oai.list-size", message, remedy, Level.WARNING)
-    return [LogRow("ListRecordsWarning", message, (finding,))]
+    return LogRow("ListRecordsWarning", message, (Finding("oai.list-size", message, remedy, Level.WARNING),))
 
 
 def empty(known: int) -> list[LogRow]:

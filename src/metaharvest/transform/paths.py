@@ -80,7 +80,7 @@ def evaluated(path: str, namespaces: Namespaces, root: etree._Element) -> Any:
 
 def is_true(result: Any) -> bool:
     """What XPath's boolean() makes of what a path finds: a number that is none is false."""
-    return bool(result) and result == result
+    return bool(result) and not (isinstance(result, float) and isnan(result))
 
 
 def text_of(result: Any) -> str:

@@ -15,10 +15,11 @@ from metaharvest.text import one_line
 MOST_STALE = 10
 """Pages in a row that have no new records, each with a token, after which nothing more is expected."""
 
-NOTHING_RULES = frozenset({"oai.not-oai", "http.empty"})
+_NOTHING_RULES = frozenset({"oai.not-oai", "http.empty"})
 """What comes from a program that ended while it wrote a page; of the first page of a list, from something else."""
 
 ONE_PAGE_RULES = frozenset({"http.deadline", "http.timeout-read", "http.truncated", "http.too-large"})
+"""What may be so of one page alone, as there is too much in it, or something that cannot be written."""
 
 KEEPER = "Ask the keeper of the repository to mend it."
 
@@ -27,10 +28,10 @@ KEEPER = "Ask the keeper of the repository to mend it."
 class Course:
     """One list: of one set, or of all, in one window. `is_main`: it is what the harvest is about, no part of it.
 
-    `used` are the tokens that were sent, `named` the records that came (see note_record), beside `nameless` ones that
-    cannot be told from others. `stale` counts the pages in a row without new ones, `broken` those that broke off.
-    `restarted`: it was begun again, as a token was refused; `fresh` counts what came since then, or at all, and had not
-    come before in this harvest. `notes` are warnings.
+    `used` are the tokens that were sent, `named` the records that came, each with its version (see note_record),
+    beside `nameless` ones that cannot be told from others. `stale` counts the pages in a row without new ones,
+    `broken` those that broke off. `restarted`: it was begun again, as a token was refused; `fresh` counts what came
+    since then, or at all, and had not come before in this harvest. `notes` are warnings.
     """
 
     method: ListMethod
@@ -120,10 +121,14 @@ class Course:
         """Whether this page alone may be one that cannot be had."""
         is_first = self.is_main and not self.progress.token
         if isinstance(error, NoAnswer):
-            return not is_first and error.finding.rule in NOTHING_RULES
+            return not is_first and error.finding.rule in _NOTHING_RULES
         rule = error.findings[0].rule
         is_of_page = rule in ONE_PAGE_RULES or (error.status >= 500 and error.status != 503)
-        return is_of_page or (not is_first and rule in NOTHING_RULES)
+        return is_of_page or (not is_first and rule in _NOTHING_RULES)
+
+    def may_pass(self, rule: str) -> bool:
+        """Whether a page that failed so is asked for again, before smaller ones: not in each part of the list anew."""
+        return rule == "oai.cut-off" or (self.is_main and rule in _NOTHING_RULES)
 
     def end(self, answer: Answer) -> Finding | None:
         """There is nothing more, as the repository says noRecordsMatch; what is wrong about that."""

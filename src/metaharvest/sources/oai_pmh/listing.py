@@ -19,7 +19,7 @@ from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions
 from metaharvest.sources.base import ListedRecord, Page, Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
-from metaharvest.sources.oai_pmh.course import KEEPER, NOTHING_RULES, ONE_PAGE_RULES, Course, cut_off
+from metaharvest.sources.oai_pmh.course import KEEPER, ONE_PAGE_RULES, Course, cut_off
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.progress import ListProgress
@@ -262,7 +262,7 @@ class OaiListing:
     async def _wait_to_try_again(self, course: Course, failed: _PageFailed) -> bool:
         """Count an answer that broke off, and wait before it is asked for again; False if it is not."""
         course.broken += 1
-        if failed.finding.rule not in {"oai.cut-off", *NOTHING_RULES} or course.broken > self._http.retries:
+        if not course.may_pass(failed.finding.rule) or course.broken > self._http.retries:
             return False
         await self._patience.sleep(back_off(course.broken, self._http))
         return True

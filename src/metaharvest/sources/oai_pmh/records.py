@@ -309,8 +309,7 @@ def _content(root: etree._Element) -> tuple[bytes, str, str]:
     """The metadata as a document of its own, their namespace, and their digest."""
     content = _standing_alone(root)
     canonical = content
-    # Canonical XML has no relative namespace URIs.
-    with suppress(etree.C14NError, ValueError):
+    with suppress(etree.C14NError, ValueError):  # Canonical XML has no relative namespace URIs.
         if len(content) <= _FEW_ATTRIBUTES_BYTES or not _has_many_attributes(root):
             canonical = etree.tostring(root, method="c14n", exclusive=True, with_comments=False)
     namespace, brace, _ = str(root.tag).rpartition("}")
