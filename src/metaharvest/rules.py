@@ -725,10 +725,12 @@ RULES: dict[str, Rule] = {
         "Nothing is to be done.",
     ),
     "target.lower-revision": Rule(
-        "A lower revision was not confirmed",
-        "The revisions of a document go in in ascending order. The repository did not say whether a lower one had "
-        "arrived, and so the higher ones were not sent.",
-        "Nothing is to be done: the next run looks whether it arrived, and goes on with those above it.",
+        "A revision waits for a lower one",
+        "The revisions of a document go in in ascending order: the repository takes none after a higher one. A lower "
+        "one could not be fetched, for a reason that may pass, or the repository did not say whether it had arrived, "
+        "and so the higher ones were not sent.",
+        "Nothing is to be done: the next run tries the lower one again, for up to seven nights, and goes on with those "
+        "above it. If the lower one is not wanted any more, take it out of the list.",
     ),
     "target.other-content": Rule(
         "The repository has other content under this docid",

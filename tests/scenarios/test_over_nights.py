@@ -85,6 +85,25 @@ def test_what_is_new_what_is_still_broken_and_what_was_fixed(harvester: Harveste
     assert "Needs your attention: still broken" not in fourth
 
 
+@pytest.mark.parametrize("failure", [pytest.param(404, id="not there"), pytest.param(200, id="not valid")])
+def test_a_revision_that_came_too_late_has_not_been_fixed(
+    harvester: Harvester, server: HttpServer, failure: int
+) -> None:
+    """The repository has a higher one, and takes it no more; taking it out of the list mends it."""
+    harvester.add_site("site", publish(server, "a.1.1", "a.1.2", "a.3.1"))
+    server.serve("/a.1.1.xml", b"<eml", status=failure)
+    server.serve("/a.3.1.xml", b"<eml")
+    first, _ = night(harvester, "2026-11-20")
+    assert "a.1.1" in first["Needs your attention"]
+    server.serve("/a.3.1.xml", eml("a.3.1"))
+    second, _ = night(harvester, "2026-11-21")
+    fixed = second["Fixed since the last harvest: thank you"]
+    assert "a.3" in fixed
+    assert "a.1" not in fixed
+    states = harvester.rows("SELECT document_id, state FROM site_problem ORDER BY document_id")
+    assert states == [("a.1", "gone"), ("a.3", "fixed")]
+
+
 def test_a_document_that_cannot_be_fetched_has_not_been_fixed(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "a.1.1", "a.2.1"))
     server.serve("/a.2.1.xml", BAD)

@@ -178,6 +178,14 @@ def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
         _LEDGER.document_id == document,
         _LEDGER.outcome.in_([kind.value for kind in GOOD]),
     )
+    # A revision that failed, and that the repository cannot take any more, as a higher one is in.
+    is_too_late = exists().where(
+        _LEDGER.site_schedule_id == ended.site_id,
+        _LEDGER.document_id == document,
+        _LEDGER.revision < _LEDGER.target_revision,
+        _LEDGER.revision == _DETAIL.revision,
+        _DETAIL.detail_log_id == _PROBLEM.c.detail_log_id,
+    )
     fixed = [
         and_(document.is_not(None), looked_at),
         and_(_PROBLEM.c.rule == "list.changed-content", put_back),
@@ -187,10 +195,10 @@ def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
     gone = [and_(document.is_not(None), logged, ~looked_at, _starts_with(*_BEFORE_CHECKS))]
     if ended.kind is not SiteRunKind.RETRY and ended.list_was_read:
         # Of a document that is there unchanged, warnings are still true: it was not looked at again.
-        fixed += [and_(~logged, is_well, _PROBLEM.c.needs_attention)]
+        fixed += [and_(~logged, is_well, ~is_too_late, _PROBLEM.c.needs_attention)]
         is_found_out = _PROBLEM.c.rule != MISSING if not ended.is_complete else true()
         fixed += [and_(document.is_(None), or_(is_found_out, is_named_again))]
-        gone += [and_(document.is_not(None), ~is_listed)]
+        gone += [and_(document.is_not(None), ~is_listed), and_(~logged, is_well, is_too_late)]
     for state, which in ((FIXED, fixed), (GONE, gone)):
         values = {"state": state, "ended_on": today, "ended_site_run": ended.site_run_id}
         session.execute(update(_PROBLEM).where(*unseen, or_(*which)).values(**values))
