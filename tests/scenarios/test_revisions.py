@@ -5,7 +5,7 @@ import json
 from support.databases import on_one_database
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
-from support.mails import text_of
+from support.mails import text_of, words_of
 
 
 def test_missing_revisions_go_in_in_ascending_order(harvester: Harvester, server: HttpServer) -> None:
@@ -91,6 +91,17 @@ def test_the_same_docid_listed_again_is_a_duplicate_and_the_totals_balance(
     assert "line 4" not in message
     assert "line 3" in message
     assert "another URL" in message
+
+
+def test_a_duplicate_has_not_been_failing_as_the_first_entry_has(harvester: Harvester, server: HttpServer) -> None:
+    server.serve("/gone.xml", b"gone", status=404)
+    url = publish(server, also=[("a.1.1", server.url("/gone.xml")), ("a.1.1", server.url("/a.1.1.xml"))])
+    harvester.add_site("site", url)
+    harvester.run("2026-11-20")
+    harvester.run("2026-11-21")
+    [mail] = [mail for mail in harvester.mails() if "2026-11-21" in mail["Subject"] and "site@" in mail["To"]]
+    assert "a.1.1 is listed again" in words_of(mail)
+    assert words_of(mail).count("failing since 2026-11-20, 2 nights, 2 attempts") == 1
 
 
 def test_of_very_many_duplicates_few_are_told_one_by_one_and_the_others_are_a_number(
@@ -186,7 +197,7 @@ def test_a_transfer_is_logged_for_good_and_told_to_the_site_that_lost_the_docume
 def test_the_documents_of_a_removed_site_are_free_for_who_publishes_a_higher_revision(
     harvester: Harvester, server: HttpServer
 ) -> None:
-    harvester.add_site("first", publish(server, "a.1.1"))
+    harvester.add_site("first", publish(server, "a.1.1", also=[("a.9.1", server.url("/nothing.xml"))]))
     harvester.run("2026-11-20")
     told = harvester("sites", "remove", "first", "--yes").out
     assert "Those documents are those of a site that is registered no longer" in told
@@ -195,6 +206,9 @@ def test_the_documents_of_a_removed_site_are_free_for_who_publishes_a_higher_rev
     assert harvester.run("2026-11-21")["sites"][0]["unchanged"] == 1
     assert "first (registered no longer)" in harvester("target", "show", "a.1").out
     assert "first (registered no longer) (embedded repository)" in harvester("documents", "show", "a.1").out
+    # Nobody tries again what the removed site listed: its nights are not counted any more.
+    shown = harvester("documents", "show", "a.9").out
+    assert "first (registered no longer): revision 1, access-error since 2026-11-20\n" in shown
     [owner] = json.loads(harvester("documents", "show", "a.1", "--json").out)["owners"]
     assert (owner["site"], owner["registered"]) == ("first", False)
     publish(server, "a.1.1", "a.1.2")

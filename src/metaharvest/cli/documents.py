@@ -191,8 +191,9 @@ def _listing(row: Record, history: Sequence[Record]) -> str:
 
     same = [each for each in history if (each["site_id"], each["docid"]) == (row["site_id"], row["docid"])]
     said = would_be(row["outcome"], same[-1]["message"]) if same else ""
-    nights = "1 night" if row["nights"] == 1 else f"{row['nights']} nights"
-    since = f" since {row['failing_since']} ({nights})" if row["failing_since"] else ""
+    since = f" since {row['failing_since']}" if row["failing_since"] else ""
+    if row["nights"] is not None:
+        since += " (1 night)" if row["nights"] == 1 else f" ({row['nights']} nights)"
     return f"{_site(row)}: revision {row['revision']}, {said or row['outcome'] or 'not decided yet'}{since}"
 
 

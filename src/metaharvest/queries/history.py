@@ -159,7 +159,7 @@ def _listed(
             "url": shown_url(row["document_url"]),
             "document_type": row["document_type"],
             "failing_since": row["failing_since"],
-            "nights": nights_failing(row["failing_since"], today),
+            "nights": nights_failing(row["failing_since"], today) if number in registered else None,
             "attempts": row["attempts"],
         }
 

@@ -146,6 +146,8 @@ def _lines(
         _LEDGER.site_schedule_id == _LOG.site_schedule_id,
         _LEDGER.document_id == _LOG.document_id,
         _LEDGER.revision == _LOG.revision,
+        # What has been failing is the first entry, not the one that names it once more.
+        func.coalesce(_LOG.outcome, "") != OutcomeKind.DUPLICATE.value,
     )
     its_problem = and_(_PROBLEM.site_schedule_id == _LOG.site_schedule_id, _PROBLEM.fingerprint == _DETAIL.fingerprint)
     query = (

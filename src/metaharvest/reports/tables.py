@@ -17,7 +17,7 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, DateTime, Row, and_, or_, select, true, type_coerce
+from sqlalchemy import ColumnElement, DateTime, Row, and_, func, or_, select, true, type_coerce
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import ReportsSettings
@@ -188,6 +188,8 @@ def _document_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obje
         ledger.site_schedule_id == log.site_schedule_id,
         ledger.document_id == log.document_id,
         ledger.revision == log.revision,
+        # What has been failing is the first entry, not the one that names it once more.
+        func.coalesce(log.outcome, "") != OutcomeKind.DUPLICATE.value,
     )
     told = or_(log.outcome != OutcomeKind.UNCHANGED.value, detail.detail_log_id.is_not(None))
     query = (
