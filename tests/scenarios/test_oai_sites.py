@@ -404,7 +404,10 @@ def test_half_of_the_records_are_deleted(network: Network) -> None:
         assert f"Needs your attention: {since}" in network.report()
         assert "types `metaharvest sites confirm 'repo'`, and the next harvest" in network.report("admin")
         assert network.harvest() == {"status": "with-errors", "listed": 30, "deferred": 30}
+    waiting = "repo: 30 deletions wait. If they are too many to be made unasked"
+    assert waiting in network.harvester("doctor").out
     assert "deletes 30 documents" in network.harvester("sites", "confirm", "repo").out
+    assert waiting not in network.harvester("doctor").out
     assert network.harvest() == {"status": "succeeded", "listed": 30, "deleted": 30}
     found = json.loads(network.harvester("diff", "4", "5", "--json").out)
     assert {change: number for change, number in found["totals"].items() if number} == {"fixed": 30, "deleted": 30}

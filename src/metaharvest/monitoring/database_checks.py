@@ -27,7 +27,7 @@ from metaharvest.database.engine import (
 from metaharvest.database.models import IS_HARVEST, HarvestOperation, HarvestRun
 from metaharvest.errors import DatabaseError, LockHeld, SettingsError, TransformError
 from metaharvest.fetch.local_files import is_file_url, refusal
-from metaharvest.model import RunStatus, Site
+from metaharvest.model import Deletions, RunStatus, Site
 from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.monitoring.settings_checks import check_secret
 from metaharvest.monitoring.target_checks import check_targets
@@ -37,6 +37,7 @@ from metaharvest.reports.words import counted
 from metaharvest.sites.clock import is_too_far, some_of, wrong_clock
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites
+from metaharvest.sites.records import deletions_put_off, listing_state
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets.lookup import Targets
@@ -158,6 +159,22 @@ def _sites(session: Session, today: date) -> Iterator[Check]:
         due = sum(is_due(site, today) for site in enabled)
         yield ok("sites", f"{counted(len(sites), 'site')}, {len(enabled)} switched on, {due} due.")
     yield from _silent(session, enabled, today)
+    for each in enabled:
+        yield from _deletions(session, each)
+
+
+def _deletions(session: Session, site: Site) -> Iterator[Check]:
+    """Deletions that nobody has confirmed: they wait for ever."""
+    if site.options.oai is None or site.options.deletions is Deletions.NOTE:
+        return
+    number = deletions_put_off(session, site.site_id)
+    if number > listing_state(session, site.site_id).confirmed:
+        yield warning(
+            "sites",
+            f"{site.name}: {counted(number, 'deletion waits', 'deletions wait')}. If they are too many to be made "
+            f"unasked, and the keeper of the repository says that they are meant: "
+            f"`metaharvest sites confirm '{site.name}'`",
+        )
 
 
 def _clock(session: Session, now: datetime, today: date) -> Iterator[Check]:

@@ -172,11 +172,16 @@ def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[Listed
 
 def confirm_deletions(session: Session, site_id: int) -> int:
     """Let the next harvest delete the documents that were put off, however many; how many there are."""
-    put_off = (_LEDGER.c.to_delete, _LEDGER.c.outcome == OutcomeKind.DEFERRED.value)
-    number = session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, *put_off)) or 0
+    number = deletions_put_off(session, site_id)
     if number:
         keep_listing_state(session, site_id, {"confirmed": number})
     return number
+
+
+def deletions_put_off(session: Session, site_id: int) -> int:
+    """How many documents that their repository says are deleted were put off in the last harvest."""
+    put_off = (_LEDGER.c.to_delete, _LEDGER.c.outcome == OutcomeKind.DEFERRED.value)
+    return session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, *put_off)) or 0
 
 
 def keep_listing_state(session: Session, site_id: int, values: Mapping[str, Any]) -> None:
