@@ -783,6 +783,32 @@ def test_killed_at_the_end_of_a_list_what_is_missing_is_told(tmp_path: Path, ser
     network.harvester.close()
 
 
+def test_no_record_is_missing_from_a_list_that_was_killed_behind_one_that_cannot_be_named(tmp_path: Path) -> None:
+    with OaiServer(records=25) as server:
+        network = Network(tmp_path, server)
+        network.register()
+        network.harvest()
+        nameless = (
+            b"<record><header><datestamp>2026-01-03T00:00:00Z</datestamp></header><metadata><a/></metadata></record>"
+        )
+        server.records["oai:test:3"].xml = nameless
+        started: list[subprocess.Popen[str]] = []
+
+        def kill(body: bytes, asked: Asked) -> bytes:
+            if "!20!" in str(asked.arguments):
+                started.pop().send_signal(signal.SIGKILL)
+            return body
+
+        server.tamper = kill
+        started.append(process := network.harvester.start("run", "--date", "2030-01-02", "--site", "repo", "--full"))
+        process.communicate(timeout=60)
+        server.tamper = None
+        assert network.harvest("--full")["status"] == "with-errors"
+        assert "1 of the list's records have no identifier" in network.report()
+        assert network.harvester.rows("SELECT document_id FROM harvest_document WHERE missing_since IS NOT NULL") == []
+        network.harvester.close()
+
+
 @on_one_database
 def test_very_many_missing_records_are_told_with_their_number(network: Network) -> None:
     for number in range(26, 161):

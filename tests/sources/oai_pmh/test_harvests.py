@@ -490,6 +490,40 @@ def test_a_harvest_that_died_between_two_sets_goes_on_with_the_second() -> None:
         assert second.listing.is_begun
 
 
+@pytest.mark.parametrize("pages", [1, 2, 3])
+def test_what_was_odd_before_a_harvest_died_is_told_at_the_end_of_its_list(pages: int) -> None:
+    """At the end of the first set's list there is an error; both of its pages have a record that cannot be named."""
+    refusal = b'<error code="noRecordsMatch"/>'
+    with OaiServer(40) as repository:
+        repository.sets = {"a": "A", "b": "B"}
+        for number in range(1, 41):
+            repository.records[f"oai:test:{number}"].sets = ("a",) if number <= 21 else ("b",)
+        for number in (3, 13):
+            repository.records[f"oai:test:{number}"].xml = b"<record><header/><metadata><a/></metadata></record>"
+        repository.tamper = lambda body, asked: (
+            re.sub(rb"<ListRecords>.*</ListRecords>", refusal, body, flags=re.DOTALL)
+            if "!a!" in str(asked.arguments) and "!20!" in str(asked.arguments)
+            else re.sub(rb' completeListSize="\d+"', b"", body)
+        )
+        first = harvest(repository.base_url, most_pages=pages, sets=("a", "b"))
+        second = harvest(repository.base_url, first.checkpoint, sets=("a", "b"))
+        assert second.broken is None
+        assert len(first.good) + len(second.good) == 37
+        assert "2 of the list's records have no identifier" in second.words("oai.identifier")
+        assert "ended in an error: noRecordsMatch" in second.words("oai.token")
+        assert second.checkpoint is not None
+        assert second.checkpoint["progress"] is None
+
+
+def test_a_checkpoint_of_a_list_from_before_what_was_odd_was_kept_is_read() -> None:
+    with OaiServer(30) as repository:
+        first = harvest(repository.base_url, most_pages=1)
+        assert first.checkpoint is not None
+        for name in ("odd", "notes"):
+            del first.checkpoint["progress"][name]
+        assert harvest(repository.base_url, first.checkpoint).good == ALL[10:]
+
+
 @pytest.mark.parametrize("odd", [Odd.TOKEN_EXPIRES_ONCE, None])
 def test_a_token_that_is_refused_in_the_second_set_begins_that_set_again(odd: Odd | None) -> None:
     with OaiServer(30) as repository:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from metaharvest.model import ListMethod, OaiOptions
+from metaharvest.model import Level, ListMethod, OaiOptions
 from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.reading import listed
 from metaharvest.sources.oai_pmh.records import Records

@@ -69,7 +69,7 @@ class Course:
 
     def part(self, window: Window, method: ListMethod) -> Course:
         """A list of a part of this one's window."""
-        return Course(method, self.set_spec, window, ListProgress(self.progress.full), is_main=False)
+        return Course(method, self.set_spec, window, ListProgress(self.progress.full), is_main=False, notes=self.notes)
 
     def restart(self) -> None:
         """Begin again."""

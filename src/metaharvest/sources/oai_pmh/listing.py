@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import BrokenOff, FetchError
 from metaharvest.fetch.backoff import back_off
-from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions
+from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions, limited
 from metaharvest.sources.base import ListedRecord, Page, Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
 from metaharvest.sources.oai_pmh.course import KEEPER, ONE_PAGE_RULES, Course, cut_off
@@ -28,7 +28,6 @@ from metaharvest.sources.oai_pmh.reading import MOST_RECORDS, Reading
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.singly import Singly, Stopped
-from metaharvest.text import one_line
 
 MOST_FAILED = 200
 """Pages in a row that could not be had, after which records are asked for one by one, however many there are."""
@@ -72,19 +71,23 @@ class OaiListing:
         self._checkpoint = checkpoint
         self._sets: tuple[str | None, ...] = options.sets or (None,)
         self._seen: dict[int, int] = {}
-        self._twice = 0
         self._yielded = 0
         self._failed = 0
         self._is_in_parts = self._has_no_windows = False
         self._fears_tokens = bool(progress.since) and options.method is ListMethod.LIST_IDENTIFIERS
-        self._ill_formed: list[str] = []
-        self._notes: list[Finding] = []
+        self._notes = list(progress.notes)
+        records.add(progress.odd)
         self.progress = progress
         self.is_begun = progress.is_begun
         self._is_resumed = bool(progress.token)
         self._before = progress.earlier + progress.received
         self.is_done = False
         self.in_days = False
+
+    @property
+    def so_far(self) -> ListProgress:
+        """Its progress, with what was odd until now."""
+        return replace(self.progress, odd=self._records.counted(), notes=limited(self._notes))
 
     async def pages(self, patience: Patience) -> AsyncGenerator[Page, None]:
         """The pages; the last is empty, and has the checkpoint of a whole list. Raises BrokenOff."""
@@ -95,7 +98,8 @@ class OaiListing:
             Reading(cast(BinaryIO, spool), self._repository, self._records, patience) as self._reading,
         ):
             while (number := self.progress.number) < len(self._sets):
-                course = Course(self._options.method, self._sets[number], self.progress.window, self.progress)
+                window, progress = self.progress.window, self.progress
+                course = Course(self._options.method, self._sets[number], window, progress, notes=self._notes)
                 if len(self._sets) == 1:
                     course.named = self._seen
                 async with aclosing(self._list(course)) as pages:
@@ -108,7 +112,7 @@ class OaiListing:
             self._notes.append(odd)
             self.in_days = True
         self.is_done = True
-        yield Page((), self._checkpoint(self), self._odd(), is_last=True)
+        yield Page((), self._checkpoint(self), (*self._notes, *self._records.findings()), is_last=True)
 
     async def _list(self, course: Course) -> AsyncGenerator[Page, None]:
         """One list to its end. Raises BrokenOff."""
@@ -128,7 +132,6 @@ class OaiListing:
             async with aclosing(self._in_parts(course, why)) as pages:
                 async for page in pages:
                     yield page
-        self._notes += course.notes
 
     async def _answer(self, course: Course) -> AsyncGenerator[Page, None]:
         """One answer, and what follows from it. Raises BrokenOff, and _PageFailed."""
@@ -156,7 +159,7 @@ class OaiListing:
         number += len(answer.unusable)
         new += course.note_unusable(answer)
         if answer.damage:
-            self._ill_formed.append(answer.damage)
+            self._records.note("ill-formed", answer.damage)
         is_refusal = bool(answer.errors) and not number
         is_whole = answer.is_whole and not answer.errors
         if is_whole and course.fresh > before and course.method is self._options.method:
@@ -196,6 +199,8 @@ class OaiListing:
     def _begun_again(self) -> Checkpoint:
         """The checkpoint with which the next harvest begins at the same window's beginning: no token leads further."""
         self.progress = ListProgress(self.progress.full, self.progress.begin, self.progress.until)
+        self._records.odd.clear()
+        self._notes.clear()
         return self._checkpoint(self)
 
     def _next_set(self) -> None:
@@ -347,7 +352,7 @@ class OaiListing:
             before = self._seen.get(key)
             new += before is None if is_whole else course.note_record(key, version)
             if before is not None:
-                self._twice += not is_usual
+                self._records.odd["twice"] += not is_usual
             if before != version:
                 self._seen[key] = version
                 fresh.append(record)
@@ -380,21 +385,4 @@ class OaiListing:
         came = self._before + self._yielded + more
         message = f"The list broke off after {came:,}{of} records: {why.message}"
         finding = Finding("oai.broken-off", message, why.remedy or KEEPER)
-        self._twice = 0
-        return BrokenOff(finding, *self._odd(), transient=transient)
-
-    def _odd(self) -> tuple[Finding, ...]:
-        """What was odd about the list as a whole."""
-        notes = [*self._notes, *self._records.findings()]
-        if self._ill_formed:
-            number, first = len(self._ill_formed), one_line(self._ill_formed[0], 200)
-            answers = "1 answer of the list was" if number == 1 else f"{number:,} answers of the list were"
-            message = f"{answers} not well-formed XML ({first}); what could be read was taken."
-            notes.append(Finding("oai.ill-formed", message, KEEPER, Level.WARNING))
-        if self._twice:
-            records = "1 record" if self._twice == 1 else f"{self._twice:,} records"
-            message = f"{records} came twice in the list. Where that is because the list moved while it was read, "
-            message += "others may have been left out."
-            remedy = f"{KEEPER} A full harvest finds what was left out."
-            notes.append(Finding("oai.duplicates", message, remedy, Level.WARNING))
-        return tuple(notes)
+        return BrokenOff(finding, *self._notes, *self._records.findings(is_whole=False), transient=transient)

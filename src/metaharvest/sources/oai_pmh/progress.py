@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from metaharvest.model import Checkpoint, OaiOptions
+from metaharvest.model import Checkpoint, Finding, Level, OaiOptions
 from metaharvest.sources.oai_pmh.datestamps import Window
 
 
@@ -15,7 +15,8 @@ class ListProgress:
     """A list under way: `full` or changes only, its window as sent, and the set that is being read, by its number.
 
     `first` is the responseDate of the first answer. `pages`, `received` and `announced` are of this set's list from
-    `since` on: what is older has come already, if there is a `since`. What came before is in `earlier`.
+    `since` on: what is older has come already, if there is a `since`. What came before is in `earlier`. `odd` (see
+    Records.counted) and `notes` are what is to be told of the list at its end.
     """
 
     full: bool
@@ -30,6 +31,8 @@ class ListProgress:
     announced: int | None = None
     earlier: int = 0
     since: str | None = None
+    odd: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    notes: Sequence[Finding] = ()
 
     @property
     def window(self) -> Window:
@@ -97,9 +100,15 @@ def state_from(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> Stat
     given: dict[str, Any] = {name: value for name, value in checkpoint.items() if name in _STATE}
     progress = given.pop("progress", None)
     try:
-        return State(**{**given, "asked": asked}, progress=ListProgress(**progress) if progress else None)
+        return State(**{**given, "asked": asked}, progress=_progress_from(progress) if progress else None)
     except TypeError:
         return State(asked)
+
+
+def _progress_from(given: Mapping[str, Any]) -> ListProgress:
+    """Raises TypeError for what is none."""
+    notes = (Finding(**{**each, "level": Level(each["level"])}) for each in given.get("notes", ()))
+    return ListProgress(**{**given, "notes": tuple(notes)})
 
 
 _STATE = frozenset(each.name for each in fields(State))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from lxml import etree
@@ -55,7 +57,6 @@ class Records:
         self._root = AnswerRoot("", "")
         self._parts: tuple[str, ...] = ()
         self._of_header: tuple[str, ...] = ()
-        self._days = 0
         self.odd: Counter[str] = Counter()
         self.example: dict[str, str] = {}
 
@@ -78,13 +79,13 @@ class Records:
             elif tag == about_tag:
                 about.extend(_standing_alone(each) for each in child if isinstance(each.tag, str))
         if header is None:
-            self._note("nameless", "")
+            self.note("nameless", "")
             return None
         if not is_one:
             return self._run_together(element, answer)
         deleted = _says_deleted(header) or _says_deleted(element)
         if root.is_old and metadata is None and not deleted:
-            self._note("no-format", header.findtext(root.name("identifier")) or "")
+            self.note("no-format", header.findtext(root.name("identifier")) or "")
             return None
         return self._listed(header, answer, metadata, tuple(about), deleted=deleted)
 
@@ -93,7 +94,7 @@ class Records:
         headers = list(element.iterchildren(self._parts[0]))
         others = max(len(headers), len(list(element.iterchildren(self._parts[1])))) - 1
         for _ in range(others):
-            self._note("nameless", "")
+            self.note("nameless", "")
         answer.unusable += [None] * others
         names, _, _ = _read_header(headers[-1], self._of_header)
         return self.lost(Lost(names[-1] if names else "", "it runs together with another one"), answer.response_date)
@@ -110,12 +111,12 @@ class Records:
 
     def not_in_format(self, identifier: str) -> None:
         """Count a record that does not exist in this format (1.x)."""
-        self._note("no-format", identifier)
+        self.note("no-format", identifier)
 
     def lost(self, lost: Lost, response_date: str) -> ListedRecord | None:
         """A record that cannot be read."""
         if not lost.identifier:
-            self._note("nameless", "")
+            self.note("nameless", "")
             return None
         message = f"The repository's record {one_line(lost.identifier, 200)} cannot be read: {lost.why}."
         finding = Finding("oai.damaged-record", message, _TRIED_AGAIN, docid=lost.identifier)
@@ -172,12 +173,12 @@ class Records:
         identifiers, datestamp, sets = _read_header(header, self._of_header)
         identifier = identifiers[-1] if identifiers else ""
         if not identifier or len(identifiers) > 1:
-            self._note("nameless", "")
+            self.note("nameless", "")
         if not identifier:
             return None
         if datestamp and not is_proper(datestamp):
-            self._note("datestamp", f"{identifier}: {datestamp}")
-        self._days += len(datestamp) == len("2026-11-20")
+            self.note("datestamp", f"{identifier}: {datestamp}")
+        self.odd["days"] += len(datestamp) == len("2026-11-20")
         document_id = self.document_id(identifier)
         if len(self._start + identifier) > _MAX_DOCUMENT_ID:
             document = self.document(identifier, datestamp, sets, answer.response_date, about)
@@ -192,31 +193,52 @@ class Records:
 
     def heed(self, answer: Answer) -> None:
         """What was odd about the answer as a whole, which was read to its end."""
-        self.odd.update(answer.odd)
-        for what, example in answer.example.items():
+        self.add({what: (number, answer.example.get(what, "")) for what, number in answer.odd.items()})
+
+    def add(self, counted: Mapping[str, Sequence[Any]]) -> None:
+        """What was odd about a part of the list, which was read before; see counted."""
+        for what, (number, example) in counted.items():
+            self.odd[what] += number
             self.example.setdefault(what, example)
 
-    def _note(self, what: str, example: str) -> None:
+    def counted(self) -> dict[str, tuple[int, str]]:
+        """What is odd about the list until now, each with its number and the first example."""
+        return {what: (number, self.example.get(what, "")) for what, number in self.odd.items() if number}
+
+    def note(self, what: str, example: str) -> None:
+        """Something is odd about the list; see findings."""
         self.odd[what] += 1
         self.example.setdefault(what, one_line(example, 200))
 
     def without_time(self) -> Finding | None:
         """What is said of datestamps without a time of day, where the repository says that they have one."""
-        if not self._days:
+        number = self.odd["days"]
+        if not number:
             return None
         message = (
-            f"The repository says that its datestamps have seconds; those of {self._days:,} of the list's records are "
+            f"The repository says that its datestamps have seconds; those of {number:,} of the list's records are "
             "days. What changes later on such a day would not be listed, and whole days are asked for from now on."
         )
         return Finding("oai.granularity", message, "Ask its keeper to mend the granularity in Identify.", Level.WARNING)
 
-    def findings(self) -> tuple[Finding, ...]:
-        """What was odd about the list as a whole, each with its number."""
-        return tuple(
+    def findings(self, *, is_whole: bool = True) -> tuple[Finding, ...]:
+        """What was odd about the list, each with its number; of one that is not `is_whole`, not what came twice."""
+        found = [
             Finding(rule, sentence.format(self.odd[what], self.example[what]), remedy, level)
             for what, (rule, sentence, remedy, level) in _ODD.items()
             if self.odd[what]
-        )
+        ]
+        if number := self.odd["ill-formed"]:
+            answers = "1 answer of the list was" if number == 1 else f"{number:,} answers of the list were"
+            message = f"{answers} not well-formed XML ({self.example['ill-formed']}); what could be read was taken."
+            found.append(Finding("oai.ill-formed", message, _ASK_KEEPER, Level.WARNING))
+        if is_whole and (number := self.odd["twice"]):
+            records = "1 record" if number == 1 else f"{number:,} records"
+            message = f"{records} came twice in the list. Where that is because the list moved while it was read, "
+            message += "others may have been left out."
+            remedy = f"{_ASK_KEEPER} A full harvest finds what was left out."
+            found.append(Finding("oai.duplicates", message, remedy, Level.WARNING))
+        return tuple(found)
 
 
 _ODD = {

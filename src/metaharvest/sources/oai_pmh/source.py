@@ -183,7 +183,7 @@ def _is_due(state: State, options: OaiOptions, now: str) -> bool:
 
 def _state_after(state: State, listing: OaiListing, before: str) -> State:
     """What is kept now; the watermark moves when a list has come to its end. `before`: a date before it began."""
-    progress = listing.progress
+    progress = listing.so_far
     state = replace(state, in_days=listing.in_days)
     if not listing.is_done:
         return replace(state, progress=progress)
