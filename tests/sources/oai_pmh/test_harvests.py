@@ -510,7 +510,7 @@ def test_what_was_odd_before_a_harvest_died_is_told_at_the_end_of_its_list(pages
         assert second.broken is None
         assert len(first.good) + len(second.good) == 37
         assert "2 of the list's records have no identifier" in second.words("oai.identifier")
-        assert "ended in an error: noRecordsMatch" in second.words("oai.token")
+        assert "ended in an error: noRecordsMatch. 20 records had come" in second.words("oai.token")
         assert second.checkpoint is not None
         assert second.checkpoint["progress"] is None
 

@@ -82,6 +82,19 @@ def test_a_list_whose_last_token_finds_nothing_is_begun_again_the_next_night() -
         assert (again.broken, set(again.good)) == (None, set(repository.records))
 
 
+@pytest.mark.parametrize(("size", "level"), [(b"30", Level.WARNING), (b"", Level.ERROR)])
+def test_an_error_at_the_end_of_a_list_is_graver_where_nobody_said_how_long_it_is(size: bytes, level: Level) -> None:
+    with OaiServer(40) as repository:
+        repository.tamper = lambda body, asked: (
+            re.sub(rb"<ListRecords>.*</ListRecords>", b'<error code="noRecordsMatch"/>', body, flags=re.DOTALL)
+            if asked.arguments.get("resumptionToken", "").count("!30!")
+            else body.replace(b' completeListSize="40"', b' completeListSize="%s"' % size)
+        )
+        found = harvest(repository.base_url)
+        assert (found.broken, len(found.good)) == (None, 30)
+        assert [(finding.rule, finding.level) for finding in found.findings] == [("oai.token", level)]
+
+
 def test_records_that_run_together_do_not_make_a_list_too_short() -> None:
     border = re.compile(rb"</record>\s*<record>(?=<header><identifier>oai:test:(4|5)<)")
     with OaiServer(40) as repository:

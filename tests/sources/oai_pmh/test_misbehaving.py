@@ -188,6 +188,40 @@ def test_a_repository_that_is_away_keeps_the_place_where_the_list_goes_on() -> N
         assert harvest(repository.base_url, first.checkpoint).good == ALL[10:]
 
 
+@pytest.mark.parametrize("seconds", [True, False])
+def test_where_changes_since_a_date_are_refused_everything_is_listed(seconds: bool) -> None:
+    refusal = b'<error code="badArgument">from: not supported</error>'
+    with OaiServer(30, seconds=seconds) as repository:
+        first = harvest(repository.base_url)
+        repository.tamper = lambda body, asked: (
+            re.sub(rb"<ListRecords>.*</ListRecords>", refusal, body, flags=re.DOTALL)
+            if "from" in asked.arguments
+            else body
+        )
+        for _ in range(2):
+            repository.now += timedelta(days=1)
+            repository.put("oai:test:31")
+            again = harvest(repository.base_url, first.checkpoint)
+            assert (again.broken, set(again.good)) == (None, set(repository.records))
+            assert "all was asked for: The repository refuses ListRecords: badArgument" in again.words("oai.error")
+            assert not any(finding.is_error for finding in again.findings)
+            assert not again.listing.is_complete
+            assert again.checkpoint
+            assert again.checkpoint["watermark"] == f"{repository.now:%Y-%m-%dT%H:%M:%SZ}"
+            first = again
+
+
+def test_a_from_of_the_sites_own_that_is_refused_is_not_left_out() -> None:
+    with OaiServer(30) as repository:
+        repository.tamper = lambda body, asked: (
+            re.sub(rb"<ListRecords>.*</ListRecords>", b'<error code="badArgument"/>', body, flags=re.DOTALL)
+            if "from" in asked.arguments
+            else body
+        )
+        with pytest.raises(ListError, match="refuses ListRecords: badArgument"):
+            harvest(repository.base_url, begin="2026-01-05")
+
+
 def test_seconds_that_are_refused_are_asked_for_as_days() -> None:
     with OaiServer(30) as repository:
         first = harvest(repository.base_url)

@@ -137,6 +137,11 @@ class Course:
         if not self.progress.token:
             return None
         message = f"A list of the repository ended in an error: {', '.join(map(str, answer.errors))}."
+        if not self.progress.announced:
+            message += f" {self.progress.received:,} records had come, and it was not said how many there are "
+            message += "(completeListSize): whether those are all cannot be told, and none is said to be missing."
+            self.notes.append(Finding("oai.token", message, KEEPER))
+            return None
         self.notes.append(Finding("oai.token", message, KEEPER, Level.WARNING))
         return self._size()
 

@@ -234,6 +234,14 @@ class OaiListing:
             course.progress = course.progress.in_days()
         elif not course.is_main:
             raise _PageFailed(why)
+        elif "badArgument" in codes and course.window.begin and not self._options.begin:
+            message = f"The repository does not say what has changed since a date, and all was asked for: {why.message}"
+            remedy = (
+                "Ask its keeper to have it take `from`, as the protocol says. Each harvest asks for all until then."
+            )
+            course.notes.append(Finding("oai.error", message, remedy, Level.WARNING))
+            course.progress = replace(course.progress, begin=None, since=None)
+            course.window = course.progress.window
         else:
             raise self._broken_off(why, course)
         return None
