@@ -450,6 +450,17 @@ def test_a_repository_without_a_date_is_told_that_it_is_listed_whole_each_time(n
 
 
 @on_one_database
+def test_a_repository_that_writes_its_local_time_as_utc_loses_nothing_and_is_told(network: Network) -> None:
+    network.register()
+    network.server.ahead = timedelta(hours=2)
+    assert network.harvest()["inserted"] == 25
+    assert "which is 2 hours ahead of that of its web server" in network.report()
+    assert "in UTC, not in local time" in network.report()
+    network.server.put("oai:test:26", network.server.now + timedelta(minutes=50))
+    assert network.harvest()["inserted"] == 1
+
+
+@on_one_database
 def test_records_that_two_sites_bring_in_one_night_are_refused_with_what_to_do(network: Network) -> None:
     network.register()
     network.register(name="other")

@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -105,6 +106,9 @@ class Asking(BaseHTTPRequestHandler):
         self.close_connection = True
         raise ConnectionAbortedError("reset on purpose")
 
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return email.utils.format_datetime(self.owner.clock(), usegmt=True) if self.owner.clock else ""
+
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing on stderr."""
 
@@ -113,7 +117,10 @@ Route = Callable[[Asking], None]
 
 
 class HttpServer:
-    """Serves the files of `folder` and the routes; `most_at_once` requests were under way, on `connections` in all."""
+    """Serves the files of `folder` and the routes; `most_at_once` requests were under way, on `connections` in all.
+
+    `clock` says when answers are sent (the header Date); None: nothing is said of it.
+    """
 
     def __init__(
         self, folder: Path | None = None, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
@@ -126,6 +133,7 @@ class HttpServer:
         self._at_once = 0
         self._routes: dict[str, Route] = {}
         self.otherwise: Route | None = None
+        self.clock: Callable[[], datetime] | None = lambda: datetime.now(UTC)
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._scheme = "https" if tls else "http"

@@ -134,6 +134,8 @@ class OaiServer:
         self.deleted = deleted
         self.name = "Test repository"
         self.now = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
+        self.ahead = timedelta(0)
+        """By so much what responseDate shows is ahead of `now`, which datestamps and the web server go by."""
         self.expires = ""
         self.sets: dict[str, str] = {}
         self.formats = {"oai_dc": DC}
@@ -156,6 +158,7 @@ class OaiServer:
         for number in range(1, records + 1):
             self.put(f"oai:test:{number}", _FIRST + timedelta(days=number - 1))
         self.http = HttpServer()
+        self.http.clock = lambda: self.now
         self.http.route("/oai", self._answer)
         self.http.route("/moved", self._answer)
         self.base_url = self.http.url("/oai")
@@ -225,7 +228,7 @@ class OaiServer:
         if Odd.BUSY_SECONDS in self.odd:
             return 503, {"Retry-After": "0"}
         if Odd.BUSY_DATE in self.odd:
-            return 503, {"Retry-After": format_datetime(datetime.now(UTC), usegmt=True)}
+            return 503, {"Retry-After": format_datetime(self.now, usegmt=True)}
         return (429, {"Retry-After": "0"}) if Odd.TOO_MANY in self.odd else None
 
     def _body(self, asked: Asked) -> tuple[bytes, int]:
@@ -250,16 +253,17 @@ class OaiServer:
         start = b'<?xml version="1.0" encoding="UTF-8"?>\n'
         if Odd.DTD in self.odd:
             start += b'<!DOCTYPE OAI-PMH [<!ENTITY frogs "toads">]>\n'
+        shown = self.now + self.ahead
         if self.version == "2.0":
             is_error = inner.startswith(b"<error")
             inner = inner if is_error else f"<{verb}>".encode() + inner + f"</{verb}>".encode()
-            head = f'<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><responseDate>{self._stamp(self.now, True)}'
+            head = f'<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><responseDate>{self._stamp(shown, True)}'
             head += f"</responseDate><request>{url}{ampersand}</request>"
             body = start + head.encode() + inner + b"</OAI-PMH>"
         else:
             where = f"{self.version}/" if self.version == "1.1" else ""
             head = f'<{verb} xmlns="http://www.openarchives.org/OAI/{where}OAI_{verb}"><responseDate>'
-            head += f"{self.now:%Y-%m-%dT%H:%M:%S}+00:00</responseDate><requestURL>{url}</requestURL>"
+            head += f"{shown:%Y-%m-%dT%H:%M:%S}+00:00</responseDate><requestURL>{url}</requestURL>"
             body = start + head.encode() + inner + f"</{verb}>".encode()
         body = body.partition(_CUT)[0]
         return body + (b"\n<b>Warning</b>: memory" if Odd.JUNK_AT_THE_END in self.odd else b"")

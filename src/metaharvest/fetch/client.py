@@ -53,7 +53,7 @@ class Response:
     """A whole, successful answer. `url` is where it came from in the end, without credentials.
 
     `size` (bytes) and `sha256` (hexadecimal) are those of the document after decompression, `seconds` is the time that
-    the server took for the whole exchange.
+    the server took for the whole exchange. `date` is what its clock showed, as it wrote it.
     """
 
     url: str
@@ -63,6 +63,7 @@ class Response:
     seconds: float
     etag: str | None
     last_modified: str | None
+    date: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +335,7 @@ class Fetcher:
             seconds=given.spent + exchange.seconds,
             etag=exchange.headers.get("etag") or None,
             last_modified=exchange.headers.get("last-modified") or None,
+            date=exchange.headers.get("date", ""),
         )
 
 

@@ -341,6 +341,70 @@ def test_a_clock_that_goes_back_by_a_little_is_covered_by_the_overlap() -> None:
         assert (second.good, second.rules) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("hours", "seconds", "words"),
+    [
+        (
+            2,
+            True,
+            "shows 2026-11-20T05:00:00Z (responseDate), which is 2 hours ahead of that of its web server (Fri, 20 Nov",
+        ),
+        (
+            -5,
+            True,
+            "shows 2026-11-19T22:00:00Z (responseDate), which is 5 hours behind that of its web server (Fri, 20 Nov",
+        ),
+        (14, False, "which is 14 hours ahead of that of its web server"),
+        (240, False, "which is 240 hours ahead of that of its web server"),
+    ],
+)
+def test_what_changes_within_the_difference_of_two_clocks_is_not_lost(hours: int, seconds: bool, words: str) -> None:
+    """Datestamps go by the clock of the web server; the difference is what it was at the last harvest."""
+    with OaiServer(30, seconds=seconds) as repository:
+        repository.ahead = timedelta(hours=hours)
+        first = harvest(repository.base_url)
+        assert words in first.words("oai.clock")
+        repository.put("oai:test:31", repository.now + timedelta(seconds=1))
+        repository.ahead = timedelta(0)
+        repository.now += timedelta(days=20)
+        repository.put("oai:test:32")
+        second = harvest(repository.base_url, first.checkpoint)
+        assert second.good[-2:] == ["oai:test:31", "oai:test:32"]
+        assert len(second.good) < 32
+        assert second.rules == []
+
+
+def test_what_clocks_differ_by_is_kept_where_the_list_goes_on_another_night() -> None:
+    with OaiServer(30) as repository:
+        repository.ahead = timedelta(hours=2)
+        first = harvest(repository.base_url, most_pages=1)
+        repository.put("oai:test:31", repository.now + timedelta(seconds=1))
+        repository.delete("oai:test:31")
+        repository.ahead = timedelta(0)
+        repository.now += DAY
+        second = harvest(repository.base_url, first.checkpoint)
+        assert second.good == ALL[10:]
+        assert harvest(repository.base_url, second.checkpoint).deleted == ["oai:test:31"]
+
+
+@pytest.mark.parametrize("ahead", [timedelta(minutes=-5), timedelta(minutes=5)])
+def test_clocks_that_differ_by_a_little_are_not_told(ahead: timedelta) -> None:
+    with OaiServer(30) as repository:
+        repository.ahead = ahead
+        first = harvest(repository.base_url)
+        assert first.rules == []
+        repository.put("oai:test:31", repository.now + timedelta(seconds=1))
+        repository.now += DAY
+        assert harvest(repository.base_url, first.checkpoint).good == ["oai:test:31"]
+
+
+def test_where_a_web_server_shows_no_clock_ours_counts() -> None:
+    with OaiServer(30) as repository:
+        repository.now, repository.ahead = datetime.now(UTC), timedelta(hours=3)
+        repository.http.clock = None
+        assert "is 3 hours ahead of the harvester's." in harvest(repository.base_url).words("oai.clock")
+
+
 @pytest.mark.parametrize("changed", [{"begin": "2026-01-02"}, {"sets": ("a",)}, {"prefix": "other"}])
 def test_everything_is_listed_again_when_something_else_is_asked_for(changed: dict[str, object]) -> None:
     with OaiServer(30) as repository:

@@ -41,14 +41,15 @@ class NoAnswer(Exception):
 class Answer:
     """What is known of an answer beside its records, as far as it was read.
 
-    `is_whole`: it did not break off. `damage`: what the parser found first, if it is not well-formed. `odd` counts
-    what is told of a list as a whole. `unusable` has a key for each record of which nothing was made, None where not
-    even that can be told from others.
+    `date`: when it was sent, by the clock of the web server, if that is known. `is_whole`: it did not break off.
+    `damage`: what the parser found first, if it is not well-formed. `odd` counts what is told of a list as a whole.
+    `unusable` has a key for each record of which nothing was made, None where not even that can be told from others.
     """
 
     verb: str
     root: AnswerRoot = field(default_factory=lambda: AnswerRoot("", ""))
     response_date: str = ""
+    date: str = ""
     errors: list[ProtocolError] = field(default_factory=list)
     token: Token | None = None
     is_whole: bool = False

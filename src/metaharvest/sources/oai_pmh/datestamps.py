@@ -48,9 +48,10 @@ def written(when: datetime, *, seconds: bool) -> str:
     return f"{when:%Y-%m-%dT%H:%M:%SZ}" if seconds else f"{when:%Y-%m-%d}"
 
 
-def from_watermark(watermark: str, *, seconds: bool, local: bool) -> str | None:
+def from_watermark(watermark: str, ahead: timedelta, *, seconds: bool, local: bool) -> str | None:
     """From where on to ask after a list whose first responseDate was `watermark`; None if that is no date.
 
+    `ahead`: by so much the clock that showed it was ahead of another one, by which datestamps may go.
     `local`: the repository counts days by the clock that its responseDate shows (1.0 and 1.1).
     """
     when = moment(watermark[:10] if local else watermark)
@@ -58,7 +59,7 @@ def from_watermark(watermark: str, *, seconds: bool, local: bool) -> str | None:
         return None
     try:
         is_sure = seconds and has_zone(watermark)
-        return written(when - (OVERLAP if is_sure else timedelta(days=1)), seconds=seconds)
+        return written(when - (OVERLAP if is_sure else timedelta(days=1)) - ahead, seconds=seconds)
     except OverflowError:
         return None
 

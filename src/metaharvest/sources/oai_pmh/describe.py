@@ -8,14 +8,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from lxml import etree
 
 from metaharvest.errors import FetchError, ListError
+from metaharvest.fetch.backoff import http_date
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed
-from metaharvest.sources.oai_pmh.datestamps import has_zone, moment
+from metaharvest.sources.oai_pmh.datestamps import OVERLAP, has_zone, moment
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, ProtocolError, Set
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.text import one_line
@@ -96,7 +98,30 @@ class _Asking:
             tuple(texts.get("compression", ())),
             tuple(_friends(tree)),
             answer.response_date,
+            self._ahead(answer),
         )
+
+    def _ahead(self, answer: Answer) -> timedelta:
+        """By how much the repository's clock is ahead of its web server's, or ours; a warning where it is minutes."""
+        shown, sent = moment(answer.response_date), http_date(answer.date)
+        if shown is None or not has_zone(answer.response_date):
+            return timedelta(0)
+        ahead = shown - (sent or datetime.now(UTC))
+        if abs(ahead) <= OVERLAP:
+            return timedelta(0)
+        whose = f"that of its web server ({one_line(answer.date, 60)})" if sent else "the harvester's"
+        is_ahead = ahead > timedelta(0)
+        message = (
+            f"The repository's clock shows {one_line(answer.response_date, 60)} (responseDate), which is "
+            f"{_in_words(abs(ahead))} {'ahead of' if is_ahead else 'behind'} {whose}."
+        )
+        if is_ahead:
+            message += " Changes are asked for from so much earlier on, as others would be left out."
+        remedy = "Ask the keeper of the repository to write responseDate and datestamps in UTC, not in local time."
+        if not is_ahead:
+            remedy += " If it does, something keeps its answers, and gives out old ones."
+        self.findings.append(Finding("oai.clock", message, remedy, Level.WARNING))
+        return ahead
 
     async def formats(self) -> tuple[MetadataFormat, ...]:
         tree, answer = await self._ask("ListMetadataFormats", {})
@@ -160,6 +185,11 @@ class _Asking:
         if answer.damage:
             self.findings.append(ill_formed(answer))
         return tree, answer
+
+
+def _in_words(time: timedelta) -> str:
+    minutes = round(time.total_seconds() / 60)
+    return f"{minutes} minutes" if minutes < 120 else f"{minutes / 60:,.1f}".removesuffix(".0") + " hours"
 
 
 def _clock(identity: Identity) -> Iterator[Finding]:

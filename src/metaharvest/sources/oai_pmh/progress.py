@@ -16,7 +16,8 @@ class ListProgress:
 
     `first` is the responseDate of the first answer. `pages`, `received` and `announced` are of this set's list from
     `since` on: what is older has come already, if there is a `since`. What came before is in `earlier`. `odd` (see
-    Records.counted) and `notes` are what is to be told of the list at its end.
+    Records.counted) and `notes` are what is to be told of the list at its end. By `ahead` seconds the repository's
+    clock was ahead of its web server's when the list was begun.
     """
 
     full: bool
@@ -33,6 +34,7 @@ class ListProgress:
     since: str | None = None
     odd: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     notes: Sequence[Finding] = ()
+    ahead: int = 0
 
     @property
     def window(self) -> Window:
@@ -46,7 +48,7 @@ class ListProgress:
 
     def narrowed(self, since: str, first: str, came: int) -> ListProgress:
         """What is left of it: so many records `came` until now, among them all that are older than `since`."""
-        left = ListProgress(self.full, self.begin, self.until, self.number)
+        left = ListProgress(self.full, self.begin, self.until, self.number, ahead=self.ahead)
         return replace(left, first=self.first or first, earlier=came, since=since)
 
     def in_days(self) -> ListProgress:
@@ -60,7 +62,8 @@ class State:
     """What is kept of a repository from one harvest to the next.
 
     `asked` are the options that make another list if they change. `watermark` is the first responseDate of the last
-    list that came to its end, `full_at` that of the last full one. `in_days`: seconds are advertised, not accepted.
+    list that came to its end, `full_at` that of the last full one. By `ahead` seconds the clock that showed the first
+    was ahead of the web server's. `in_days`: seconds are advertised, not accepted.
     """
 
     asked: tuple[object, ...]
@@ -68,6 +71,7 @@ class State:
     watermark: str = ""
     full_at: str = ""
     in_days: bool = False
+    ahead: int = 0
     progress: ListProgress | None = None
 
     def as_checkpoint(self) -> Checkpoint:

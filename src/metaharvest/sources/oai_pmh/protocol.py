@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 
 _OLD = re.compile(r"http://www\.openarchives\.org/OAI/(?:(1\.[01])/)?OAI_\w+")
 
@@ -104,7 +105,8 @@ class Set:
 class Identity:
     """What a repository says of itself (Identify). `granularity` and `deleted_record` are as it wrote them.
 
-    `friends` are base URLs of other repositories; `version` is the one that its answer is written in.
+    `friends` are base URLs of other repositories; `version` is the one that its answer is written in. By `ahead` its
+    clock, which `response_date` shows, is ahead of that of its web server, if it is minutes or more; below 0: behind.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Identity:
     compression: tuple[str, ...] = ()
     friends: tuple[str, ...] = ()
     response_date: str = ""
+    ahead: timedelta = timedelta(0)
 
     @property
     def has_seconds(self) -> bool:

@@ -37,30 +37,36 @@ class Repository:
         self._post = post
         self.shown = shown_url(site.list_url)
 
-    async def ask_list(self, verb: str, arguments: Mapping[str, str], file: BinaryIO, patience: Patience) -> None:
-        """The answer to a question for a list, into `file`; nobody else asks for one meanwhile. Raises FetchError."""
+    async def ask_list(self, verb: str, arguments: Mapping[str, str], file: BinaryIO, patience: Patience) -> str:
+        """The answer to a question for a list, into `file`; nobody else asks for one meanwhile. Raises FetchError.
+
+        What is returned is the date of the answer by the web server's clock, as that wrote it; empty if it did not.
+        """
         turns, turn = self._fetcher.lists, without_login(self._site.list_url)
 
-        async def ask() -> None:
+        async def ask() -> str:
             file.seek(0)
             file.truncate()
-            await self._ask(self._query(verb, arguments), file, patience.left())
+            date = await self._ask(self._query(verb, arguments), file, patience.left())
             file.seek(0)
+            return date
 
         try:
             await turns.acquire(turn, patience.left())
         except WaitedTooLong as error:
             raise NotAsked(_no_turn(self.shown), "", seconds=0.0) from error
         try:
-            await in_attempts(ask, self._fetcher.http, patience)
+            return await in_attempts(ask, self._fetcher.http, patience)
         finally:
             turns.release(turn)
 
     async def short(self, verb: str, arguments: Mapping[str, str], patience: Patience) -> tuple[etree._Element, Answer]:
         """The answer to a question for something short. Raises FetchError, and NoAnswer."""
         with tempfile.SpooledTemporaryFile(max_size=1_048_576) as file:
-            await self.ask_list(verb, arguments, cast(BinaryIO, file), patience)
-            return short_answer(file.read(_MOST_SHORT), verb)
+            date = await self.ask_list(verb, arguments, cast(BinaryIO, file), patience)
+            tree, answer = short_answer(file.read(_MOST_SHORT), verb)
+            answer.date = date
+            return tree, answer
 
     async def record(self, arguments: Mapping[str, str], seconds: float = inf) -> tuple[bytes, float]:
         """The answer to GetRecord, and the seconds that it took. Raises FetchError."""
@@ -80,10 +86,10 @@ class Repository:
             raise
         return content, response.seconds
 
-    async def _ask(self, query: Query, file: BinaryIO, seconds: float) -> None:
+    async def _ask(self, query: Query, file: BinaryIO, seconds: float) -> str:
         options = self._site.options
         try:
-            await self._fetcher.fetch_to(
+            response = await self._fetcher.fetch_to(
                 self._site.list_url,
                 file,
                 allow_networks=options.allow_networks,
@@ -97,6 +103,8 @@ class Repository:
             file.seek(0)
             file.truncate()
             file.write(error.page)
+            return ""
+        return response.date
 
     def _query(self, verb: str, arguments: Mapping[str, str]) -> Query:
         text = "&".join(

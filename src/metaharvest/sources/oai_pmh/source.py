@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import timedelta
 from math import inf
 from urllib.parse import parse_qsl, urlsplit
 
@@ -64,6 +65,7 @@ class OaiSource:
         if full and not resumed:
             state = replace(state, progress=None)
         progress = _progress(state, options, description, full=full or bool(ahead))
+        progress = replace(progress, ahead=max(progress.ahead, int(description.identity.ahead.total_seconds())))
         records = Records(self._site.list_url, options)
 
         def checkpoint_of(listing: OaiListing) -> Checkpoint:
@@ -133,14 +135,15 @@ def _progress(state: State, options: OaiOptions, description: Description, *, fu
         return under_way
     is_full = full or not state.watermark or is_due
     seconds = _has_seconds(state, identity)
-    since = None if is_full else _since(state.watermark, identity, seconds=seconds)
+    since = None if is_full else _since(state, identity, seconds=seconds)
     asked = window(options.begin, options.until, since, seconds=seconds)
     return ListProgress(full=since is None, begin=asked.begin, until=asked.until)
 
 
-def _since(watermark: str, identity: Identity, *, seconds: bool) -> str | None:
+def _since(state: State, identity: Identity, *, seconds: bool) -> str | None:
     """From where on to ask for changes; not from before the repository's first record, which some refuse."""
-    since = from_watermark(watermark, seconds=seconds, local=identity.version != "2.0")
+    watermark = state.watermark
+    since = from_watermark(watermark, timedelta(seconds=state.ahead), seconds=seconds, local=identity.version != "2.0")
     begin, last, earliest = moment(since or ""), moment(watermark), moment(identity.earliest)
     if begin is None or last is None or earliest is None or not begin < earliest <= last:
         return since
@@ -153,9 +156,9 @@ def _has_seconds(state: State, identity: Identity) -> bool:
 
 def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
     """What was kept of the repository's clock, if that is later than it is now, even by more than the overlap."""
-    today, local = moment(identity.response_date), identity.version != "2.0"
+    today, local, ahead = moment(identity.response_date), identity.version != "2.0", timedelta(seconds=state.ahead)
     for stamp in (state.watermark, state.full_at):
-        since = moment(from_watermark(stamp, seconds=_has_seconds(state, identity), local=local) or "")
+        since = moment(from_watermark(stamp, ahead, seconds=_has_seconds(state, identity), local=local) or "")
         if today is not None and since is not None and since > today:
             message = (
                 f"The repository's clock shows {identity.response_date}, and showed {stamp} in an earlier harvest: it "
@@ -188,7 +191,8 @@ def _state_after(state: State, listing: OaiListing, before: str) -> State:
     if not listing.is_done:
         return replace(state, progress=progress)
     first = progress.first or before
-    return replace(state, watermark=first, full_at=first if progress.full else state.full_at, progress=None)
+    full_at = first if progress.full else state.full_at
+    return replace(state, watermark=first, full_at=full_at, ahead=progress.ahead, progress=None)
 
 
 async def _first(pages: AsyncIterator[Page]) -> Page:
