@@ -38,6 +38,37 @@ def test_identify_formats_and_sets_are_shown_in_words(folder: Path) -> None:
         assert ask(folder, repository, "sets").out == "The repository has no sets.\n"
 
 
+_COMMANDS = [
+    ("identify", ()),
+    ("formats", ()),
+    ("sets", ()),
+    ("list", ()),
+    ("get", ("oai:test:1",)),
+    ("validate", ()),
+    ("friends", ()),
+]
+
+
+@pytest.mark.parametrize(("command", "arguments"), _COMMANDS)
+def test_where_robots_txt_is_binding_and_forbids_it_nothing_is_asked(
+    folder: Path, command: str, arguments: tuple[str, ...]
+) -> None:
+    (folder / "metaharvest.toml").write_text("[http]\nobey_robots = true\n")
+    with OaiServer(3) as repository:
+        repository.http.serve("/robots.txt", b"User-agent: metaharvest\nDisallow: /oai\n")
+        told = attempt(folder, "oai", command, repository.base_url, *arguments, *LOOPBACK)
+        assert "does not allow the harvester to ask for" in str(told.error)
+        assert "It was not asked for: the harvester's settings make that binding." in str(told.error)
+        assert repository.answered == []
+
+
+def test_what_robots_txt_forbids_is_told_once_where_it_is_not_binding(folder: Path) -> None:
+    with OaiServer(3) as repository:
+        repository.http.serve("/robots.txt", b"User-agent: *\nDisallow: /oai\n")
+        for command in ("identify", "validate"):
+            assert ask(folder, repository, command).out.count("does not allow the harvester to ask for") == 1
+
+
 def test_what_is_odd_about_identify_is_told(folder: Path) -> None:
     with OaiServer(3, deleted="no") as repository:
         repository.odd = {Odd.OTHER_BASE_URL, Odd.NO_EARLIEST}

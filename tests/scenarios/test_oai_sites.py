@@ -92,6 +92,19 @@ def test_registering_asks_the_repository_and_takes_its_contacts(network: Network
     assert kind == "oai-pmh"
 
 
+@pytest.mark.parametrize("is_binding", [True, False])
+def test_a_robots_txt_that_forbids_it_is_told_as_a_repository_is_registered(
+    tmp_path: Path, server: OaiServer, is_binding: bool
+) -> None:
+    network = Network(tmp_path, server, f"obey_robots = {str(is_binding).lower()}\n")
+    server.http.serve("/robots.txt", b"User-agent: *\nDisallow: /oai\n")
+    said = network.harvester("sites", "add", "repo", "--oai", server.base_url)
+    assert "does not allow the harvester to ask for" in said.err
+    assert (said.code != 0, server.answered == []) == (is_binding, is_binding)
+    assert ("Nothing was registered; --unasked registers it nevertheless." in said.err) is is_binding
+    network.harvester.close()
+
+
 @on_one_database
 @pytest.mark.parametrize("written", ["mailto:a@b.org", "Name &lt;a@b.org&gt;", "MAILTO:a@b.org; nobody"])
 def test_an_address_is_taken_however_the_repository_writes_it(network: Network, written: str) -> None:

@@ -105,6 +105,9 @@ def _asked(harvester: Harvester, site: Site, given: Mapping[str, Any]) -> Mappin
         raise ScheduleError(f"{told}\nNothing was registered; --unasked registers it nevertheless.")
     identity = inspection.identity
     print_line(f"{identity.name or 'The repository'} answers, in OAI-PMH {identity.version}.")
+    for finding in inspection.findings:
+        if finding.rule == "http.robots":
+            print_line(f"warning: {finding.message} {finding.remedy}", err=True)
     if "contact_email" in given:
         return {}
     named = split_addresses(", ".join(identity.emails))

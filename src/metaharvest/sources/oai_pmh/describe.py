@@ -54,17 +54,18 @@ class Description:
 
 
 async def described(repository: Repository, patience: Patience, *, sets: bool, if_had: bool = False) -> Description:
-    """What the repository says of itself. Raises FetchError, and ListError.
+    """What the repository says of itself, and its robots.txt of harvesters. Raises FetchError, and ListError.
 
     `sets`: all of them are asked for; otherwise as many as one answer has, and only if those are all. `if_had`: if
     they cannot be had, that is a warning.
     """
+    forbidden = await repository.heed_robots()
     try:
         asking = _Asking(repository, patience)
         identity = await asking.identity()
         formats = await asking.formats()
         found = await (asking.sets_if_had() if if_had else asking.sets()) if sets else await asking.few_sets()
-        return Description(identity, formats, found, (*asking.findings, *_clock(identity)))
+        return Description(identity, formats, found, (*forbidden, *asking.findings, *_clock(identity)))
     except NoAnswer as error:
         raise ListError(error.finding) from error
 

@@ -174,9 +174,6 @@ async def _read_list(
     site: Site, fetcher: Fetcher, patience: Patience, most_pages: int | None, rehearsal: RehearsedList
 ) -> None:
     listing = await OaiSource(site, fetcher).list_records(None, patience, full=True)
-    for finding in listing.findings:
-        if finding.rule == "http.robots":
-            rehearsal.add(finding)
     async with aclosing(cast(Any, listing.pages)) as pages:
         async for page in pages:
             rehearsal.announced = page.announced or rehearsal.announced

@@ -37,6 +37,16 @@ class Repository:
         self._post = post
         self.shown = shown_url(site.list_url)
 
+    async def heed_robots(self) -> tuple[Finding, ...]:
+        """What the server's robots.txt says against it. Raises FetchError where that is binding."""
+        options = self._site.options
+        finding = await self._fetcher.robots.forbids(
+            self._site.list_url, allow_networks=options.allow_networks, ca_file=options.ca_file
+        )
+        if finding is not None and finding.is_error:
+            raise FetchError(finding)
+        return () if finding is None else (finding,)
+
     async def ask_list(self, verb: str, arguments: Mapping[str, str], file: BinaryIO, patience: Patience) -> str:
         """The answer to a question for a list, into `file`; nobody else asks for one meanwhile. Raises FetchError.
 

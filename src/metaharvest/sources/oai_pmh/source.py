@@ -53,7 +53,6 @@ class OaiSource:
     ) -> PagedListing:
         """What the repository lists; see PagedSource. A repository that has changed is a warning."""
         options = self._options
-        forbidden = await self._robots()
         asked = asked_by(without_login(self._site.list_url), options)
         state, is_other = state_from(checkpoint, asked), asks_for_others(checkpoint, asked)
         description = await described(self._repository, patience, sets=bool(options.sets))
@@ -61,7 +60,7 @@ class OaiSource:
             raise ListError(*wrong)
         remembered = description.remembered(state.identity)
         ahead = tuple(_ahead(state, description.identity))
-        findings = (*forbidden, *description.findings, *changes(state.identity, remembered), *ahead)
+        findings = (*description.findings, *changes(state.identity, remembered), *ahead)
         if full and not resumed:
             state = replace(state, progress=None)
         progress = _progress(state, options, description, full=full or bool(ahead))
@@ -90,22 +89,13 @@ class OaiSource:
             is_whole and is_empty,
         )
 
-    async def _robots(self) -> tuple[Finding, ...]:
-        """What the server's robots.txt says against it. Raises FetchError where that is binding."""
-        options = self._site.options
-        finding = await self._fetcher.robots.forbids(
-            self._site.list_url, allow_networks=options.allow_networks, ca_file=options.ca_file
-        )
-        if finding is not None and finding.is_error:
-            raise FetchError(finding)
-        return () if finding is None else (finding,)
-
     def original_columns(self, document_id: str) -> OriginalColumns:
         """None: see PagedSource."""
         return None, None
 
     async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
         """One record by itself; see PagedSource. Raises FetchError, also for one that is deleted; NotUsable."""
+        await self._repository.heed_robots()
         identifier = document.origin.identifier if document.origin else identifier_in(document.url)
         records = Records(self._site.list_url, self._options)
         content, seconds = await self._repository.record(records.arguments(identifier), patience)
