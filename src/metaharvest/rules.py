@@ -945,6 +945,11 @@ RULES: dict[str, Rule] = {
         "Identify says that datestamps have seconds, and requests with seconds are refused.",
         "The repository's keeper corrects the granularity. Until then whole days are asked for.",
     ),
+    "oai.empty": Rule(
+        "The repository lists nothing",
+        "It was asked for all records of the site's format, sets and dates, and has none.",
+        "See whether the site asks for what was meant: `metaharvest oai sets` and `formats` say what there is.",
+    ),
     "oai.list-size": Rule(
         "The size of the list is not quite right",
         "Slightly fewer records came than completeListSize had announced; records that change meanwhile may be left "

@@ -372,6 +372,17 @@ def test_what_was_missing_before_neither_hides_a_loss_nor_is_counted_once_more(n
 
 
 @on_one_database
+def test_a_repository_that_has_nothing_is_told_as_that_by_its_first_harvest(network: Network) -> None:
+    network.server.records.clear()
+    network.register()
+    assert network.harvest() == {"status": "succeeded"}
+    assert "The repository was asked for all its records, and listed none." in network.report()
+    assert "the format, the sets and the dates of the site" in network.report()
+    assert network.harvest() == {"status": "succeeded"}
+    assert "listed none" not in network.report()
+
+
+@on_one_database
 def test_a_repository_that_lists_nothing_when_asked_for_everything_is_not_well(network: Network) -> None:
     network.register("--notify", "on-error")
     network.harvest()
@@ -869,6 +880,19 @@ def test_records_that_stay_bad_are_asked_for_a_hundred_a_night(network: Network)
     network.harvest()
     network.harvest()
     assert set(network.held()) == {"7", "120"}
+
+
+@on_one_database
+def test_a_deleted_record_whose_identifier_is_too_long_is_not_asked_for(network: Network) -> None:
+    network.register()
+    long = "oai:test:" + "x" * 900
+    network.server.put(long)
+    assert network.harvest() == {"status": "with-errors", "listed": 26, "inserted": 25, "invalid": 1}
+    network.server.delete(long)
+    network.harvest()
+    network.server.forget()
+    assert network.harvest() == {"status": "succeeded"}
+    assert network.server.asked("GetRecord") == []
 
 
 @on_one_database

@@ -75,9 +75,11 @@ def left_out(named: int, announced: int, name: str) -> LogRow:
 
 
 def empty(known: int) -> list[LogRow]:
-    """The row about a repository that was asked for everything, and listed nothing, if it named so many before."""
+    """The row about a repository that was asked for everything, and listed nothing, but named so many before."""
     if not known:
-        return []
+        message = "The repository was asked for all its records, and listed none."
+        remedy = "If there should be some, see whether the format, the sets and the dates of the site are those meant."
+        return doubtful((Finding("oai.empty", message, remedy, Level.WARNING),))
     records = "1 record was" if known == 1 else f"{known:,} records were"
     message = f"The repository was asked for all its records, and listed none; {records} there before. "
     message += "Nothing was deleted."

@@ -218,6 +218,24 @@ def listed_by(change: Callable[[str, Asked], str], server: OaiServer | None = No
         return harvest(repository.base_url)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_an_answer_in_utf_16_that_is_not_well_formed_loses_only_the_record_that_is_not(encoding: str) -> None:
+    with OaiServer(30) as repository:
+        repository.name = "Frogs & toads"
+        repository.records["oai:test:8"].title = "Größe"
+
+        def tamper(body: bytes, asked: Asked) -> bytes:
+            body = body.replace(b"&amp; toads", b"& toads").replace("Größe".encode(), "Größe &".encode())
+            return body.decode().replace('encoding="UTF-8"', 'encoding="UTF-16"').encode(encoding)
+
+        repository.tamper = tamper
+        found = harvest(repository.base_url)
+        assert (found.broken, found.good) == (None, [each for each in ALL if each != "oai:test:8"])
+        assert sorted(set(found.rules)) == ["oai.damaged-record", "oai.ill-formed"]
+        assert "oai:test:8 cannot be read" in found.words("oai.damaged-record")
+        assert len(repository.asked("ListRecords")) == 3
+
+
 def test_a_token_with_a_bare_ampersand_is_sent_as_it_was_meant() -> None:
     repository = OaiServer(30)
     found = listed_by(lambda body, _: body.replace(">oai_dc!", ">oai_dc&b!").replace("&amp;", "&"), repository)

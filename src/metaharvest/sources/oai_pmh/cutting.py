@@ -49,6 +49,8 @@ BEFORE = re.compile(rb"(?:\xef\xbb\xbf|\s)*")
 _ENCODING = re.compile(rb"""(?:\xef\xbb\xbf|\s)*<\?xml[^<>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
 _ONE_BYTE = re.compile(r"us-ascii|iso-8859-(?:[1-9]|1[0-6])|windows-125[0-8]|koi8-[ru]")
 """The encodings beside UTF-8 whose tags can be found in bytes, and whose texts Python decodes."""
+_UTF_16 = {b"\xff\xfe": "utf-16-le", b"<\0": "utf-16-le", b"\xfe\xff": "utf-16-be", b"\0<": "utf-16-be"}
+"""What begins so, with a byte order mark or a tag."""
 
 _IDENTIFIER = _compiled(r"<~identifier[^<>]*>([^<>]{1,2000})<")
 _METADATA = _compiled(r"<~metadata[\s/>]")
@@ -108,7 +110,7 @@ def cut(
     file: BinaryIO, root: AnswerRoot, verb: str, item: str, skip: int
 ) -> Iterator[etree._Element | Lost | Mended[etree._Element] | Surrounding]:
     """The records of the answer in `file`, without the first `skip`, and what is beside them at last."""
-    data, tags = _bytes_of(file), _Tags(item)
+    data, tags = _in_utf_8(_bytes_of(file)), _Tags(item)
     start = tags.headed.search(data) or tags.start.search(data)
     at = start.start() if start else len(data)
     head, tail = data[max(at - _HEAD, 0) : at], b""
@@ -146,6 +148,7 @@ def mended(data: bytes, encoding: str = "utf-8") -> bytes:
 
 def mended_whole(content: bytes) -> bytes:
     """A whole document, mended, in UTF-8 whatever it declares."""
+    content = bytes(_in_utf_8(content))
     text = mended(content, _encoding(content))
     return re.sub(rb"^<\?xml[^<>]*\?>\s*", b"", BEFORE.sub(b"", text, 1))
 
@@ -301,6 +304,14 @@ def _bytes_of(file: BinaryIO) -> Data:
         return file.read()
     file.flush()
     return mmap(number, 0, access=ACCESS_READ)
+
+
+def _in_utf_8(data: Data) -> Data:
+    """UTF-16 in UTF-8, as tags are looked for in bytes; what is too long for that is left as it is."""
+    encoding = _UTF_16.get(data[:2])
+    if encoding is None or len(data) > _LARGEST:
+        return data
+    return bytes(data).decode(encoding, "replace").encode("utf-8", "replace")
 
 
 def _ends(tail: bytes, root: AnswerRoot, verb: str) -> bool:

@@ -182,6 +182,8 @@ class Records:
         document_id = self.document_id(identifier)
         if len(self._start + identifier) > _MAX_DOCUMENT_ID:
             document = self.document(identifier, datestamp, sets, answer.response_date, about)
+            if deleted:
+                return ListedRecord(document, None, deleted=True)
             message = f"The identifier is longer than can be kept: {one_line(identifier, 100)}."
             return self.unhad(document, Finding("oai.identifier", message, "Ask for a shorter identifier."))
         root, findings = (None, ()) if deleted or is_header else _only_child(metadata, identifier)
