@@ -75,8 +75,8 @@ class OaiListing:
         self._failed = 0
         self._is_in_parts = self._has_no_windows = False
         self._fears_tokens = bool(progress.since) and options.method is ListMethod.LIST_IDENTIFIERS
-        self._notes = list(progress.notes)
-        records.add(progress.odd)
+        self._notes = list(progress.notes if progress.is_begun else ())
+        records.add(progress.odd if progress.is_begun else {})
         self.progress = progress
         self.is_begun = progress.is_begun
         self._is_resumed = bool(progress.token)
@@ -155,7 +155,7 @@ class OaiListing:
                 self._begin_again(course, error.finding if isinstance(error, NoAnswer) else error.findings[0])
                 return
             raise self._failure(error, course) from error
-        self._is_resumed = False
+        was_resumed, self._is_resumed = self._is_resumed, False
         number += len(answer.unusable)
         new += course.note_unusable(answer)
         if answer.damage:
@@ -165,7 +165,7 @@ class OaiListing:
         if is_whole and course.fresh > before and course.method is self._options.method:
             self._failed = 0
         if is_refusal:
-            wrong = self._heed(answer, course)
+            wrong = self._heed(answer, course, was_resumed=was_resumed)
             if wrong is None:
                 return
         else:
@@ -218,11 +218,14 @@ class OaiListing:
             earlier=done.earlier + done.received,
         )
 
-    def _heed(self, answer: Answer, course: Course) -> Finding | None:
-        """What follows from errors of the protocol. Raises BrokenOff, and _PageFailed."""
+    def _heed(self, answer: Answer, course: Course, *, was_resumed: bool) -> Finding | None:
+        """What follows from errors of the protocol. Raises BrokenOff, and _PageFailed.
+
+        `was_resumed`: a token, if one was sent, is from another harvest, and may be forgotten by now.
+        """
         codes = {error.code for error in answer.errors}
         why = refused(course.verb, answer.errors)
-        if "noRecordsMatch" in codes:
+        if "noRecordsMatch" in codes and not (was_resumed and course.progress.token):
             return course.end(answer)
         if course.progress.token:
             self._begin_again(course, why)
@@ -236,9 +239,7 @@ class OaiListing:
             raise _PageFailed(why)
         elif "badArgument" in codes and course.window.begin and not self._options.begin:
             message = f"The repository does not say what has changed since a date, and all was asked for: {why.message}"
-            remedy = (
-                "Ask its keeper to have it take `from`, as the protocol says. Each harvest asks for all until then."
-            )
+            remedy = "Ask its keeper to have it take `from`, as OAI-PMH says. Each harvest asks for all until then."
             course.notes.append(Finding("oai.error", message, remedy, Level.WARNING))
             course.progress = replace(course.progress, begin=None, since=None)
             course.window = course.progress.window
@@ -259,6 +260,8 @@ class OaiListing:
         self._fears_tokens = self._fears_tokens or is_singly
         if course.is_main:
             self.is_begun, self._before = course.progress.is_begun, course.progress.earlier
+            if not self.is_begun:
+                self._records.odd.clear()
 
     def _may_be_the_token(self, error: FetchError | NoAnswer) -> bool:
         """Whether the token may be refused by this, as one is that was kept from another harvest, and is dead by now.
