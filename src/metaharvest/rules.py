@@ -935,9 +935,9 @@ RULES: dict[str, Rule] = {
     ),
     "oai.clock": Rule(
         "The repository's clock cannot be right",
-        "The date of its answers (responseDate) is earlier than in a harvest before, or another one than that of its "
-        "web server, as where local time is written with a Z. What to ask for is told by that date, so that changes "
-        "would be left out; everything was listed again, or changes from earlier on, instead.",
+        "The date of its answers (responseDate) is earlier than in a harvest before, or differs from that of its web "
+        "server as a time zone does, where local time is written with a Z. What to ask for is told by that date, so "
+        "that changes would be left out; everything was listed again, or changes from earlier on, instead.",
         "The repository's keeper looks after the clock of its server, or of each of them if there are several.",
     ),
     "oai.granularity": Rule(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from datetime import UTC, datetime
 from typing import Any
 
 from lxml import etree
@@ -27,11 +26,6 @@ class _Refused(Exception):
         self.code = code
 
 
-def time_of(night: int) -> datetime:
-    """What the clock of the repository shows on a night of the demo."""
-    return datetime(2012, 5, night, 3, tzinfo=UTC)
-
-
 def answer(repository: bytes, arguments: Mapping[str, str], base_url: str, night: int) -> bytes:
     """The answer to a request with these arguments (OAI-PMH 2.0), from the file `repository`."""
     tree = etree.fromstring(repository)
@@ -43,7 +37,7 @@ def answer(repository: bytes, arguments: Mapping[str, str], base_url: str, night
     except _Refused as error:
         body = _element("error", text=str(error), code=error.code)
     asked = _element("request", text=base_url)
-    told = _element("OAI-PMH", _element("responseDate", text=f"{time_of(night):%Y-%m-%dT%H:%M:%SZ}"), asked, body)
+    told = _element("OAI-PMH", _element("responseDate", text=f"2012-05-{night:02}T03:00:00Z"), asked, body)
     for element in told.iter(f"{{{_OAI}}}baseURL"):
         element.text = base_url
     return etree.tostring(told, encoding="UTF-8", xml_declaration=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from email.utils import format_datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path, PurePosixPath
@@ -153,12 +152,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
-
-    def date_time_string(self, timestamp: float | None = None) -> str:
-        """The date of an answer: that of the night, as the repository says it."""
-        from metaharvest.demo.repository import time_of
-
-        return format_datetime(time_of(self.server.network.night), usegmt=True)
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing: the terminal belongs to the command that serves the network."""

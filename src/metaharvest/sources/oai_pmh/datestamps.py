@@ -13,6 +13,8 @@ OVERLAP = timedelta(minutes=5)
 """How far before the last harvest the next one begins, where datestamps have seconds; a day where they have not, or
 where the repository does not say what its clock shows in UTC."""
 
+_QUARTER = timedelta(minutes=15)
+
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE)
 _PROPER = re.compile(
     r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?:T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)?"
@@ -46,6 +48,12 @@ def is_proper(text: str) -> bool:
 def written(when: datetime, *, seconds: bool) -> str:
     """A moment as a datestamp."""
     return f"{when:%Y-%m-%dT%H:%M:%SZ}" if seconds else f"{when:%Y-%m-%d}"
+
+
+def may_be_a_zone(difference: timedelta) -> bool:
+    """Whether two clocks differ as those of a zone and of UTC do: by quarters of an hour, and 14 hours at the most."""
+    quarters = round(abs(difference) / _QUARTER)
+    return 1 <= quarters <= 14 * 4 and abs(abs(difference) - quarters * _QUARTER) <= timedelta(minutes=1)
 
 
 def from_watermark(watermark: str, ahead: timedelta, *, seconds: bool, local: bool) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from lxml import etree
 
@@ -17,7 +17,7 @@ from metaharvest.fetch.backoff import http_date
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed
-from metaharvest.sources.oai_pmh.datestamps import OVERLAP, has_zone, moment
+from metaharvest.sources.oai_pmh.datestamps import has_zone, may_be_a_zone, moment
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, ProtocolError, Set
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.text import one_line
@@ -103,24 +103,25 @@ class _Asking:
         )
 
     def _ahead(self, answer: Answer) -> timedelta:
-        """By how much the repository's clock is ahead of its web server's, or ours; a warning where it is minutes."""
+        """By how much the repository's clock is ahead of its web server's, where it may be that of a time zone.
+
+        Whoever writes local time with a Z may do so in responseDate, and not in datestamps.
+        """
         shown, sent = moment(answer.response_date), http_date(answer.date)
-        if shown is None or not has_zone(answer.response_date):
+        if shown is None or sent is None or not has_zone(answer.response_date):
             return timedelta(0)
-        ahead = shown - (sent or datetime.now(UTC))
-        if abs(ahead) <= OVERLAP:
+        ahead = shown - sent
+        if not may_be_a_zone(ahead):
             return timedelta(0)
-        whose = f"that of its web server ({one_line(answer.date, 60)})" if sent else "the harvester's"
         is_ahead = ahead > timedelta(0)
         message = (
             f"The repository's clock shows {one_line(answer.response_date, 60)} (responseDate), which is "
-            f"{_in_words(abs(ahead))} {'ahead of' if is_ahead else 'behind'} {whose}."
+            f"{_in_words(abs(ahead))} {'ahead of' if is_ahead else 'behind'} that of its web server "
+            f"({one_line(answer.date, 60)}), as local time would be."
         )
         if is_ahead:
             message += " Changes are asked for from so much earlier on, as others would be left out."
         remedy = "Ask the keeper of the repository to write responseDate and datestamps in UTC, not in local time."
-        if not is_ahead:
-            remedy += " If it does, something keeps its answers, and gives out old ones."
         self.findings.append(Finding("oai.clock", message, remedy, Level.WARNING))
         return ahead
 

@@ -178,7 +178,8 @@ class Records:
             return None
         if datestamp and not is_proper(datestamp):
             self.note("datestamp", f"{identifier}: {datestamp}")
-        self.odd["days"] += len(datestamp) == len("2026-11-20")
+        if len(datestamp) == len("2026-11-20"):
+            self.odd["days"] += 1
         document_id = self.document_id(identifier)
         if len(self._start + identifier) > _MAX_DOCUMENT_ID:
             document = self.document(identifier, datestamp, sets, answer.response_date, about)
