@@ -151,6 +151,28 @@ def test_the_target_gets_the_normalised_document(harvester: Harvester, server: H
 
 
 @on_one_database
+def test_other_normalising_holds_for_the_next_revisions_of_a_list_and_accuses_nobody(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    content = eml("a.1.1", "On water")
+    site(harvester, serve(server, [content]), normalize=put(harvester, "normalize.xml", NORMALIZE))
+    harvester.run("2026-11-20")
+    normalised = harvester.held()["a.1.1"]
+    said = harvester("sites", "edit", "alder", "--normalize", "none")
+    assert said.out.splitlines()[1:] == [
+        "What was left out is judged anew then; what the repository has stays until its revision is raised."
+    ]
+    # It is looked at again after thirty days, and is what it was.
+    run = harvester.run("2026-12-20")
+    assert [each.path for each in server.requests].count("/a.1.1.xml") == 2
+    assert (run["sites"][0]["unchanged"], harvester.findings(run["run_id"])) == (1, [])
+    server.serve("/a.1.2.xml", eml("a.1.2", "On water"))
+    server.serve("/list.xml", harvest_list([("a.1.2", server.url("/a.1.2.xml"))]))
+    harvester.run("2026-12-21")
+    assert harvester.held() == {"a.1.1": normalised, "a.1.2": eml("a.1.2", "On water")}
+
+
+@on_one_database
 def test_what_normalising_makes_is_what_is_checked(harvester: Harvester, server: HttpServer) -> None:
     wrong = NORMALIZE.replace('name="title"', 'name="titel"')
     site(harvester, serve(server, [eml("a.1.1", "On water")]), normalize=put(harvester, "normalize.xml", wrong))
@@ -278,6 +300,185 @@ def test_a_full_list_that_is_asked_for_tries_changed_filters_on_all_records(harv
         put(harvester, "filters.xml", written % "title")
         [told] = harvester.run("2030-01-02", "--site", "repo", "--full")["sites"]
         assert (told["status"], told["listed"], told["inserted"]) == ("succeeded", 25, 25)
+
+
+DC_FILTERS = f"<filters match='any'><selectionNamespaces>xmlns:dc='{DC}'</selectionNamespaces>{{}}</filters>"
+
+
+def taking(harvester: Harvester, regexp: str, before: str = "") -> str:
+    """Filters that take records with such a title."""
+    return put(harvester, "filters.xml", DC_FILTERS.format(f'{before}<filter xpath="//dc:title" regexp="{regexp}"/>'))
+
+
+def adding(harvester: Harvester, subject: str) -> str:
+    """Mappings that add a subject to records with a title in 1 or 2."""
+    mapping = f"<newElement name='dc:subject' regexp='[12]$'><newValue>{subject}</newValue></newElement>"
+    return put(
+        harvester,
+        "normalize.xml",
+        f"<normalize><selectionNamespaces>xmlns:dc='{DC}'</selectionNamespaces>"
+        f"<mapping xpath='//dc:title'>{mapping}</mapping></normalize>",
+    )
+
+
+def titled(number: int) -> OaiServer:
+    """A repository with so many records, entitled Record 1, 2, …"""
+    repository = OaiServer(records=number)
+    for identifier, record in repository.records.items():
+        repository.put(identifier, record.datestamp, metadata=dublin_core(f"Record {identifier.rpartition(':')[2]}"))
+    return repository
+
+
+def lists_asked(repository: OaiServer) -> list[str]:
+    """How the lists were asked for since the last time: `all`, or `changes`; then forget it."""
+    first = [each.arguments for each in repository.asked("ListRecords") if "resumptionToken" not in each.arguments]
+    repository.forget()
+    return ["changes" if "from" in arguments else "all" for arguments in first]
+
+
+@on_one_database
+def test_a_repository_is_listed_in_full_once_its_filters_say_something_else(harvester: Harvester) -> None:
+    def run(day: int) -> tuple[int, int, int]:
+        [told] = harvester.run(f"2030-01-{day:02}", "--site", "repo")["sites"]
+        assert told["status"] == "succeeded"
+        return told["inserted"], told["unchanged"], told["filtered"]
+
+    with titled(25) as repository:
+        options = ("--filters", taking(harvester, "[1-5]$"), "--origin", "test")
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, *options).code == 0
+        assert (run(1), lists_asked(repository)) == ((15, 0, 10), ["all"])
+        assert (run(2), lists_asked(repository)) == ((0, 0, 0), ["changes"])
+        # What was taken, and is not by these, stays.
+        taking(harvester, "[4-7]$")
+        assert (run(3), lists_asked(repository)) == ((4, 6, 15), ["all"])
+        [(message,)] = harvester.rows(
+            "SELECT message FROM harvest_log WHERE run_id = 3 AND harvest_operation_code = 'ListRecordsSuccess' "
+            "AND message LIKE '%filters%'"
+        )
+        assert message.startswith("The site's filters or its normalising are not those of the last list")
+        assert (run(4), lists_asked(repository)) == ((0, 0, 0), ["changes"])
+        # The same in other words is the same.
+        taking(harvester, "[4-7]$", before="\n\n<!-- four to seven -->\n")
+        assert (run(5), lists_asked(repository)) == ((0, 0, 0), ["changes"])
+        assert harvester("sites", "edit", "repo", "--filters", "none").code == 0
+        assert (run(6), lists_asked(repository)) == ((6, 19, 0), ["all"])
+        assert (run(7), lists_asked(repository)) == ((0, 0, 0), ["changes"])
+        assert len(harvester.held()) == 25
+
+
+def test_normalised_copies_are_made_anew_and_go_back_to_what_was_received(harvester: Harvester) -> None:
+    def run(day: int, *more: str) -> tuple[int, int, int]:
+        [told] = harvester.run(f"2030-01-{day:02}", "--site", "repo", *more)["sites"]
+        assert told["status"] == "succeeded"
+        return told["inserted"], told["updated"], told["unchanged"]
+
+    def newest() -> dict[str, bytes]:
+        held = sorted(harvester.held().items(), key=lambda each: int(each[0].rpartition(".")[2]))
+        return {docid.rpartition(".")[0]: content for docid, content in held}
+
+    with titled(25) as repository:
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, "--origin", "test").code == 0
+        assert run(1) == (25, 0, 0)
+        received = newest()
+        said = harvester("sites", "edit", "repo", "--normalize", adding(harvester, "Toads"))
+        assert said.out.splitlines()[1:] == ["All of its records are listed and judged anew then."]
+        assert run(2, "--dry-run") == (0, 6, 19)
+        assert run(3) == (0, 6, 19)
+        assert sum(b"Toads" in content for content in newest().values()) == 6
+        adding(harvester, "Newts")
+        assert run(4) == (0, 6, 19)
+        assert sum(b"Newts" in content and b"Toads" not in content for content in newest().values()) == 6
+        assert harvester("sites", "edit", "repo", "--normalize", "none").code == 0
+        lists_asked(repository)
+        assert (run(5), lists_asked(repository)) == ((0, 6, 19), ["all"])
+        assert newest() == received
+        assert (run(6), lists_asked(repository)) == ((0, 0, 0), ["changes"])
+        altered = "SELECT COUNT(*) FROM document_origin WHERE altered AND revision = 4"
+        assert harvester.rows(altered) == [(0,)]
+
+
+@on_one_database
+@pytest.mark.parametrize("until", [(), ("--until", "2026-11-20T03:00:00Z")], ids=("all", "until a day"))
+def test_judging_anew_goes_on_where_it_broke_off_and_begins_again_with_other_files(
+    harvester: Harvester, until: tuple[str, ...]
+) -> None:
+    def held(subject: bytes) -> int:
+        newest = {docid.rpartition(".")[0]: content for docid, content in sorted(harvester.held().items())}
+        return sum(subject in content for content in newest.values())
+
+    def run(day: int, status: str) -> list[str]:
+        assert harvester.run(f"2030-01-{day:02}", "--site", "repo")["sites"][0]["status"] == status
+        return lists_asked(repository)
+
+    with titled(25) as repository:
+        options = ("--normalize", adding(harvester, "Toads"), "--origin", "test", *until)
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, *options).code == 0
+        assert run(1, "succeeded") == ["all"]
+        assert harvester("sites", "edit", "repo", "--normalize", "none").code == 0
+        repository.poison.add("oai:test:15")
+        repository.refuse_tokens = b"", 503
+        run(2, "incomplete")
+        broken_off = held(b"Toads")
+        assert 0 < broken_off < 6
+        repository.refuse_tokens = None
+        repository.poison.clear()
+        assert run(3, "succeeded") == []
+        assert held(b"Toads") == 0
+        # Other ones half-way, and then the first again: what was judged by the others is judged anew.
+        adding(harvester, "Newts")
+        assert harvester("sites", "edit", "repo", "--normalize", "normalize.xml").code == 0
+        repository.refuse_tokens = b"", 503
+        run(4, "incomplete")
+        assert 0 < held(b"Newts") < 6
+        repository.refuse_tokens = None
+        assert harvester("sites", "edit", "repo", "--normalize", "none").code == 0
+        assert run(5, "succeeded") == ["all"]
+        assert held(b"Newts") == 0
+        assert run(6, "succeeded") == ["changes"]
+
+
+@on_one_database
+def test_files_that_change_while_a_run_is_down_hold_from_the_next_one_on(harvester: Harvester) -> None:
+    """A run that goes on with one that was killed goes on as that began: no record has two outcomes in it."""
+    started: list[subprocess.Popen[str]] = []
+
+    def stop(body: bytes, asked: Asked) -> bytes:
+        if started and "resumptionToken" in asked.arguments:
+            time.sleep(0.5)
+            started.pop().kill()
+        return body
+
+    with titled(25) as repository:
+        options = ("--filters", taking(harvester, "^Nothing"), "--origin", "test")
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, *options).code == 0
+        repository.tamper = stop
+        started.append(process := harvester.start("run", "--date", "2030-01-01", "--site", "repo"))
+        process.communicate(timeout=60)
+        assert harvester.rows("SELECT COUNT(*) FROM harvest_log WHERE outcome = 'filtered'")[0][0] in range(1, 25)
+        taking(harvester, "^Record")
+        [told] = harvester.run("2030-01-02", "--site", "repo")["sites"]
+        assert (told["status"], told["listed"]) == ("succeeded", 25)
+        assert told["inserted"] + told["filtered"] == 25
+        [told] = harvester.run("2030-01-03", "--site", "repo")["sites"]
+        assert (told["status"], told["listed"]) == ("succeeded", 25)
+        assert len(harvester.held()) == 25
+        lists_asked(repository)
+        [told] = harvester.run("2030-01-04", "--site", "repo")["sites"]
+        assert (told["listed"], lists_asked(repository)) == (0, ["changes"])
+
+
+@on_one_database
+def test_what_an_empty_answer_leaves_unjudged_is_judged_in_the_next_harvest(harvester: Harvester) -> None:
+    with titled(5) as repository:
+        options = ("--filters", taking(harvester, "[12]$"), "--origin", "test")
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, *options).code == 0
+        harvester.run("2030-01-01", "--site", "repo")
+        taking(harvester, "^Record")
+        records, repository.records = repository.records, {}
+        harvester.run("2030-01-02", "--site", "repo")
+        repository.records = records
+        [told] = harvester.run("2030-01-03", "--site", "repo")["sites"]
+        assert (told["inserted"], told["unchanged"]) == (3, 2)
 
 
 # -- cost

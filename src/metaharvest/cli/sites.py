@@ -20,6 +20,7 @@ from metaharvest.text import one_line, shown_url
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import date
+    from pathlib import Path
 
     from metaharvest.app import Harvester
     from metaharvest.queries.records import Record
@@ -144,6 +145,17 @@ def edit(invocation: Invocation, /, name: str, new_name: str | None, **options: 
         site = edit_site(session, name, changes)
         require_allowed(harvester.settings, site, changes, former.name)
     click.echo(f"Changed {site.name}: {_when(site)}.")
+    if isinstance(former, Site) and _files(former) != _files(site):
+        click.echo(_AS_REPOSITORY if site.options.oai is not None else _AS_LIST)
+
+
+_AS_REPOSITORY = "All of its records are listed and judged anew then."
+_AS_LIST = "What was left out is judged anew then; what the repository has stays until its revision is raised."
+"""What becomes of documents that were harvested before, once other files of their site say what is done with them."""
+
+
+def _files(site: Site) -> tuple[Path | None, Path | None]:
+    return site.options.filters, site.options.normalize
 
 
 @command.command("enable")

@@ -239,7 +239,8 @@ class HarvestDocument(Base):
 
 
 class SiteCheckpoint(Base):
-    """How far the listing of a repository has come: `checkpoint` is JSON, in the words of the site's source.
+    """How far the listing of a repository has come: `checkpoint` is JSON, in the words of the site's source, and by
+    what treatment its records were judged (see ListingState).
 
     `listing` numbers its listings; `unchanged` and `duplicate` are how many records of the one under way are
     accounted for in `site_run_id`. `confirmed`: so many deletions that wait may be told, as somebody confirmed.

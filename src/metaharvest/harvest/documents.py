@@ -364,7 +364,7 @@ class SiteDocuments:
                 intent.document, OutcomeKind.ACCESS_ERROR, intent.target_revision, error.findings, transient=True
             )
             return outcome, fetched
-        size = len(fetched.content)
+        size, received = len(fetched.content), fetched.sha256
         if verdict.content is not None:
             fetched = normalized(fetched, verdict.content)
         kind = wanted(intent) if verdict.acceptable else OutcomeKind.INVALID
@@ -380,7 +380,7 @@ class SiteDocuments:
             findings,
             fetched.seconds,
             size,
-            fetched.sha256,
+            received,
             etag=fetched.etag,
             last_modified=fetched.last_modified,
         )

@@ -64,13 +64,17 @@ class ListBrokenOff(Exception):
 
 @dataclass(slots=True)
 class _SoFar:
-    """How far the listing has come, in this site run and, for `ids`, since the last checkpoint."""
+    """How far the listing has come, in this site run and, for `ids`, since the last checkpoint.
+
+    `treatment` is what is kept with it: see ListingState.
+    """
 
     seen: AccountedFor
     tally: Tally
     is_complete: bool
     is_empty: bool
     goes_on: bool
+    treatment: str
     pages: int = 0
     received: int = 0
     announced: int | None = None
@@ -99,10 +103,26 @@ class _InHand:
 
 
 async def in_repository(site_run: SiteRun, source: PagedSource, ctx: RunContext) -> PagedListing:
-    """What the repository lists, from where its listing has come to. Raises FetchError, and ListError."""
+    """What the repository lists, from where its listing has come to, or all of it if that is to be judged anew.
+
+    Raises FetchError, and ListError.
+    """
     state = await _listing_state(site_run, ctx)
-    resumed = site_run.resumed and state.site_run_id == site_run.site_run_id
-    return await source.list_records(state.checkpoint, ctx.deadlines, full=ctx.full, resumed=resumed)
+    resumed, full = _is_of(site_run, state), ctx.full or _is_to_judge_anew(site_run, state, ctx)
+    return await source.list_records(state.checkpoint, ctx.deadlines, full=full, resumed=resumed)
+
+
+def _is_of(site_run: SiteRun, state: ListingState) -> bool:
+    """Whether the listing was begun, or gone on with, in this site run, before that was interrupted."""
+    return site_run.resumed and state.site_run_id == site_run.site_run_id
+
+
+def _is_to_judge_anew(site_run: SiteRun, state: ListingState, ctx: RunContext) -> bool:
+    """Whether the site's files do not say what they said when its records were judged.
+
+    A site run that was interrupted ends as it began, with one outcome for each record: the next one judges anew.
+    """
+    return state.treatment != ctx.treatment.digest and not _is_of(site_run, state)
 
 
 async def harvest_repository(
@@ -114,7 +134,8 @@ async def harvest_repository(
     """
     state = await _listing_state(site_run, ctx)
     so_far = await _begun(site_run, listing, state, ctx)
-    await ctx.journal.write(site_run, partial(_note_begun, site_run.site, listing))
+    is_other = state.checkpoint is not None and so_far.treatment != state.treatment
+    await ctx.journal.write(site_run, partial(_note_begun, site_run.site, listing, is_other))
     in_hand = _InHand(source)
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     try:
@@ -135,10 +156,11 @@ async def harvest_repository(
     return so_far.tally
 
 
-def _note_begun(site: Site, listing: PagedListing, session: Session) -> Iterable[LogRow]:
+def _note_begun(site: Site, listing: PagedListing, is_other: bool, session: Session) -> Iterable[LogRow]:
+    """`is_other`: its records are judged anew."""
     if listing.is_other:
         checkpoints.ask_for_others(session, site.site_id)
-    return listings.begun(site, listing.findings)
+    return [*listings.begun(site, listing.findings), *([listings.judged_anew()] if is_other else [])]
 
 
 async def _each(pages: AsyncIterator[Page]) -> AsyncGenerator[Page]:
@@ -168,13 +190,13 @@ async def _listing_state(site_run: SiteRun, ctx: RunContext) -> ListingState:
 async def _begun(site_run: SiteRun, listing: PagedListing, state: ListingState, ctx: RunContext) -> _SoFar:
     """Where the listing goes on, or begins: its number, and what this site run has accounted for already."""
     number = state.listing if listing.is_begun else state.listing + 1
-    # Filters and the like may be others by now. A full list that broke off is full still when it goes on.
-    again = (ctx.full or listing.is_complete) and ctx.treatment.transforms
+    anew = _is_to_judge_anew(site_run, state, ctx)
+    again = anew or state.again or (ctx.full and ctx.treatment.transforms)
+    treatment = ctx.treatment.digest if anew and not listing.is_empty else state.treatment
+    how = listing.is_complete, listing.is_empty, listing.is_begun, treatment
     if not site_run.resumed:
-        return _SoFar(
-            AccountedFor(number, number, again), Tally(), listing.is_complete, listing.is_empty, listing.is_begun
-        )
-    is_same = state.site_run_id == site_run.site_run_id
+        return _SoFar(AccountedFor(number, number, again), Tally(), *how)
+    is_same = _is_of(site_run, state)
     first = state.listing if is_same else number
     unchanged, duplicate = (state.unchanged, state.duplicate) if is_same else (0, 0)
 
@@ -183,8 +205,7 @@ async def _begun(site_run: SiteRun, listing: PagedListing, state: ListingState, 
             return checkpoints.number_logged(session, site_run)
 
     listed = await in_thread(logged) + unchanged + duplicate
-    tally = Tally(listed, unchanged, duplicates=duplicate)
-    return _SoFar(AccountedFor(number, first, again), tally, listing.is_complete, listing.is_empty, listing.is_begun)
+    return _SoFar(AccountedFor(number, first, again), Tally(listed, unchanged, duplicates=duplicate), *how)
 
 
 async def _harvest_page(
@@ -218,7 +239,17 @@ async def _harvest_page(
     # Where there are records that cannot be named, nobody can say which ones are missing.
     is_complete = page.is_last and so_far.is_complete and not any(finding.is_error for finding in page.findings)
     of_others = await in_thread(partial(_of_others, so_far, site_run, target, ctx)) if is_complete else frozenset()
-    end = PageEnd(page.checkpoint, so_far.seen.listing, named, plan.to_delete, tally.unchanged, tally.duplicates)
+    again = so_far.seen.again and not page.is_last
+    end = PageEnd(
+        page.checkpoint,
+        so_far.seen.listing,
+        named,
+        plan.to_delete,
+        tally.unchanged,
+        tally.duplicates,
+        so_far.treatment,
+        again,
+    )
 
     def keep(session: Session) -> Iterable[LogRow]:
         checkpoints.write_page_end(session, site_run, end)

@@ -41,6 +41,14 @@ def ended(listed: int, pages: int) -> LogRow:
     return LogRow("ListRecordsSuccess", f"The repository listed {records} to the end, in {pages:,} parts.")
 
 
+def judged_anew() -> LogRow:
+    """The row about a list that is a full one because the site's files do not say what they said before."""
+    message = (
+        "The site's filters or its normalising are not those of the last list: all records are listed, and judged anew."
+    )
+    return LogRow("ListRecordsSuccess", message)
+
+
 def broken_off(findings: Sequence[Finding], listed: int, announced: int | None) -> LogRow:
     """The row about a list that did not come to its end, after how many of how many records."""
     if findings[0].rule == BROKEN_OFF:  # its source has said so already

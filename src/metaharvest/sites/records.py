@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -28,6 +28,9 @@ IS_HELD = or_(
 )
 """Whether the target has the document of a row, as far as the ledger knows. Of those that the target has from another
 site, nothing was ever fetched."""
+
+TREATMENT, AGAIN = "treatment", "again"
+"""What is kept beside the source's own words in a checkpoint: see ListingState."""
 
 MOST_FAILED = 100
 """So many records that failed for good are looked at again in each harvest, though their datestamp is as it was."""
@@ -52,7 +55,11 @@ class KnownRecord:
 
 @dataclass(frozen=True, slots=True)
 class ListingState:
-    """How far the listing of a site has come: see SiteCheckpoint. All is 0 where nothing was listed yet."""
+    """How far the listing of a site has come: see SiteCheckpoint. All is 0 where nothing was listed yet.
+
+    `treatment` is the digest of the Treatment by which all of its records were judged, those that a full list under way
+    is still to name included; `again`: that list judges also the records that have not changed.
+    """
 
     checkpoint: Checkpoint | None = None
     listing: int = 0
@@ -60,6 +67,8 @@ class ListingState:
     unchanged: int = 0
     duplicate: int = 0
     confirmed: int = 0
+    treatment: str = ""
+    again: bool = False
 
 
 def listing_state(session: Session, site_id: int) -> ListingState:
@@ -67,8 +76,11 @@ def listing_state(session: Session, site_id: int) -> ListingState:
     row = session.get(SiteCheckpoint, site_id)
     if row is None:
         return ListingState()
-    checkpoint = json.loads(row.checkpoint) if row.checkpoint else None
-    return ListingState(checkpoint, row.listing, row.site_run_id, row.unchanged, row.duplicate, row.confirmed)
+    checkpoint: dict[str, Any] | None = json.loads(row.checkpoint) if row.checkpoint else None
+    state = ListingState(checkpoint, row.listing, row.site_run_id, row.unchanged, row.duplicate, row.confirmed)
+    if checkpoint is None:
+        return state
+    return replace(state, treatment=checkpoint.pop(TREATMENT, ""), again=checkpoint.pop(AGAIN, False))
 
 
 def known_records(session: Session, site_id: int, document_ids: Sequence[str]) -> dict[str, KnownRecord]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from lxml import etree
 
@@ -34,6 +35,16 @@ class Treatment:
     def transforms(self) -> bool:
         """Whether files of the site have a say in it: an XPath of theirs has no time limit of its own."""
         return self.filters is not None or self.normalization is not None
+
+    @property
+    def digest(self) -> str:
+        """Tells what the site's files say from what others do, whatever they are called and laid out; empty without."""
+        if not self.transforms:
+            return ""
+        filters, normalization = self.filters, self.normalization and replace(self.normalization, file="")
+        if filters is not None:
+            filters = replace(filters, file="", filters=tuple(replace(each, line=None) for each in filters.filters))
+        return sha256(repr((filters, normalization)).encode()).hexdigest()
 
 
 BY_EML = Treatment()
