@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer
 from support.mails import words_of
 from support.oai_server import Asked, OaiServer, dublin_core
+from support.remote_target import Repository, installed
 
 on_one_database = pytest.mark.parametrize("database", KINDS[:1], indirect=True)
 
@@ -395,6 +397,22 @@ def test_normalised_copies_are_made_anew_and_go_back_to_what_was_received(harves
         assert (run(6), lists_asked(repository)) == ((0, 0, 0), ["changes"])
         altered = "SELECT COUNT(*) FROM document_origin WHERE altered AND revision = 4"
         assert harvester.rows(altered) == [(0,)]
+
+
+@on_one_database
+def test_what_is_judged_anew_and_stays_the_same_gets_no_revision_in_a_repository_that_tells_no_digests(
+    harvester: Harvester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(installed(tmp_path))
+    with Repository() as remote, titled(25) as repository:
+        harvester.config.write_text(f'{harvester.config.read_text()}[target]\nkind = "remote"\nurl = "{remote.url}"\n')
+        options = ("--normalize", adding(harvester, "Toads"), "--origin", "test")
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, *options).code == 0
+        assert harvester.run("2030-01-01", "--site", "repo")["sites"][0]["inserted"] == 25
+        assert harvester.run("2030-01-02", "--site", "repo", "--full")["sites"][0]["unchanged"] == 25
+        assert harvester("sites", "edit", "repo", "--normalize", "none").code == 0
+        [told] = harvester.run("2030-01-03", "--site", "repo")["sites"]
+        assert (told["updated"], told["unchanged"]) == (6, 19)
 
 
 @on_one_database

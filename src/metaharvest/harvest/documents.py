@@ -380,7 +380,7 @@ class SiteDocuments:
             findings,
             fetched.seconds,
             size,
-            received,
+            received if fetched.document.origin is None else fetched.sha256,
             etag=fetched.etag,
             last_modified=fetched.last_modified,
         )

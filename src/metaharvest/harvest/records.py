@@ -189,9 +189,15 @@ def _decide(
     else:
         intent = Intent(document, Action.INSERT, None, record.findings)
         if holding is not None:
-            intent = replace(intent, action=Action.UPDATE, target_revision=holding.revision, held_sha256=holding.sha256)
+            sha256 = holding.sha256 or _sent(known, holding)
+            intent = replace(intent, action=Action.UPDATE, target_revision=holding.revision, held_sha256=sha256)
         plan.chains.append([Todo(intent, entry)])
         plan.in_hand[document.document_id] = replace(record, document=document)
+
+
+def _sent(known: KnownRecord | None, holding: Holding) -> str | None:
+    """The digest of what a target holds that does not tell it, as far as the ledger knows what was sent last."""
+    return known.sha256 if known and known.is_well and holding.revision == known.entry.target_revision else None
 
 
 def _decide_deletion(

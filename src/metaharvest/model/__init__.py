@@ -296,8 +296,8 @@ class Outcome:
     marks a failure that may be gone the next time (a time-out, a 503), or what was put off for such failures of its
     server: it is tried again in the next run, for some nights. What was put off for other reasons always is.
     `unconfirmed`: an upload was begun, and it is not known whether it arrived; the target is asked before anything is
-    sent again. `sha256` is of the bytes as received, whatever normalising made of them. `etag` and `last_modified`: see
-    FetchedDocument.
+    sent again. `sha256` is of what goes into the target, but of the bytes as received where these can be compared with
+    what their site serves later: not of a repository's record. `etag` and `last_modified`: see FetchedDocument.
     """
 
     document: ListedDocument

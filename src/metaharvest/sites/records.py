@@ -20,7 +20,7 @@ from metaharvest.sites.ledger import ENTRY, GOOD, LedgerEntry
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
-_RECORD = _LEDGER.c["digest", "datestamp", "listing", "to_delete", "missing_since"]
+_RECORD = _LEDGER.c["digest", "datestamp", "listing", "to_delete", "missing_since", "sha256"]
 _IS_DELETED = _LEDGER.c.outcome == OutcomeKind.DELETED.value
 IS_HELD = or_(
     _LEDGER.c.to_delete,
@@ -46,6 +46,7 @@ class KnownRecord:
     listing: int | None
     to_delete: bool
     missing_since: date | None
+    sha256: str | None = None
 
     @property
     def is_well(self) -> bool:
