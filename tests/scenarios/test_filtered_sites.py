@@ -499,6 +499,38 @@ def test_what_an_empty_answer_leaves_unjudged_is_judged_in_the_next_harvest(harv
         assert (told["inserted"], told["unchanged"]) == (3, 2)
 
 
+@on_one_database
+def test_a_record_that_is_left_out_has_no_revision_and_what_the_repository_keeps_of_it_is_told(
+    harvester: Harvester,
+) -> None:
+    with titled(2) as repository:
+        options = ("--filters", taking(harvester, "^Record 1"), "--origin", "test")
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, *options).code == 0
+        harvester.run("2030-01-01", "--site", "repo")
+        repository.put("oai:test:1", metadata=dublin_core("Birds"))
+        harvester.run("2030-01-02", "--site", "repo")
+
+    told = json.loads(harvester("documents", "--outcome", "filtered", "--json").out)
+    assert [(each["docid"], each["revision"], each["repository_revision"]) for each in told] == [
+        ("test/oai_dc/oai:test:1", None, 1),
+        ("test/oai_dc/oai:test:2", None, None),
+    ]
+    assert [each["run_id"] for each in told] == [2, 1]
+    lines = harvester("documents", "--outcome", "filtered").out.splitlines()[1:]
+    assert [line.split(maxsplit=3)[1:] for line in lines] == [
+        ["test/oai_dc/oai:test:1", "filtered", "the repository keeps revision 1"],
+        ["test/oai_dc/oai:test:2", "filtered"],
+    ]
+    shown = harvester("documents", "show", "test/oai_dc/oai:test:1").out
+    assert "listed by   repo: filtered, the repository keeps revision 1\n" in shown
+    assert "oai:test:1.2" not in shown
+    reason = "//dc:title: 'Birds' does not match ^Record 1. The repository keeps revision 1."
+    assert f"test/oai_dc/oai:test:1 was left out by a filter. Filter 1 (line 1), {reason}" in shown
+    shown = harvester("documents", "show", "test/oai_dc/oai:test:2").out
+    assert "listed by   repo: filtered\n" in shown
+    assert "oai:test:2.1" not in shown
+
+
 # -- cost
 
 

@@ -146,10 +146,16 @@ def _print(rows: Iterator[Record], limit: int) -> None:
 
 def _row(row: Record) -> Sequence[object]:
     first, *more = row["findings"] or [None]
-    why = "" if first is None else f"{first['rule']}: {one_line(first['message'], 100)}"
+    why = _kept(row) if first is None else f"{first['rule']}: {one_line(first['message'], 100)}"
     others = f" (and {len(more)} more)" if more else ""
     tries = row["attempts"] or ""
     return [row["site"], row["docid"], row["outcome"], row["failing_since"], row["nights"], tries, f"{why}{others}"]
+
+
+def _kept(row: Record) -> str:
+    """What the repository has of a document that a filter left out; empty if it has nothing."""
+    is_kept = row["outcome"] == OutcomeKind.FILTERED.value and row["repository_revision"] is not None
+    return f"the repository keeps revision {row['repository_revision']}" if is_kept else ""
 
 
 def _print_history(known: Record) -> None:
@@ -194,7 +200,9 @@ def _listing(row: Record, history: Sequence[Record]) -> str:
     since = f" since {row['failing_since']}" if row["failing_since"] else ""
     if row["nights"] is not None:
         since += " (1 night)" if row["nights"] == 1 else f" ({row['nights']} nights)"
-    return f"{_site(row)}: revision {row['revision']}, {said or row['outcome'] or 'not decided yet'}{since}"
+    revision = "" if row["revision"] is None else f"revision {row['revision']}, "
+    kept = f", {kept}" if (kept := _kept(row)) else ""
+    return f"{_site(row)}: {revision}{said or row['outcome'] or 'not decided yet'}{kept}{since}"
 
 
 def _revision_row(row: Record) -> Sequence[object]:
@@ -222,6 +230,8 @@ def _told(event: Record) -> tuple[object, object, str, str]:
     from metaharvest.queries.records import would_be
 
     why = "; ".join(dict.fromkeys(f"{each['rule']}: {one_line(each['message'], 200)}" for each in event["findings"]))
+    if event["outcome"] == OutcomeKind.FILTERED.value:
+        why = one_line(event["message"], 400)
     said = would_be(event["outcome"], event["message"]) or event["outcome"] or one_line(event["message"])
     return event["site"], event["docid"], said, why
 

@@ -176,7 +176,10 @@ def _code(outcome: Outcome) -> str:
 
 def _message(outcome: Outcome, is_kept: bool) -> str:
     said = _SAID[outcome.kind] if is_kept else WOULD_BE.get(outcome.kind, _SAID[outcome.kind])
-    sentence = f"{outcome.document.docid} {said}."
+    document = outcome.document
+    # A record gets its revision from us, once it goes in.
+    is_left_out_record = outcome.kind is OutcomeKind.FILTERED and document.origin is not None
+    sentence = f"{document.document_id if is_left_out_record else document.docid} {said}."
     gravest = sorted(outcome.findings, key=lambda finding: not finding.is_error)
     if outcome.kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED) or not gravest:
         return sentence

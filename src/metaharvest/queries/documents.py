@@ -20,7 +20,7 @@ from metaharvest.queries.last_findings import (
     last_outcomes,
 )
 from metaharvest.queries.log import require_rule
-from metaharvest.queries.records import Record, columns, docid
+from metaharvest.queries.records import Record, columns, docid, revision_of
 from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import last_names
 from metaharvest.sites.ledger import nights
@@ -28,7 +28,10 @@ from metaharvest.sites.registry import read_sites
 from metaharvest.text import shown_url
 
 _FAILING = {*ERROR_OUTCOMES, OutcomeKind.DEFERRED}
-_COLUMNS = "document_id revision document_url document_type target_revision outcome failing_since attempts next_attempt"
+_COLUMNS = (
+    "document_id revision document_url document_type target_revision outcome failing_since attempts next_attempt "
+    "datestamp"
+)
 _ledger = HarvestDocument
 _IS_FAILING = _ledger.failing_since.is_not(None)
 
@@ -93,10 +96,11 @@ def _is_meant(finding: Record, wanted: DocumentFilter) -> bool:
 
 
 def _standing(row: Record, today: date) -> Record:
+    revision = revision_of(row)
     return {
-        "docid": docid(row["document_id"], row["revision"]),
+        "docid": docid(row["document_id"], revision),
         "document_id": row["document_id"],
-        "revision": row["revision"],
+        "revision": revision,
         "outcome": row["outcome"],
         "repository_revision": row["target_revision"],
         "url": shown_url(row["document_url"]),

@@ -22,7 +22,16 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind
 from metaharvest.queries.documents import as_of, nights_failing
 from metaharvest.queries.last_findings import reasons_put_off
-from metaharvest.queries.records import Record, columns, docid, parts_of_docid, records_under, with_one_name, would_be
+from metaharvest.queries.records import (
+    Record,
+    columns,
+    docid,
+    parts_of_docid,
+    records_under,
+    revision_of,
+    with_one_name,
+    would_be,
+)
 from metaharvest.queries.sites import last_names, site_names
 from metaharvest.text import one_line, shown_url
 
@@ -31,7 +40,9 @@ _EVENT = (
     "target_revision document_url size seconds message"
 )
 _FINDING = "level rule error_message remedy line_number column_number xpath excerpt"
-_LISTED = "site_schedule_id revision outcome target_revision document_url document_type failing_since attempts"
+_LISTED = (
+    "site_schedule_id revision outcome target_revision document_url document_type failing_since attempts datestamp"
+)
 _HELD = "revision size sha256 inserted_at source_url site_schedule_id"
 _TRANSFER = "from_site from_site_id to_site to_site_id transferred_on transferred_at transferred_by run_id message"
 _NAMES = {
@@ -146,14 +157,15 @@ def _listed(
     last = {(event["site_id"], event["revision"]): event for event in events if event["outcome"]}
     for row in _rows(session, HarvestDocument, document_id, _LISTED, revision):
         number = row["site_schedule_id"]
-        event = last.get((number, row["revision"]))
+        listed = revision_of(row)
+        event = last.get((number, listed))
         was_taken = event is None or not would_be(event["outcome"], event["message"])
         yield {
             "site": names.get(number),
             "site_id": number,
             "registered": number in registered,
-            "docid": docid(document_id, row["revision"]),
-            "revision": row["revision"],
+            "docid": docid(document_id, listed),
+            "revision": listed,
             "outcome": row["outcome"],
             "repository_revision": row["target_revision"] if was_taken else None,
             "url": shown_url(row["document_url"]),
@@ -176,6 +188,8 @@ def _events(session: Session, document_id: str, revision: int | None, names: Map
         .order_by(HarvestLog.harvest_log_id)
     )
     rows = [dict(row) for row in session.execute(query).mappings()]
+    listed = _rows(session, HarvestDocument, document_id, "site_schedule_id datestamp")
+    stamps = {row["site_schedule_id"]: row["datestamp"] for row in listed}
     found = records_under(session, HarvestDetailLog.harvest_log_id, [row["harvest_log_id"] for row in rows], _FINDING)
     warnings: dict[tuple[int, int], list[Record]] = {}
     put_off = {row["site_run_id"] for row in rows if row["outcome"] == OutcomeKind.DEFERRED.value}
@@ -188,6 +202,7 @@ def _events(session: Session, document_id: str, revision: int | None, names: Map
             # Warnings about a document that passed stay with the row of the check, before the one that it ended with.
             warnings.setdefault(which, []).extend(own)
         else:
+            row["revision"] = revision_of({**row, "datestamp": stamps.get(row["site_schedule_id"])})
             event = {_NAMES.get(name, name): value for name, value in row.items()}
             if would_be(event["outcome"], event["message"]):
                 event["repository_revision"] = None

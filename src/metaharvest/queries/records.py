@@ -48,6 +48,12 @@ def docid(document_id: str | None, revision: int | None) -> str | None:
     return document_id if document_id is None or revision is None else f"{document_id}.{revision}"
 
 
+def revision_of(row: Record) -> int | None:
+    """The revision of a row of the ledger; None for a record that was left out: there is none before it goes in."""
+    is_record = row["datestamp"] is not None
+    return None if is_record and row["outcome"] == OutcomeKind.FILTERED.value else row["revision"]
+
+
 def would_be(outcome: str | None, message: str | None) -> str:
     """What the log says in place of this outcome, if the target only looked at the document; empty if it took it."""
     words = WOULD_BE.get(OutcomeKind(outcome), "") if outcome else ""
