@@ -97,6 +97,53 @@ def test_records_of_a_repository_are_told_by_their_identifiers(tmp_path: Path) -
     assert told["records"][1]["reason"].startswith("None of 3 filters matches. Filter 3 (line 8), //dc:identifier")
 
 
+@pytest.mark.parametrize(
+    ("inner", "what"),
+    [
+        ('<error code="idDoesNotExist">No such item</error>', "the error idDoesNotExist (No such item)"),
+        ("<ListIdentifiers><header><identifier>oai:r:1</identifier></header></ListIdentifiers>", "ListIdentifiers"),
+        ("<Identify><repositoryName>water</repositoryName></Identify>", "an answer to Identify"),
+        ("<ListRecords/>", "an answer to ListRecords"),
+        ("", "an answer"),
+    ],
+)
+def test_an_answer_without_a_record_is_no_document(tmp_path: Path, inner: str, what: str) -> None:
+    answer = f'<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/">{inner}</OAI-PMH>'
+    told = tried(tmp_path, '<filters match="any"><filter xpath="//*"/></filters>', answer)
+    assert told.code == 1
+    assert told.out.startswith("UNDECIDED  1.xml: There is no record in it: it is ")
+    assert f"{what} of an OAI-PMH repository. Give it what `metaharvest oai get` prints" in told.out
+
+
+def test_records_of_old_repositories_are_records(tmp_path: Path) -> None:
+    def answer(inner: str) -> str:
+        verb = "GetRecord" if inner else "Identify"
+        return f'<{verb} xmlns="http://www.openarchives.org/OAI/1.1/OAI_{verb}">{inner}</{verb}>'
+
+    filters = '<filters match="any"><filter xpath="/*[local-name() = \'dc\']"/></filters>'
+    told = tried(tmp_path, filters, answer(RECORD.format("oai:r:1", "")), answer(""))
+    first, second = told.out.splitlines()
+    assert first.startswith("TAKEN      1.xml, oai:r:1: ")
+    assert second.startswith("UNDECIDED  2.xml: There is no record in it: it is an answer to Identify of")
+
+
+def test_white_space_is_shown_as_it_is_matched(tmp_path: Path) -> None:
+    filters = '<filters match="any"><filter xpath="//title" regexp="On.water$"/></filters>'
+    texts = [
+        "On\nwater",
+        "On\n    water",
+        "On  water",
+        "On\twater",
+        "On\u00a0the water",
+        "On" + "\n" * 200_000 + "water",
+    ]
+    told = tried(tmp_path, filters, *(f"<a><title>{text}</title></a>" for text in texts))
+    shown = [re.findall("'(.*)'", line)[0] for line in told.out.splitlines()]
+    assert shown[:5] == [r"On\nwater", r"On\n {4}water", "On {2}water", r"On\twater", r"On\xa0the water"]
+    assert shown[5].endswith("…")
+    assert [line.split()[0] for line in told.out.splitlines()] == ["LEFT", "LEFT", "LEFT", "TAKEN", "LEFT", "LEFT"]
+
+
 def test_a_record_may_come_through_a_pipe(tmp_path: Path) -> None:
     """As from `oai get URL IDENTIFIER`."""
     (tmp_path / "filters.xml").write_text('<filters match="any"><filter xpath="//title" regexp="water"/></filters>')

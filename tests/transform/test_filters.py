@@ -245,3 +245,21 @@ def test_an_xpath_that_fails_on_a_document_says_so(tmp_path: Path) -> None:
     assert made.decision(document(), TimeLeft()).is_taken is False
     with pytest.raises(NotEvaluated, match="Invalid type"):
         made.decision(document("image"), TimeLeft())
+
+
+@pytest.mark.parametrize(
+    ("written", "is_taken", "reason"),
+    [
+        ('<filter xpath="/"/>', True, "/ finds 1 node"),
+        ('<filter xpath="/" regexp="^an image$"/>', True, "/: 'an image' matches ^an image$"),
+        ('<filter xpath="/" regexp="text"/>', False, "/: 'an image' does not match text"),
+        ('<filter xpath="/*/.." regexp="image"/>', True, "/*/..: 'an image' matches image"),
+        ('<filter xpath="/none/.."/>', False, "/none/.. finds nothing"),
+        ('<filter xpath="count(/)"/>', True, "count(/) is 1"),
+    ],
+)
+def test_the_root_of_a_document_is_a_node_with_all_of_its_text(
+    tmp_path: Path, written: str, is_taken: bool, reason: str
+) -> None:
+    decision = decided(tmp_path, document("an ", "image"), written)
+    assert (decision.is_taken, decision.reason) == (is_taken, f"Filter 1 (line 3), {reason}.")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
+from metaharvest.sources.oai_pmh.protocol import VERBS, AnswerRoot, ProtocolError, root_of
 from metaharvest.text import one_line
 from metaharvest.transform import Filters, NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.validation import wellformed
@@ -17,7 +18,8 @@ from metaharvest.validation.treatment import too_costly
 _SECONDS = 10.0
 """Seconds that all records of one file may take: nothing else ends the evaluation of an XPath."""
 
-_OAI = "{http://www.openarchives.org/OAI/2.0/}"
+_RECORD = AnswerRoot("http://www.openarchives.org/OAI/2.0/", "2.0")
+"""What a record is called that is in no answer, but in a file of its own, or in a static repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +54,34 @@ def _tried(filters: Filters, name: str, content: bytes) -> list[TriedRecord]:
         root = wellformed.parse(content, wellformed.new_parser(keeps_all=True))
     except wellformed.NotReadable as error:
         return [TriedRecord(name, "", None, None, str(error))]
-    return [_tried_one(filters, name, *each) for each in _records(root)]
-
-
-def _records(root: etree._Element) -> Iterator[tuple[str, etree._Element | None]]:
-    """Each record's identifier and metadata, if it has any; or the document itself."""
-    records = list(root.iter(f"{_OAI}record"))
+    answer = root_of(str(root.tag))
+    records = list(root.iter((answer or _RECORD).name("record")))
+    if answer is not None and not records:
+        return [TriedRecord(name, "", None, None, _no_record(root, answer))]
     if not records:
-        yield "", root
-    for record in records:
-        metadata = record.find(f"{_OAI}metadata/*")
-        identifier = one_line(record.findtext(f"{_OAI}header/{_OAI}identifier") or "", 800)
-        yield identifier, None if metadata is None else copy.deepcopy(metadata)
+        return [_tried_one(filters, name, "", root)]
+    return [_tried_one(filters, name, *_parts(record, answer or _RECORD)) for record in records]
+
+
+def _parts(record: etree._Element, answer: AnswerRoot) -> tuple[str, etree._Element | None]:
+    """The identifier of a record, and its metadata, if it has any."""
+    metadata = record.find(f"{answer.name('metadata')}/*")
+    identifier = one_line(record.findtext(f"{answer.name('header')}/{answer.name('identifier')}") or "", 800)
+    return identifier, None if metadata is None else copy.deepcopy(metadata)
+
+
+def _no_record(root: etree._Element, answer: AnswerRoot) -> str:
+    """Why there is nothing to be tried in an answer of a repository, and what can be."""
+    error = root.find(answer.name("error"))
+    if error is None:
+        verb = answer.verb or next((verb for verb in VERBS if root.find(answer.name(verb)) is not None), "")
+        what = f"an answer to {verb}" if verb else "an answer"
+    else:
+        what = f"the error {ProtocolError(one_line(error.get('code', ''), 80), one_line(error.text or '', 200))}"
+    return (
+        f"There is no record in it: it is {what} of an OAI-PMH repository. Give it what `metaharvest oai get` prints, "
+        "or an answer to GetRecord or ListRecords."
+    )
 
 
 def _tried_one(filters: Filters, name: str, identifier: str, root: etree._Element | None) -> TriedRecord:

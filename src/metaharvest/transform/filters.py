@@ -7,6 +7,7 @@ the nodes, and not where there is no node; one without matches where there is a 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,10 @@ from metaharvest.transform.paths import Namespaces, evaluated, is_true, text_of
 from metaharvest.transform.patterns import TimeLeft, matches
 
 _SHOWN = 80
+_LOOKED_AT = 10_000
+"""Characters of a text that are looked at to show so many: it may have megabytes."""
+
+_SPACE = re.compile(r" {2,}|[^\S ]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +109,26 @@ class Filters:
 
     def _match(self, each: Filter, regexp: str, nodes: list[object], time_left: TimeLeft) -> tuple[bool, str]:
         """Whether one of the nodes matches, or each of them if all are needed; with the text that decided."""
-        path, shown = one_line(each.xpath, _SHOWN), one_line(regexp, _SHOWN)
+        path, shown = one_line(each.xpath, _SHOWN), _as_matched(regexp)
         for node in nodes:
             text = text_of(node)
             is_match = matches(regexp, each.ignore_case, text, time_left)
             if is_match is not self.needs_all or len(nodes) == 1:
                 among = f"of {len(nodes):,} nodes, " if len(nodes) > 1 else ""
                 verb = "matches" if is_match else "does not match"
-                return is_match, f"{path}: {among}'{one_line(text, _SHOWN)}' {verb} {shown}"
+                return is_match, f"{path}: {among}'{_as_matched(text)}' {verb} {shown}"
         return self.needs_all, f"{path}: {'each' if self.needs_all else 'none'} of {len(nodes):,} nodes matches {shown}"
+
+
+def _as_matched(text: str) -> str:
+    """A text on one line, with white space that is no single blank written as in a regular expression."""
+    rest = "…" if len(text) > _LOOKED_AT else ""
+    return one_line(_SPACE.sub(_written, text[:_LOOKED_AT]) + rest, _SHOWN)
+
+
+def _written(space: re.Match[str]) -> str:
+    blanks = len(space[0])
+    return f" {{{blanks}}}" if blanks > 1 else space[0].encode("unicode_escape").decode("ascii")
 
 
 def left_out(filters: Filters, decision: Decision) -> Finding:

@@ -71,9 +71,15 @@ def require_path(path: str, namespaces: Mapping[str, str]) -> None:
 
 
 def evaluated(path: str, namespaces: Namespaces, root: etree._Element) -> Any:
-    """What the path finds: a list of nodes, a number, a text, or true or false. Raises NotEvaluated."""
+    """What the path finds: a list of nodes, a number, a text, or true or false. Raises NotEvaluated.
+
+    The root of the document, as `/` finds it, is given as its root element: they have the same text (XPath 1.0, 5.1).
+    """
+    tree = root.getroottree()
     try:
-        return _compiled(path, namespaces)(root.getroottree())
+        found = _compiled(path, namespaces)(tree)
+        # lxml leaves it out of what was found.
+        return [root] if found == [] and _compiled(f"boolean({path})", namespaces)(tree) else found
     except etree.XPathError as error:
         raise NotEvaluated(one_line(str(error)).rstrip(".")) from None
 
