@@ -234,7 +234,8 @@ RULES: dict[str, Rule] = {
         "Something else than a harvest list",
         "The list URL leads to another XML document, or the root element is misspelled.",
         "Open the list URL in a browser where you are not logged in; correct the URL that is registered, or what "
-        "the server answers.",
+        "the server answers. An OAI-PMH repository has no list: the administrator registers it with "
+        "`metaharvest sites add NAME --oai BASEURL`.",
     ),
     "list.namespace": Rule(
         "A wrong namespace",

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from support.databases import TestDatabase, on_one_database
-from support.harvester import IN_A_FILE, SETTINGS, Harvester
+from support.harvester import IN_A_FILE, SETTINGS, Harvester, harvest_list
 from support.mails import words_of
 from support.oai_server import Asked, OaiServer, Odd
 from support.remote_target import Repository, installed
@@ -146,6 +146,65 @@ def test_what_is_told_of_a_repository_that_refuses_is_not_about_lists(
         assert remedy in " ".join(said.split())
     network.harvest()
     assert remedy in network.report()
+
+
+@on_one_database
+def test_the_option_that_is_meant_is_named_where_the_other_one_is_given(network: Network) -> None:
+    url = network.server.base_url
+    network.server.http.serve("/list.xml", harvest_list([("a.1.1", "https://a.example.org/a.1.1.xml")]))
+    said = network.harvester("sites", "add", "repo", "--oai", network.server.http.url("/list.xml"))
+    assert (said.code, "If this is the URL of a harvest list, give it with --list-url." in said.err) == (2, True)
+    contact = ("--contact", "a@example.org")
+    said = network.harvester("sites", "add", "repo", "--list-url", f"{url}?verb=Identify", *contact)
+    assert (said.code, f"(verb=Identify): use --oai {url} instead." in said.err) == (2, True)
+    own = "https://a.example.org/list?verb=show"
+    assert network.harvester("sites", "add", "site", "--list-url", own, *contact).code == 0
+    # Nothing is asked here; the rehearsal that is named in the answer, and the first report, have it.
+    assert network.harvester("sites", "add", "repo", "--list-url", url, *contact).code == 0
+    said = network.harvester("check", url)
+    assert "This is an answer of an OAI-PMH repository, not a harvest list." in said.out
+    assert "ask the harvester's administrator to register it as an OAI-PMH repository, by its base URL" in said.out
+
+
+@on_one_database
+def test_none_takes_options_of_a_repository_back(network: Network) -> None:
+    def shown() -> tuple[Any, ...]:
+        oai = json.loads(network.harvester("sites", "show", "repo", "--json").out)["oai"]
+        return oai["prefix"], oai["origin"], oai["sets"], oai["begin"], oai["until"], oai["full_every"]
+
+    made = f"127.0.0.1-{network.server.base_url.partition(':')[2].partition(':')[2].replace('/', '-')}"
+    options = ("--prefix", "eml", "--set", "a", "--from", "2020-01-01", "--until", "2021-01-01", "--full-every", "9")
+    base = ("--oai", network.server.base_url, "--unasked", "--contact", "a@example.org")
+    assert network.harvester("sites", "add", "repo", *base, *options, "--origin", "test").code == 0
+    assert shown() == ("eml", "test", ["a"], "2020-01-01", "2021-01-01", 9)
+    none = [
+        part
+        for option in ("prefix", "origin", "set", "from", "until", "full-every")
+        for part in (f"--{option}", "none")
+    ]
+    assert network.harvester("sites", "edit", "repo", *none).code == 0
+    assert shown() == ("oai_dc", made, [], None, None, None)
+    said = network.harvester("sites", "edit", "repo", "--from", "2020")
+    assert (said.code, "from (begin) is wrong: '2020' is no datestamp" in said.err) == (2, True)
+    network.harvester("sites", "remove", "repo", "--yes")
+    assert network.harvester("sites", "add", "repo", *base, *none).code == 0
+    assert shown() == ("oai_dc", made, [], None, None, None)
+
+
+@on_one_database
+def test_a_login_that_a_new_url_does_not_have_is_told(network: Network) -> None:
+    def edited(name: str, *options: str) -> list[str]:
+        return network.harvester("sites", "edit", name, *options).out.splitlines()[1:]
+
+    lost = ["The user name and password in its former URL were not kept: the new URL needs its own, if any."]
+    contact = ("--contact", "a@example.org")
+    network.harvester("sites", "add", "repo", "--oai", "https://me:secret@a.example.org/oai", "--unasked", *contact)
+    network.harvester("sites", "add", "site", "--list-url", "https://me:secret@a.example.org/l.xml", *contact)
+    for name, option in (("repo", "--oai"), ("site", "--list-url")):
+        assert edited(name, "--every", "2") == []
+        assert edited(name, option, "https://other:one@b.example.org/") == []
+        assert edited(name, option, "https://b.example.org/") == lost
+        assert edited(name, option, "https://c.example.org/") == []
 
 
 @on_one_database

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 import click
 
 from metaharvest.cli.invocation import day
 from metaharvest.model import Deletions, Level, ListMethod, Notify, Site, Unit, ValidationLevel
+from metaharvest.text import shown_url
 
 if TYPE_CHECKING:
     from metaharvest.model import Network, OaiOptions, SiteOptions
@@ -147,7 +149,9 @@ def _oai_options(default: Callable[[object], str]) -> list[Decorator]:
     """What is asked of an OAI-PMH repository."""
     return [
         click.option(
-            "--prefix", metavar="PREFIX", help=f"OAI-PMH: the metadataPrefix of the format.{default('oai_dc')}"
+            "--prefix",
+            metavar="PREFIX",
+            help=f"OAI-PMH: the metadataPrefix of the format; `none`: oai_dc.{default('oai_dc')}",
         ),
         click.option(
             "--set",
@@ -172,8 +176,8 @@ def _oai_options(default: Callable[[object], str]) -> list[Decorator]:
         click.option(
             "--origin",
             metavar="NAME",
-            help="OAI-PMH: the repository's name in document ids, which stays when its address changes."
-            f"{default('made from the base URL')}",
+            help="OAI-PMH: the repository's name in document ids, which stays when its address changes; `none`: made "
+            f"from the base URL.{default('made from the base URL')}",
         ),
     ]
 
@@ -192,8 +196,10 @@ def columns_of(options: Options, before: Site | BrokenSite | None) -> dict[str, 
         if before is not None and not is_oai:
             raise click.UsageError("The site has a harvest list. Register the repository as a site of its own.")
         columns |= {"documentlisturl": options["base_url"], "source_kind": "oai-pmh"}
-    elif is_oai and options["documentlisturl"] is not None:
-        raise click.UsageError("The site is an OAI-PMH repository: give its new address with --oai.")
+    elif options["documentlisturl"] is not None:
+        if is_oai:
+            raise click.UsageError("The site is an OAI-PMH repository: give its new address with --oai.")
+        _require_no_question(options["documentlisturl"])
     given = [name for name in _OAI if options[name] not in (None, ())]
     if given and options["base_url"] is None and not is_oai:
         option = {"sets": "set", "begin": "from"}.get(given[0], given[0]).replace("_", "-")
@@ -201,6 +207,20 @@ def columns_of(options: Options, before: Site | BrokenSite | None) -> dict[str, 
     if given or options["base_url"] is not None or any(options[name] is not None for name in _OWN):
         columns["options"] = _site_options(options, before)
     return columns
+
+
+def _require_no_question(list_url: str) -> None:
+    """Raises UsageError for a request of OAI-PMH, such as `https://example.org/oai?verb=Identify`."""
+    from metaharvest.config.field_types import url_parts
+    from metaharvest.sources.oai_pmh.protocol import VERBS
+
+    parts = url_parts(list_url.strip())
+    if parts and (verb := dict(parse_qsl(parts.query)).get("verb")) in VERBS:
+        base = shown_url(list_url.strip().partition("?")[0])
+        raise click.UsageError(
+            f"--list-url is for a harvest list, and this is a question to an OAI-PMH repository (verb={verb}): use "
+            f"--oai {base} instead."
+        )
 
 
 def _site_options(options: Options, before: Site | BrokenSite | None) -> str | None:
@@ -227,23 +247,27 @@ def _site_options(options: Options, before: Site | BrokenSite | None) -> str | N
     }
     own = replace(own, **files)
     if options["base_url"] is not None or own.oai is not None:
-        own = replace(own, oai=_oai(options, own))
+        own = replace(own, oai=_oai(options, own, before))
     return options_text(own)
 
 
-def _oai(options: Options, own: SiteOptions) -> OaiOptions:
+def _oai(options: Options, own: SiteOptions, before: Site | BrokenSite | None) -> OaiOptions:
     from metaharvest.model import OaiOptions
     from metaharvest.sites.options import origin_of
 
-    oai = own.oai or OaiOptions(origin_of(options["base_url"]))
+    url = options["base_url"] or (before.list_url if before else "")
+    default = OaiOptions(origin_of(url))
+    oai = own.oai or default
     if options["sets"]:
         oai = replace(oai, sets=() if options["sets"] in ((_NONE,), ("",)) else tuple(dict.fromkeys(options["sets"])))
     texts: dict[str, Any] = {
-        name: None if name in ("begin", "until") and options[name] in ("", _NONE) else options[name]
-        for name in ("origin", "prefix", "begin", "until", "post")
+        name: getattr(default, name) if options[name] in ("", _NONE) else options[name]
+        for name in ("origin", "prefix", "begin", "until")
         if options[name] is not None
     }
     oai = replace(oai, **texts)
+    if options["post"] is not None:
+        oai = replace(oai, post=options["post"])
     if options["method"] is not None:
         oai = replace(oai, method=ListMethod(options["method"]))
     if options["full_every"] is not None:

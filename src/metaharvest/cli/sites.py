@@ -103,7 +103,9 @@ def _asked(harvester: Harvester, site: Site, given: Mapping[str, Any]) -> Mappin
         problems = error.findings
     if problems:
         told = "\n".join(f"{finding.message} {finding.remedy}" for finding in problems)
-        raise ScheduleError(f"{told}\nNothing was registered; --unasked registers it nevertheless.")
+        is_other = any(finding.rule == "oai.not-oai" for finding in problems)
+        hint = " If this is the URL of a harvest list, give it with --list-url." if is_other else ""
+        raise ScheduleError(f"{told}{hint}\nNothing was registered; --unasked registers it nevertheless.")
     identity = inspection.identity
     print_line(f"{identity.name or 'The repository'} answers, in OAI-PMH {identity.version}.")
     for finding in inspection.findings:
@@ -145,6 +147,8 @@ def edit(invocation: Invocation, /, name: str, new_name: str | None, **options: 
         site = edit_site(session, name, changes)
         require_allowed(harvester.settings, site, changes, former.name)
     click.echo(f"Changed {site.name}: {_when(site)}.")
+    if _has_login(former.list_url) and not _has_login(site.list_url):
+        click.echo("The user name and password in its former URL were not kept: the new URL needs its own, if any.")
     if isinstance(former, Site) and _files(former) != _files(site):
         click.echo(_AS_REPOSITORY if site.options.oai is not None else _AS_LIST)
 
@@ -152,6 +156,13 @@ def edit(invocation: Invocation, /, name: str, new_name: str | None, **options: 
 _AS_REPOSITORY = "All of its records are listed and judged anew then."
 _AS_LIST = "What was left out is judged anew then; what the repository has stays until its revision is raised."
 """What becomes of documents that were harvested before, once other files of their site say what is done with them."""
+
+
+def _has_login(url: str) -> bool:
+    from metaharvest.config.field_types import url_parts
+
+    parts = url_parts(url)
+    return parts is not None and parts.username is not None
 
 
 def _files(site: Site) -> tuple[Path | None, Path | None]:

@@ -130,7 +130,7 @@ def _date(stored: Any, name: str) -> str | None:
     try:
         return check_datestamp(value) if value else None
     except ValueError as error:
-        raise ValueError(f"{name} is wrong: {error}") from None
+        raise ValueError(f"{'from (begin)' if name == 'begin' else name} is wrong: {error}") from None
 
 
 def _choice(stored: Any, name: str, choices: type[_Choice]) -> _Choice | None:

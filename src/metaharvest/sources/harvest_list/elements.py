@@ -63,6 +63,10 @@ _ROOT_REMEDY = (
     "Check the list URL that is registered for your site, and what your server answers at it. A harvest list begins "
     f'with <hrv:harvestList xmlns:hrv="{LIST_NAMESPACE}">.'
 )
+_REPOSITORY_REMEDY = (
+    "If your records are to be harvested from this repository, ask the harvester's administrator to register it as an "
+    f"OAI-PMH repository, by its base URL. {_ROOT_REMEDY}"
+)
 HTML_DOCTYPE = Mistake("list.html-page", "This is an HTML page, not a harvest list.", _ROOT_REMEDY)
 INNER_NAMESPACE = Mistake(
     "list.namespace",
@@ -80,7 +84,7 @@ def other_root(local: str) -> Mistake | None:
     rule = "list.html-page" if local.lower() == "html" else "list.root"
     message = f"This is {what}, not a harvest list." if what else "This is not a harvest list."
     root = f"Its root element is `{one_line(local, 60)}`; it should be `harvestList`."
-    return Mistake(rule, f"{message} {root}", _ROOT_REMEDY)
+    return Mistake(rule, f"{message} {root}", _REPOSITORY_REMEDY if local.lower() == "oai-pmh" else _ROOT_REMEDY)
 
 
 def root_mistakes(uri: str, local: str) -> Iterator[Mistake]:
