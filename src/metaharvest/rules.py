@@ -504,7 +504,7 @@ RULES: dict[str, Rule] = {
     "schema.missing-element": Rule(
         "A required element is missing",
         "An element that the schema requires is not there, or the ones before it end too early.",
-        "Add the element in its place; the order matters.",
+        "Add the element in its place; in most formats the order matters.",
     ),
     "schema.unexpected-element": Rule(
         "An element that is not allowed there",
@@ -638,9 +638,11 @@ RULES: dict[str, Rule] = {
     "validation.no-schema": Rule(
         "No schema for this format",
         "The site's documents are to be checked by the schema of their format (very-strict), and there is none here "
-        "for the format that the root element names. Such documents are taken if they are well-formed. It is told once "
+        "for the format that the root element names, or it names none: without an xmlns of its own it is in the "
+        "namespace of the OAI-PMH answer around it. Such documents are taken if they are well-formed. It is told once "
         "a harvest for each format.",
-        "Nothing is to be done; the administrator can give the site the validation level strict.",
+        "Give a root element without an xmlns that of its format; otherwise nothing is to be done. The administrator "
+        "can give the site the validation level strict.",
     ),
     "validation.too-expensive": Rule(
         "Checking took too long",

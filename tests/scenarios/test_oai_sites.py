@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from support.databases import TestDatabase, on_one_database
+from support.eml_documents import eml
 from support.harvester import IN_A_FILE, SETTINGS, Harvester, harvest_list
 from support.mails import words_of
 from support.oai_server import Asked, OaiServer, Odd
@@ -496,6 +497,18 @@ def test_half_of_the_records_are_deleted(network: Network) -> None:
     assert {change: number for change, number in found["totals"].items() if number} == {"fixed": 30, "deleted": 30}
     assert {each["outcome"] for each in found["sites"][0]["documents"]} == {"deleted"}
     assert len(network.held()) == 30
+
+
+@on_one_database
+def test_metadata_without_an_xmlns_of_their_own_are_told_in_the_mail(network: Network) -> None:
+    network.register("--validation", "very-strict")
+    network.server.put("oai:test:1", metadata=eml("2.2.0").decode().partition("?>")[2])
+    network.server.put("oai:test:2", metadata="<metadata><idinfo/></metadata>")
+    assert network.harvest() == {"status": "with-errors", "listed": 25, "inserted": 24, "invalid": 1}
+    told = " ".join(network.report().split())
+    assert "dataset is taken for an element of OAI-PMH" in told
+    assert 'Add xmlns="" to <eml:eml>, the root of the metadata' in told
+    assert "<metadata>, the root of the metadata, has no xmlns of its own" in told
 
 
 @on_one_database

@@ -118,6 +118,72 @@ def test_an_element_in_another_namespace_is_told_as_such(wrong: str) -> None:
     assert not any("should be in none" in finding.message for finding in found)
 
 
+OAI_1_1 = "http://www.openarchives.org/OAI/1.1/OAI_ListRecords"
+
+
+@pytest.mark.parametrize("protocol", ["http://www.openarchives.org/OAI/2.0/", OAI_1_1])
+@pytest.mark.parametrize("length", [0, 1_100_000], ids=["explained", "large"])
+def test_eml_that_does_not_undeclare_the_namespace_of_the_answer_is_told_to(protocol: str, length: int) -> None:
+    content = eml("2.2.0").decode().replace("<eml:eml ", f'<eml:eml xmlns="{protocol}" ') + f"<!--{' ' * length}-->"
+    [finding] = errors(content)
+    assert finding.rule == "schema.unexpected-element"
+    assert "dataset is taken for an element of OAI-PMH" in finding.message
+    assert 'Add xmlns="" to <eml:eml>, the root of the metadata' in finding.remedy
+    assert verdict(content.replace(f'xmlns="{protocol}"', 'xmlns=""')) == Verdict()
+
+
+@pytest.mark.parametrize("root", ["metadata", "resource", "eml"])
+def test_a_format_without_an_xmlns_of_its_own_is_told_to_the_keeper(root: str) -> None:
+    [finding] = errors(f'<{root} xmlns="http://www.openarchives.org/OAI/2.0/"><idinfo/></{root}>')
+    assert (finding.rule, finding.level) == ("validation.no-schema", Level.WARNING)
+    assert f"<{root}>, the root of the metadata, has no xmlns of its own" in finding.message
+    assert 'xmlns="" where the format has no namespace, such as FGDC' in finding.remedy
+    assert "Nothing is to be done" not in finding.remedy
+
+
+AFFILIATION_FIRST = (
+    '<affiliation>Alder Creek</affiliation><nameIdentifier nameIdentifierScheme="ORCID">0</nameIdentifier>'
+)
+URL_FIRST = "<onlineUrl>https://alder.example.org/</onlineUrl><phone>1</phone>"
+TWO_TITLES = "<titles><title>Another</title></titles>"
+
+
+@pytest.mark.parametrize(
+    ("content", "rule", "remedy"),
+    [
+        (
+            format_documents.OAI_DC.replace("dc:creator", "dc:author"),
+            "schema.unexpected-element",
+            "dc takes, in any order: ",
+        ),
+        (
+            format_documents.DATACITE.replace("<publicationYear>", f"{TWO_TITLES}<publicationYear>"),
+            "schema.too-many-elements",
+            "resource takes, in any order: ",
+        ),
+        (
+            format_documents.DATACITE.replace("</creatorName>", f"</creatorName>{AFFILIATION_FIRST}"),
+            "schema.wrong-order",
+            "Move nameIdentifier before affiliation. creator takes, in this order: creatorName,",
+        ),
+        (
+            eml("2.2.0", f"<contact><positionName>Manager</positionName>{URL_FIRST}</contact>"),
+            "schema.wrong-order",
+            "Move phone before onlineUrl. contact takes, mostly in this order: individualName,",
+        ),
+        (
+            eml("2.2.0", "<coverage><temporalCoverage><date>2026</date></temporalCoverage></coverage>"),
+            "schema.unexpected-element",
+            "temporalCoverage takes one of these: singleDateTime, rangeOfDates, references.",
+        ),
+    ],
+    ids=["oai_dc", "datacite", "creator", "contact", "temporalCoverage"],
+)
+def test_an_order_is_asked_for_only_where_the_schema_has_one(content: str, rule: str, remedy: str) -> None:
+    [found] = [each for each in errors(content) if each.rule == rule]
+    assert remedy in found.remedy
+
+
 def test_no_schema_is_fetched_that_a_document_names() -> None:
     location = 'xsi:schemaLocation="http://www.openarchives.org/OAI/2.0/oai_dc/ http://127.0.0.1:1/nothing.xsd"'
     start, _, rest = format_documents.OAI_DC.partition("xsi:schemaLocation")

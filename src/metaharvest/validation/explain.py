@@ -21,7 +21,9 @@ from metaharvest.model import MAX_FINDINGS
 from metaharvest.rules import RULES
 from metaharvest.text import one_line
 from metaharvest.validation import lenient, schema_errors
-from metaharvest.validation.catalogue import Described, EmlVersion, explaining, explaining_schema
+from metaharvest.validation.catalogue import VERSIONS, Described, EmlVersion, explaining, explaining_schema
+from metaharvest.validation.formats import is_taken_for_protocol
+from metaharvest.validation.order import in_which_order, must_precede
 from metaharvest.validation.places import ElementFinding, shown_name
 
 logger = logging.getLogger(__name__)
@@ -165,18 +167,19 @@ def _children(error: Any) -> ElementFinding:
     if child is None:
         return _incomplete(parent, expected)
     name = _name(child)
-    known = {_local(particle.name): particle.name for particle in error.validator.iter_elements() if particle.name}
+    model = error.validator
+    known = {_local(particle.name): particle.name for particle in model.iter_elements() if particle.name}
     order = list(known)
-    if name in order and child.tag not in {particle.name for particle in error.validator.iter_elements()}:
+    if name in order and child.tag not in {particle.name for particle in model.iter_elements()}:
         return _in_another_namespace(child, etree.QName(known[name]).namespace)
     if name not in order:
         rule = "schema.unexpected-element"
         message = f"{name} is not known inside {_name(parent)} at this place."
-        return ElementFinding(rule, message, f"{_meant(name, order)} {_allowed(order, parent)}", child)
-    later = _first_later_sibling(child, order)
+        return ElementFinding(rule, message, f"{_meant(name, order)} {_allowed(order, parent, model)}", child)
+    later = _first_later_sibling(child, model)
     if later is not None:
         message = f"{name} stands after {later}, and must come before it."
-        remedy = f"Move {name} before {later}. {_allowed(order, parent)}"
+        remedy = f"Move {name} before {later}. {_allowed(order, parent, model)}"
         return ElementFinding("schema.wrong-order", message, remedy, child)
     is_repeated = next(child.itersiblings(str(child.tag), preceding=True), None) is not None
     missing = [tag for tag in expected if tag not in order or order.index(tag) < order.index(name)]
@@ -184,7 +187,7 @@ def _children(error: Any) -> ElementFinding:
         message = f"Before {name}, {_name(parent)} lacks {_any_of(missing)}."
         return ElementFinding("schema.missing-element", message, f"Add {_any_of(missing)} before {name}.", child)
     message = f"{name} is one too many: {_name(parent)} does not take another one here."
-    remedy = f"Remove it, or move it to where it belongs. {_allowed(order, parent)}"
+    remedy = f"Remove it, or move it to where it belongs. {_allowed(order, parent, model)}"
     return ElementFinding("schema.too-many-elements", message, remedy, child)
 
 
@@ -195,6 +198,8 @@ def _in_another_namespace(child: etree._Element, right: str | None) -> ElementFi
         remedy = f"Let its prefix be one that is declared for {right}."
         message = f"{name} is {where}; it should be in {right}."
         return ElementFinding("schema.unexpected-element", message, remedy, child)
+    if is_taken_for_protocol(child):
+        return _taken_for_protocol(child)
     remedy = (
         'Give the root element a prefix, <eml:eml xmlns:eml="…">, in place of xmlns="…"; '
         "what is inside it has no prefix and no namespace."
@@ -203,6 +208,15 @@ def _in_another_namespace(child: etree._Element, right: str | None) -> ElementFi
         remedy = f"Remove the prefix, in the end tag too: <{name}> in place of <{one_line(child.prefix, 100)}:{name}>."
     message = f"{name} is in the namespace {namespace}; it should be in none."
     return ElementFinding("schema.unexpected-element", message, remedy, child)
+
+
+def _taken_for_protocol(element: etree._Element) -> ElementFinding:
+    """An element without a prefix in metadata whose root does not undeclare the namespace of the answer around it."""
+    root = element.getroottree().getroot()
+    shown = f"{root.prefix}:{_name(root)}" if root.prefix else _name(root)
+    message = f"{_name(element)} is taken for an element of OAI-PMH: it is in the namespace of the answer around it."
+    remedy = f'Add xmlns="" to <{one_line(shown, 200)}>, the root of the metadata; what is inside it has no namespace.'
+    return ElementFinding("schema.unexpected-element", message, remedy, element)
 
 
 def _meant(name: str, order: list[str]) -> str:
@@ -222,16 +236,14 @@ def _incomplete(parent: etree._Element, expected: list[str]) -> ElementFinding:
     return ElementFinding("schema.missing-element", message, remedy, parent)
 
 
-def _first_later_sibling(child: etree._Element, order: list[str]) -> str | None:
-    """The nearest sibling before `child` that must come after it by the schema."""
-    place = order.index(_name(child))
+def _first_later_sibling(child: etree._Element, model: Any) -> str | None:
+    """The first sibling before `child` that must come after it by the schema."""
     siblings = [_name(sibling) for sibling in child.itersiblings("*", preceding=True)]
-    later = [name for name in reversed(siblings) if name in order and order.index(name) > place]
-    return later[0] if later else None
+    return next((name for name in reversed(siblings) if must_precede(model, _name(child), name)), None)
 
 
-def _allowed(order: list[str], parent: etree._Element) -> str:
-    return f"{_name(parent)} takes" + (f", in this order: {_listed(order)}." if order else " no elements.")
+def _allowed(order: list[str], parent: etree._Element, model: Any) -> str:
+    return f"{_name(parent)} takes" + (f"{in_which_order(model)}: {_listed(order)}." if order else " no elements.")
 
 
 def _attributes(fault: _Fault) -> ElementFinding:
@@ -310,6 +322,9 @@ def _builtins(validator: Any) -> set[str]:
 
 
 def _from_libxml2(entry: Any, element: etree._Element | None) -> ElementFinding:
+    is_eml = element is not None and etree.QName(element.getroottree().getroot()).namespace in VERSIONS
+    if element is not None and is_eml and is_taken_for_protocol(element):
+        return _taken_for_protocol(element)
     rule, message, remedy = schema_errors.schema_error_in_words(str(entry.message))
     return ElementFinding(rule, message, remedy, element)
 

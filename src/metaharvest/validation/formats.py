@@ -9,6 +9,7 @@ Data Profile is told by what the document says of itself. DataCite 3.0 and 3.1 h
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from lxml import etree
@@ -105,9 +106,25 @@ def _fgdc_of(root: etree._Element) -> Format:
     return _FGDC_BIOLOGICAL if "biological" in stated.lower() or "001.1-1999" in stated else _FGDC
 
 
+_PROTOCOL = re.compile(r"http://www\.openarchives\.org/OAI/(2\.0/|(1\.[01]/)?OAI_\w+)")
+"""The namespaces of OAI-PMH 2.0, 1.1 and 1.0 themselves, not those of formats that begin like it."""
+
+
+def is_taken_for_protocol(element: etree._Element) -> bool:
+    """Whether an element of a record has got into the namespace of the answer around it, for want of an own xmlns."""
+    return not element.prefix and _PROTOCOL.fullmatch(etree.QName(element).namespace or "") is not None
+
+
 def no_schema_finding(root: etree._Element) -> ElementFinding:
     """That documents of this format are taken unchecked."""
     name = etree.QName(root)
+    if is_taken_for_protocol(root):
+        message = (
+            f"<{one_line(name.localname, 100)}>, the root of the metadata, has no xmlns of its own: it is taken for an "
+            "element of OAI-PMH, and cannot be checked."
+        )
+        remedy = 'Add the xmlns of its format to it, or xmlns="" where the format has no namespace, such as FGDC.'
+        return ElementFinding("validation.no-schema", message, remedy, None, Level.WARNING)
     what = f"the namespace {one_line(name.namespace, 200)}" if name.namespace else "no namespace"
     message = (
         f"There is no schema here for documents whose root element is {one_line(name.localname, 100)} in {what}: "
