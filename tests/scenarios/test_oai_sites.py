@@ -518,7 +518,17 @@ def test_deletions_that_are_only_noted_stay_in_the_target(network: Network) -> N
     network.server.delete("oai:test:5")
     assert network.harvest() == {"status": "succeeded", "listed": 1, "deleted": 1}
     assert network.held() == ALL
-    assert "Deletions: noted only: the copies stay" in network.report()
+    told = " ".join(network.report().split())
+    assert "Deletions: noted only: the copies stay" in told
+    assert "1 is marked as deleted (the copy stays)." in told
+    assert "Deleted by their repository: the copies stay (1)" in told
+    assert "1 deletion noted" in told
+    assert "1 deleted" not in told
+    for kind in ("site", "admin"):
+        assert "1 deletion noted" in network.subject(kind)
+        assert "deleted" not in network.subject(kind)
+    assert "1 deletion noted" in network.report("admin")
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
 
 
 @on_one_database

@@ -39,7 +39,7 @@ from metaharvest.reports.findings import (
     title_of,
 )
 from metaharvest.reports.outbox import stuck_mail
-from metaharvest.reports.over_nights import FailingSite, doubts, failing_sites
+from metaharvest.reports.over_nights import FailingSite, doubts, failing_sites, number_noted
 from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
 from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.sites.clock import wrong_clock
@@ -166,6 +166,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     failing, more_failing = failing_sites(session, run.harvest_date, limit)
     statuses = [SiteRunStatus(row.status) for row in site_runs]
     counts, doubtful = _sum(site_runs), {row.site_run_id: doubts(session, row) for row in site_runs}
+    noted = number_noted(session, site_runs)
     lost = [each.lost for each in doubtful.values() if each.lost]
     listed = sum(row.listed for row in site_runs)
     names = [row.site_name for row in site_runs]
@@ -174,10 +175,10 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     return AdminView(
         network=one_line(context.settings.harvester.name),
         date=run.harvest_date.isoformat(),
-        story=_story(run, statuses, counts, troubles, is_away, nowhere_at_all, lost),
+        story=_story(run, statuses, counts, troubles, is_away, nowhere_at_all, lost, noted),
         tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits or lost)),
         sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue), bool(clock), is_away),
-        totals=totals_of(listed, counts, sum(row.warnings for row in site_runs)) if site_runs else (),
+        totals=totals_of(listed, counts, sum(row.warnings for row in site_runs), noted=noted) if site_runs else (),
         sites=tuple(_site_row(row, doubtful[row.site_run_id], now) for row in site_runs),
         failures=tuple(_failed_sites(session, site_runs, run, limit)),
         troubles=troubles,
@@ -214,12 +215,13 @@ def _story(
     is_away: bool,
     nowhere_at_all: bool,
     lost: Sequence[int],
+    noted: int,
 ) -> str:
     if not statuses and troubles:
         return "no site was harvested"
     opening = {RunStatus.FAILED.value: "the run failed; ", RunStatus.INTERRUPTED.value: "the run was interrupted; "}
     away = "the repository did not answer; " if is_away else ""
-    return opening.get(run.status, "") + away + words.run_story(statuses, counts, nowhere_at_all, lost)
+    return opening.get(run.status, "") + away + words.run_story(statuses, counts, nowhere_at_all, lost, noted)
 
 
 def _tone(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, trouble: bool) -> str:

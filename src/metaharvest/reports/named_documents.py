@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, bindparam, case, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import Base, HarvestDocument, HarvestLog, HarvestSiteRun
+from metaharvest.database.models import Base, HarvestDocument, HarvestLog, HarvestSiteRun, SiteCheckpoint
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind
 from metaharvest.reports.words import docid_of
 from metaharvest.text import one_line, shown_url
@@ -25,6 +25,12 @@ _UNCHANGED = (
     )
     .limit(bindparam("limit"))
 )
+
+
+_IN_LIST = _LEDGER.c.listing == (
+    select(SiteCheckpoint.listing).where(SiteCheckpoint.site_schedule_id == bindparam("site")).scalar_subquery()
+)
+"""Whether the newest list of a repository has named the document: most lists name only what has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +101,20 @@ def mended(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocum
 def unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocuments:
     """Those that were there already; first those of which the repository has a higher revision than the list names.
 
-    None for a retry: which of the site's documents it asked for is kept only for those with another outcome.
+    None for a retry: which of the site's documents it asked for is kept only for those with another outcome. Of what a
+    repository lists unchanged, not those that it says are deleted.
     """
     if not site_run.unchanged or site_run.kind == SiteRunKind.RETRY.value:
         return NamedDocuments(0)
     session.flush()
     which = {"site": site_run.site_schedule_id, "limit": min(limit, site_run.unchanged)}
-    rows = session.connection().execute(_UNCHANGED, which)
-    return NamedDocuments(site_run.unchanged, tuple([_from_ledger(*row) for row in rows]))
+    count, statement = site_run.unchanged, _UNCHANGED
+    if session.get(SiteCheckpoint, site_run.site_schedule_id):
+        statement = _UNCHANGED.where(_IN_LIST)
+        number = select(func.count()).select_from(statement.limit(None).order_by(None).subquery())
+        count = session.connection().execute(number, which).scalar_one()
+    rows = session.connection().execute(statement, which)
+    return NamedDocuments(count, tuple([_from_ledger(*row) for row in rows]))
 
 
 def earlier_site_runs(session: Session, site_run: HarvestSiteRun) -> Iterator[int]:

@@ -6,7 +6,7 @@ as nobody looked, each rule is one line with the first few documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -21,7 +21,7 @@ from metaharvest.database.models import (
     SiteCheckpoint,
     SiteProblem,
 )
-from metaharvest.model import OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.model import Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
 from metaharvest.reports.findings import SHRANK, since_when, title_of
 from metaharvest.reports.words import OUTCOME_TITLES, Doubts, counted
 from metaharvest.sites.ledger import nights, number_put_off, numbers_failing
@@ -151,6 +151,16 @@ def previous(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | Non
 def doubts(session: Session, site_run: HarvestSiteRun) -> Doubts:
     """What is doubtful about this site run beside its documents."""
     return Doubts(_lost(session, site_run), _still_broken(session, site_run))
+
+
+def number_noted(session: Session, site_runs: Sequence[HarvestSiteRun]) -> int:
+    """How many of the deletions in these site runs are of sites whose deletions are only noted."""
+    with_deletions = [row for row in site_runs if row.deleted]
+    if not with_deletions:
+        return 0
+    sites = read_sites_of(session, [row.site_schedule_id for row in with_deletions])
+    noting = {key for key, site in sites.items() if isinstance(site, Site) and site.options.deletions is Deletions.NOTE}
+    return sum(row.deleted or 0 for row in with_deletions if row.site_schedule_id in noting)
 
 
 def _lost(session: Session, site_run: HarvestSiteRun) -> int:

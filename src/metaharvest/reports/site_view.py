@@ -97,7 +97,7 @@ class SiteView:
 
     `attention` is what keeps documents out: `news` and `still`, what this harvest was the first to find, and what it
     has found again; `still_unseen` was not looked at again. Likewise the warnings. `fixed` was looked at, and is well.
-    `went_nowhere` says so if there is no repository that gets the documents.
+    `copies_stay`: the deletions are only noted. `went_nowhere` says so if no repository gets the documents.
     """
 
     network: str
@@ -133,6 +133,7 @@ class SiteView:
     site_run: int
     table: TableNote = NO_TABLE
     is_rehearsal: bool = False
+    copies_stay: bool = False
     went_nowhere: str = ""
 
 
@@ -159,17 +160,18 @@ def site_view(
     before = previous(session, site_run)
     source = words.OAI_REPOSITORY if schedule and schedule.options.oai else words.HARVEST_LIST
     # What a repository lists on one night is not what it lists on another: everything, or what has changed.
+    noted = counts[OutcomeKind.DELETED] if schedule and schedule.options.deletions is Deletions.NOTE else 0
     is_compared = site_run.kind != SiteRunKind.RETRY.value and source == words.HARVEST_LIST
     return SiteView(
         network=one_line(harvester.name),
         site=one_line(site_run.site_name),
         date=today.isoformat(),
-        story=words.site_story(status, counts, not repository.keeps, source, doubtful),
+        story=words.site_story(status, counts, not repository.keeps, source, doubtful, noted),
         tone=words.site_tone(status, counts, doubtful),
-        sentence=words.site_sentence(status, SiteRunKind(site_run.kind), counts, site_run.listed, would, source),
+        sentence=words.site_sentence(status, SiteRunKind(site_run.kind), counts, site_run.listed, would, source, noted),
         reason="" if is_told(reason, problems) else reason,
         listed=site_run.listed,
-        totals=totals_of(site_run.listed, counts, site_run.warnings, before if is_compared else None),
+        totals=totals_of(site_run.listed, counts, site_run.warnings, before if is_compared else None, source, noted),
         attention=problems,
         news=attention(session, number, today, limit, news=True) if problems and remembered else problems,
         still=attention(session, number, today, limit, news=False) if problems and remembered else (),
@@ -193,6 +195,7 @@ def site_view(
         target=one_line(repository.words),
         site_run=site_run.site_run_id,
         is_rehearsal=context.is_rehearsal,
+        copies_stay=noted > 0,
         went_nowhere=context.repositories.went_nowhere([site_run.site_name] if site_run.listed else []),
     )
 

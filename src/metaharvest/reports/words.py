@@ -165,10 +165,12 @@ def site_story(
     went_nowhere: bool = False,
     source: str = HARVEST_LIST,
     doubts: Doubts = NO_DOUBTS,
+    noted: int = 0,
 ) -> str:
     """What a site report's subject says after the site's name: `all well, 3 new, 1 updated`.
 
-    `went_nowhere`: there is no repository for them. `source`: what the site has.
+    `went_nowhere`: there is no repository for them. `source`: what the site has. `noted`: so many of the deletions were
+    only noted.
     """
     if status is SiteRunStatus.LIST_FAILED:
         return f"{source} could not be read"
@@ -187,23 +189,34 @@ def site_story(
     gravest = ([opening] if opening else []) + ([counted(errors, "error")] if errors else [])
     kinds = (*ERRORS, *ATTENTION) if is_loose else ATTENTION
     doubtful = doubts.told + [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)]
-    news, end = _news(counts, went_nowhere), [NOTHING_UPLOADED] if went_nowhere else []
+    news, end = _news(counts, went_nowhere, noted), [NOTHING_UPLOADED] if went_nowhere else []
     return ", ".join([*gravest, *news, *doubtful, *end] if gravest else [*(doubtful or ["all well"]), *news, *end])
 
 
-def _news(counts: Counts, went_nowhere: bool) -> list[str]:
+def _news(counts: Counts, went_nowhere: bool, noted: int) -> list[str]:
     """`3 new`, `1 updated`, or `nothing new`; the last not if nothing at all was uploaded, which is told instead."""
     kinds = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.DELETED)
-    news = [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)]
+    told = _without_noted(counts, noted)
+    news = [f"{told[kind]:,} {LABELS[kind]}" for kind in kinds if told.get(kind)]
+    news += [f"{counted(noted, 'deletion')} noted"] if noted else []
     return news or ([] if went_nowhere else ["nothing new"])
 
 
+def _without_noted(counts: Counts, noted: int) -> Counts:
+    """The totals without the deletions that were only noted: the copies stay."""
+    return {**counts, OutcomeKind.DELETED: counts.get(OutcomeKind.DELETED, 0) - noted} if noted else counts
+
+
 def run_story(
-    statuses: Sequence[SiteRunStatus], counts: Counts, went_nowhere: bool = False, lost: Sequence[int] = ()
+    statuses: Sequence[SiteRunStatus],
+    counts: Counts,
+    went_nowhere: bool = False,
+    lost: Sequence[int] = (),
+    noted: int = 0,
 ) -> str:
     """What the administrator's subject says: `26 sites: 24 well, 1 with errors, 1 failed; 31 new, 12 updated`.
 
-    `lost`: how many documents each list lost that lost many.
+    `lost`: how many documents each list lost that lost many. `noted`: as above.
     """
     if not statuses:
         return "no site was due"
@@ -212,7 +225,7 @@ def run_story(
     numbers = {status: statuses.count(status) for status in shown}
     numbers[kind.FAILED] += statuses.count(kind.LIST_FAILED)
     parts = ", ".join(f"{number:,} {STATUSES[status]}" for status, number in numbers.items() if number)
-    news = [*_news(counts, went_nowhere), *([NOTHING_UPLOADED] if went_nowhere else [])]
+    news = [*_news(counts, went_nowhere, noted), *([NOTHING_UPLOADED] if went_nowhere else [])]
     shrank = f"{counted(len(lost), 'list')} lost {counted(sum(lost), 'document')}; " if lost else ""
     return f"{counted(len(statuses), 'site')}: {parts}; {shrank}{', '.join(news)}"
 
@@ -224,8 +237,9 @@ def site_sentence(
     listed: int,
     is_rehearsal: bool = False,
     source: str = HARVEST_LIST,
+    noted: int = 0,
 ) -> str:
-    """The sentence or two that a site report begins with; `source`: what the site has."""
+    """The sentence or two that a site report begins with; `source`: what the site has; `noted`: as above."""
     if status is SiteRunStatus.LIST_FAILED:
         return f"Your {source} could not be read, so nothing was harvested. The repository keeps what it has."
     documents = (
@@ -245,13 +259,14 @@ def site_sentence(
         return trouble or f"Your {source} lists nothing that is new or has changed."
     if not listed:
         return trouble or f"{documents}."
-    return f"{trouble}{documents}: {joined(ends_of(counts, is_rehearsal, source))}."
+    return f"{trouble}{documents}: {joined(ends_of(counts, is_rehearsal, source, noted))}."
 
 
-def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST) -> list[str]:
+def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST, noted: int = 0) -> list[str]:
     """How documents ended, and how many of them: `8 would be added`, `4 are not valid`; `source`: what the site has.
 
-    Of a site that is a repository itself, what has not changed may be a deletion, which is not there.
+    Of a site that is a repository itself, what has not changed may be a deletion, which is not there. `noted`: as
+    above.
     """
     here = "the central repository" if source == OAI_REPOSITORY else "the repository"
     verbs = {
@@ -267,6 +282,11 @@ def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST) -> l
         OutcomeKind.INVALID: ("is not valid", "are not valid"),
         OutcomeKind.UPLOAD_ERROR: (f"was refused by {here}", f"were refused by {here}"),
     }
+    if noted:
+        verbs[OutcomeKind.DELETED] = (
+            "is marked as deleted (the copy stays)",
+            "are marked as deleted (the copies stay)",
+        )
     if source == OAI_REPOSITORY:
         verbs[OutcomeKind.UNCHANGED] = ("has not changed", "have not changed")
     if is_rehearsal:
@@ -321,16 +341,31 @@ def is_quiet(site_run: HarvestSiteRun) -> bool:
     return is_well and site_run.listed == (site_run.unchanged or 0)
 
 
-def totals_of(listed: int, counts: Counts, warned: int, before: HarvestSiteRun | None = None) -> tuple[Total, ...]:
-    """The totals as shown: listed and the fine outcomes always, the others only if there are any, or were `before`."""
+def totals_of(
+    listed: int,
+    counts: Counts,
+    warned: int,
+    before: HarvestSiteRun | None = None,
+    source: str = HARVEST_LIST,
+    noted: int = 0,
+) -> tuple[Total, ...]:
+    """The totals as shown: listed and the fine outcomes always, the others only if there are any, or were `before`.
+
+    `source`: what the site has; `noted`: as above.
+    """
     if not listed:
         return ()
+    counts, labels = _without_noted(counts, noted), LABELS
+    if source == OAI_REPOSITORY:
+        labels = {**LABELS, OutcomeKind.UNCHANGED: "unchanged"}
     earlier: Counts = counts_of(before) if before else counts
     shown = [Total("listed", listed, "plain", listed - before.listed if before else 0)]
     for kind in OutcomeKind:
         number, was = counts.get(kind, 0), earlier.get(kind, 0)
         if kind in ALWAYS_TOLD or number or was:
-            shown.append(Total(LABELS[kind], number, _total_tone(kind, number), number - was))
+            shown.append(Total(labels[kind], number, _total_tone(kind, number), number - was))
+    if noted:
+        shown.append(Total("deletion noted" if noted == 1 else "deletions noted", noted, "plain"))
     if warned:
         label = "warning" if warned == 1 else "warnings"
         shown.append(Total(label, warned, "doubtful", warned - before.warnings if before else 0))
