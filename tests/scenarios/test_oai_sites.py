@@ -473,6 +473,92 @@ def test_a_missing_record_that_is_named_again_is_not_told_as_missing_any_more(ne
     assert "A record is in its repository's list no longer (1), since 2030-01-02" in network.report()
 
 
+THANKS = "thank you"
+
+
+def test_nobody_is_thanked_where_the_site_asks_for_less(network: Network) -> None:
+    """Of what is not asked for any more, nothing is told as still there, either."""
+    network.server.sets = {"all": "All", "few": "Few"}
+    for number in range(1, 26):
+        network.server.records[f"oai:test:{number}"].sets = ("all", "few") if number > 20 else ("all",)
+    network.server.put("oai:test:2", metadata="<b>A</i>", sets=("all",))
+    network.register("--set", "all")
+    network.harvest()
+    for number in (3, 4, 5):
+        del network.server.records[f"oai:test:{number}"]
+    network.harvest("--full")
+    told = network.report()
+    assert "A record is in its repository's list no longer (3)" in told
+    assert "A record that cannot be read" in told
+    network.harvester("sites", "edit", "repo", "--set", "few")
+    assert network.harvest()["status"] == "succeeded"
+    told = network.report()
+    assert THANKS not in told
+    assert "list no longer" not in told
+    assert "A record that cannot be read" not in told
+    assert network.harvester.rows("SELECT DISTINCT state FROM site_problem") == [("gone",)]
+
+
+@on_one_database
+def test_records_that_stay_missing_are_not_told_as_fixed_where_too_many_are_missing_to_name_them_all(
+    network: Network,
+) -> None:
+    network.server.records.clear()
+    for number in range(100, 400):
+        network.server.put(f"oai:test:{number}")
+    network.register()
+    network.harvest()
+    for number in range(200, 300):
+        del network.server.records[f"oai:test:{number}"]
+    network.harvest("--full")
+    for number in range(100, 130):
+        del network.server.records[f"oai:test:{number}"]
+    network.harvest("--full")
+    assert THANKS not in network.report()
+    for number in range(100, 130):
+        network.server.put(f"oai:test:{number}")
+    network.harvest("--full")
+    assert "no longer (31)" in network.report().partition(THANKS)[2]
+
+
+@pytest.mark.parametrize("by", ["sites confirm", "sites edit", "the repository"])
+def test_thanks_for_deletions_that_wait_only_where_the_repository_took_them_back(network: Network, by: str) -> None:
+    network.server.records.clear()
+    for number in range(1, 61):
+        network.server.put(f"oai:test:{number}")
+    network.register()
+    network.harvest()
+    for number in range(1, 31):
+        network.server.delete(f"oai:test:{number}")
+    network.harvest()
+    if by == "the repository":
+        for number in range(1, 31):
+            network.server.put(f"oai:test:{number}", deleted=False)
+    else:
+        network.harvester(*by.split(), "repo", *(("--deletions", "note") if by == "sites edit" else ()))
+    assert network.harvest()["status"] == "succeeded"
+    assert (THANKS in network.report()) == (by == "the repository")
+    assert "Needs your attention" not in network.report()
+
+
+def test_nobody_is_thanked_for_a_document_that_was_deleted_or_is_left_out(network: Network, tmp_path: Path) -> None:
+    network.register("--validation", "very-strict")
+    for number in (1, 2):
+        network.server.put(f"oai:test:{number}", metadata=eml("2.2.0", "<contact/>").decode().partition("?>")[2])
+    network.harvest()
+    assert "Needs your attention" in network.report()
+    network.server.delete("oai:test:1")
+    filters = tmp_path / "filters.xml"
+    filters.write_text("<filters match='all'><filter xpath='/*[local-name() = \"dc\"]'/></filters>")
+    network.harvester("sites", "edit", "repo", "--filters", str(filters))
+    network.server.now += timedelta(hours=1)
+    network.server.put("oai:test:2", metadata=network.server.records["oai:test:2"].metadata)
+    assert network.harvest("--full")["filtered"] == 1
+    told = network.report()
+    assert THANKS not in told
+    assert "Needs your attention" not in told
+
+
 def test_half_of_the_records_are_deleted(network: Network) -> None:
     network.server.records.clear()
     for number in range(1, 61):

@@ -30,7 +30,7 @@ from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.harvest.treating import is_checked_by_reading, outcome_told, told
-from metaharvest.journal import checkpoints, listings
+from metaharvest.journal import checkpoints, listings, problems
 from metaharvest.journal.checkpoints import PageEnd
 from metaharvest.journal.forensics import is_much
 from metaharvest.journal.log_rows import LogRow
@@ -40,7 +40,6 @@ from metaharvest.model import (
     FetchedDocument,
     ListedDocument,
     OriginalColumns,
-    Site,
     SiteRun,
 )
 from metaharvest.sites import records
@@ -135,7 +134,7 @@ async def harvest_repository(
     state = await _listing_state(site_run, ctx)
     so_far = await _begun(site_run, listing, state, ctx)
     is_other = state.checkpoint is not None and so_far.treatment != state.treatment
-    await ctx.journal.write(site_run, partial(_note_begun, site_run.site, listing, is_other))
+    await ctx.journal.write(site_run, partial(_note_begun, site_run, listing, is_other, ctx.journal.today))
     in_hand = _InHand(source)
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     try:
@@ -156,10 +155,14 @@ async def harvest_repository(
     return so_far.tally
 
 
-def _note_begun(site: Site, listing: PagedListing, is_other: bool, session: Session) -> Iterable[LogRow]:
+def _note_begun(
+    site_run: SiteRun, listing: PagedListing, is_other: bool, today: date, session: Session
+) -> Iterable[LogRow]:
     """`is_other`: its records are judged anew."""
+    site = site_run.site
     if listing.is_other:
         checkpoints.ask_for_others(session, site.site_id)
+        problems.end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
     return [*listings.begun(site, listing.findings), *([listings.judged_anew()] if is_other else [])]
 
 

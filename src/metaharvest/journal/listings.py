@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
-from metaharvest.reports.findings import MISSING, SHRANK
+from metaharvest.reports.findings import MANY_DELETIONS, MISSING, SHRANK
 from metaharvest.text import shown_url
 
 CHANGED = "oai.repository-changed"
@@ -110,7 +110,7 @@ def many_deletions(number: int, held: int, name: str) -> Finding:
     """Why deletions are not told to the target: they are too many for one harvest."""
     are = "is" if number == 1 else "are"
     return Finding(
-        "records.many-deletions",
+        MANY_DELETIONS,
         f"The repository says that {number:,} of the {held:,} documents of this site {are} deleted. As this is more "
         "than the site may lose in one harvest, none was deleted.",
         "The keeper of the repository should say whether that is right. If it is, the administrator of the harvester "

@@ -14,6 +14,7 @@ from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.database.rows import insert_rows
 from metaharvest.model import WOULD_BE, Finding, ListedDocument, OriginalColumns, Outcome, OutcomeKind, SiteRun
+from metaharvest.reports.findings import MANY_DELETIONS
 from metaharvest.text import clean, shown_url
 
 _LOG = Base.metadata.tables[HarvestLog.__tablename__]
@@ -86,7 +87,7 @@ class LogRow:
         return [
             {
                 **_detail(log_id, finding, self.document, columns),
-                "fingerprint": None if happened and finding.rule != _LASTS else fingerprint(finding, about),
+                "fingerprint": None if happened and finding.rule != MANY_DELETIONS else fingerprint(finding, about),
             }
             for finding in self.findings
         ]
@@ -214,9 +215,6 @@ _EVENTS = (
 )  # fmt: skip
 """The rules of what happened once, where they keep nothing out: it is not there the next night, and nobody has mended
 it."""
-
-_LASTS = "records.many-deletions"
-"""The rule of what documents are put off for until somebody does something about it."""
 
 
 def fingerprint(finding: Finding, document_id: str) -> str | None:

@@ -12,22 +12,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import ColumnElement, and_, case, delete, exists, func, insert, literal, or_, select, true, update
+from sqlalchemy import ColumnElement, and_, case, delete, exists, false, func, insert, literal, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
+from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog, SiteCheckpoint, SiteProblem
 from metaharvest.model import OutcomeKind, SiteRunKind
-from metaharvest.reports.findings import MISSING, is_attention
+from metaharvest.reports.findings import MANY_DELETIONS, MISSING, is_attention
 from metaharvest.sites.ledger import GOOD
 
 OPEN, FIXED, GONE = "open", "fixed", "gone"
 
 _PROBLEM = Base.metadata.tables[SiteProblem.__tablename__]
 _LOG, _DETAIL, _LEDGER = HarvestLog, HarvestDetailLog, HarvestDocument
-_LOOKED_AT = [
-    kind.value for kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.DELETED, OutcomeKind.FILTERED)
-]
+_LOOKED_AT = [kind.value for kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED)]
 """The outcomes of documents of which everything was looked at; others were as far as `_looked_at` says."""
+
+_NOT_WANTED = [kind.value for kind in (OutcomeKind.DELETED, OutcomeKind.FILTERED)]
+"""The outcomes of documents of which nobody wants to know any more what is wrong with them."""
 
 _STAGES = {
     "xml.": 1,
@@ -73,6 +74,18 @@ def update_problems(session: Session, ended: Sequence[EndedSiteRun], today: date
             _add_new(session, each, today)
         if each.site_id in with_problems:
             _end(session, each, today)
+
+
+def end_those_of_lists(session: Session, site_id: int, site_run_id: int, today: date) -> None:
+    """End the problems of the site's lists, which nobody has mended: from now on it asks for other records.
+
+    Those that are found again begin anew; those of documents end with the list, if that does not name them.
+    """
+    of_lists = (_PROBLEM.c.document_id.is_(None), or_(_starts_with("oai."), _PROBLEM.c.rule == MISSING))
+    values = {"state": GONE, "ended_on": today, "ended_site_run": site_run_id}
+    session.execute(
+        update(_PROBLEM).where(_PROBLEM.c.site_schedule_id == site_id, _is_open(), *of_lists).values(values)
+    )
 
 
 def purge(session: Session, limit: date) -> None:
@@ -161,27 +174,19 @@ def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
         _LOG.harvest_operation_code == "MetacatHasDoc",
         _LOG.outcome.is_(None),
     )
-    # What a complete list of a repository did not name is known still, as long as the target has it.
-    is_listed = exists().where(
-        _LEDGER.site_schedule_id == ended.site_id, _LEDGER.document_id == document, _LEDGER.missing_since.is_(None)
-    )
-    # ... and the findings about them are on one log row, which is of none of them.
-    is_named_again = exists().where(
-        _LEDGER.site_schedule_id == ended.site_id,
-        _LEDGER.document_id == _DETAIL.document_id,
-        _DETAIL.detail_log_id == _PROBLEM.c.detail_log_id,
-        _LEDGER.missing_since.is_(None),
-        _LEDGER.listing.is_not(None),
-    )
-    is_well = exists().where(
-        _LEDGER.site_schedule_id == ended.site_id,
-        _LEDGER.document_id == document,
-        _LEDGER.outcome.in_([kind.value for kind in GOOD]),
+    is_known = and_(_LEDGER.site_schedule_id == ended.site_id, _LEDGER.document_id == document)
+    # What a complete list of a repository did not name is known still, as long as the target has it; and so is what is
+    # not asked for any more, as somebody has given the site other sets or dates.
+    is_asked_for = or_(_LEDGER.listing.is_not(None), ~_is_repository(ended))
+    is_listed = exists().where(is_known, _LEDGER.missing_since.is_(None), is_asked_for)
+    is_well = exists().where(is_known, _LEDGER.outcome.in_([kind.value for kind in GOOD]))
+    is_deleted = exists().where(is_known, _LEDGER.outcome == OutcomeKind.DELETED.value)
+    is_not_wanted = exists().where(
+        _LOG.site_run_id == ended.site_run_id, _LOG.document_id == document, _LOG.outcome.in_(_NOT_WANTED)
     )
     # A revision that failed, and that the repository cannot take any more, as a higher one is in.
     is_too_late = exists().where(
-        _LEDGER.site_schedule_id == ended.site_id,
-        _LEDGER.document_id == document,
+        is_known,
         _LEDGER.revision < _LEDGER.target_revision,
         _LEDGER.revision == _DETAIL.revision,
         _DETAIL.detail_log_id == _PROBLEM.c.detail_log_id,
@@ -192,13 +197,17 @@ def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
     ]
     if not ended.list_was_read:
         fixed.append(and_(document.is_(None), _starts_with("http.", "file."), _list_was_served(ended)))
-    gone = [and_(document.is_not(None), logged, ~looked_at, _starts_with(*_BEFORE_CHECKS))]
+    gone = [
+        and_(document.is_not(None), logged, ~looked_at, _starts_with(*_BEFORE_CHECKS)),
+        and_(document.is_not(None), or_(is_not_wanted, is_deleted)),
+    ]
     if ended.kind is not SiteRunKind.RETRY and ended.list_was_read:
         # Of a document that is there unchanged, warnings are still true: it was not looked at again.
-        fixed += [and_(~logged, is_well, ~is_too_late, _PROBLEM.c.needs_attention)]
-        is_found_out = _PROBLEM.c.rule != MISSING if not ended.is_complete else true()
-        fixed += [and_(document.is_(None), or_(is_found_out, is_named_again))]
+        fixed += [and_(~logged, is_well, is_listed, ~is_too_late, _PROBLEM.c.needs_attention)]
+        fixed += [and_(document.is_(None), _PROBLEM.c.rule.not_in((MISSING, MANY_DELETIONS)))]
+        fixed += [and_(_PROBLEM.c.rule == MANY_DELETIONS, ~_was_any_deleted(ended)), _is_missing_no_longer(ended)]
         gone += [and_(document.is_not(None), ~is_listed), and_(~logged, is_well, is_too_late)]
+        gone += [_PROBLEM.c.rule == MANY_DELETIONS, _is_forgotten(ended)]
     for state, which in ((FIXED, fixed), (GONE, gone)):
         values = {"state": state, "ended_on": today, "ended_site_run": ended.site_run_id}
         session.execute(update(_PROBLEM).where(*unseen, or_(*which)).values(**values))
@@ -206,6 +215,36 @@ def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
 
 def _starts_with(*prefixes: str) -> ColumnElement[bool]:
     return or_(*(_PROBLEM.c.rule.startswith(prefix) for prefix in prefixes))
+
+
+def _is_repository(ended: EndedSiteRun) -> ColumnElement[bool]:
+    return exists().where(SiteCheckpoint.site_schedule_id == ended.site_id)
+
+
+def _was_any_deleted(ended: EndedSiteRun) -> ColumnElement[bool]:
+    """Whether there are fewer deletions to be confirmed for having been confirmed, or noted."""
+    return exists().where(_LOG.site_run_id == ended.site_run_id, _LOG.outcome == OutcomeKind.DELETED.value)
+
+
+def _is_missing_no_longer(ended: EndedSiteRun) -> ColumnElement[bool]:
+    """Whether a record that was missing has been named again; of the number of all of them, whether it is told no more.
+
+    The findings about them are on one log row, which is of none of them.
+    """
+    is_named = and_(_LEDGER.missing_since.is_(None), _LEDGER.listing.is_not(None))
+    is_number = ~_names() if ended.is_complete else false()
+    return and_(_PROBLEM.c.rule == MISSING, or_(_names(_LEDGER.site_schedule_id == ended.site_id, is_named), is_number))
+
+
+def _is_forgotten(ended: EndedSiteRun) -> ColumnElement[bool]:
+    """Whether nothing is known any more of a record that was missing."""
+    return and_(_PROBLEM.c.rule == MISSING, ~_names(_LEDGER.site_schedule_id == ended.site_id))
+
+
+def _names(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Whether the finding of a problem names a record; with conditions, one whose row in the ledger meets them."""
+    of_problem = exists().where(_DETAIL.detail_log_id == _PROBLEM.c.detail_log_id, _DETAIL.document_id.is_not(None))
+    return of_problem.where(_LEDGER.document_id == _DETAIL.document_id, *conditions) if conditions else of_problem
 
 
 def _list_was_served(ended: EndedSiteRun) -> ColumnElement[bool]:

@@ -28,6 +28,9 @@ MISSING = "records.missing"
 """Rules of warnings that say that documents may be lost, or are not what they are listed as. Of records that a complete
 list does not name, only another one says that they are back."""
 
+MANY_DELETIONS = "records.many-deletions"
+"""The rule of what documents are put off for until somebody confirms their deletion."""
+
 REPOSITORY_CHANGED = "oai.repository-changed"
 """The rule of warnings that a repository says other things of itself than the last time."""
 
