@@ -10,12 +10,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: a short title for headings in reports, its usual cause, and its remedy in general."""
+    """One rule: a short title for headings in reports, its usual cause, and its remedy in general.
+
+    `for_contact` is what a site's contacts are told to do, where the remedies of findings are for the administrator.
+    `is_ours`: it is about the harvester's own files, settings and targets; contacts are not told which.
+    """
 
     title: str
     cause: str
     remedy: str
+    for_contact: str = ""
+    is_ours: bool = False
 
+
+_OURS = "Nothing is to be done on your side: the administrator of the harvester is told as well, and sees to it."
 
 RULES: dict[str, Rule] = {
     "findings.more": Rule(
@@ -53,6 +61,8 @@ RULES: dict[str, Rule] = {
         "prefix or a regular expression in it is wrong.",
         "The administrator should correct the file at the line that is named; `metaharvest filter test` tries it. The "
         "site is not harvested until then.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "filter.left-out": Rule(
         "Left out by a filter",
@@ -64,6 +74,7 @@ RULES: dict[str, Rule] = {
         "An XPath of the site's filters, or of its normalising, cannot be evaluated on this document, for instance "
         "because it finds more than ten million nodes.",
         "The administrator should simplify the XPath.",
+        for_contact=_OURS,
     ),
     "filter.too-expensive": Rule(
         "Filtering or normalising took too long",
@@ -71,6 +82,7 @@ RULES: dict[str, Rule] = {
         "three such documents, all others of the site are put off to the next run.",
         "The administrator should simplify the expression: repetitions within repetitions, such as `(a+)+`, and `//` "
         "within the condition of a `//` are what costs most.",
+        for_contact=_OURS,
     ),
     # -- http.*: fetching (fetch/)
     "http.bad-url": Rule(
@@ -126,6 +138,8 @@ RULES: dict[str, Rule] = {
         "The harvester's proxy does not work",
         "The proxy named in http.proxy cannot be reached, or refuses to connect.",
         "The harvester's administrator has to check http.proxy; the site has nothing to do.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "http.tls": Rule(
         "No trustworthy encrypted connection",
@@ -691,6 +705,8 @@ RULES: dict[str, Rule] = {
         "More of the site's documents than it may lose in one harvest (a tenth, or its `--max-loss`; 20 in any "
         "case, but with 0 none) are deleted, if the repository is right. None of them was deleted.",
         "Ask the keeper of the repository. If it is right, the administrator confirms it: `metaharvest sites confirm`.",
+        for_contact="Write to the administrator of the harvester whether that is right: then they are deleted by the "
+        "next harvest. If it is not, have the repository list the records again.",
     ),
     "list.same-content": Rule(
         "The new revision is the old one, byte for byte",
@@ -721,6 +737,8 @@ RULES: dict[str, Rule] = {
         "The repository's database refused the document",
         "The document passed every check, but its row could not be written.",
         "The administrator should look into the message that the database gave.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "target.unconfirmed": Rule(
         "An upload was confirmed afterwards",
@@ -745,23 +763,30 @@ RULES: dict[str, Rule] = {
         "The target of the site cannot be used as the settings have it",
         "The settings give the site a target that cannot be made from them.",
         "The administrator mends the section of the target; `metaharvest doctor` says whether all is well.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "target.away": Rule(
         "The repository did not answer",
         "The target could not be reached, broke off, or answered that it cannot serve anybody at the moment. What was "
         "not sent is tried again in the next run; what may have arrived is looked up first.",
         "Nothing is to be done, unless it lasts: then the administrator asks the people who run the repository.",
+        for_contact=_OURS,
     ),
     "target.tls": Rule(
         "The repository's certificate is not accepted",
         "The certificate of the server has expired, is for another host name, or comes from an authority that this "
         "harvester does not trust; or the server does not encrypt at all where https:// is written.",
         "The people who run the repository mend it; for an authority of its own the administrator sets ca_file.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "target.moved": Rule(
         "The repository has moved",
         "It answered with a redirect. No redirect is followed: nobody else is to be sent the harvester's login.",
         "The administrator writes the new address into url in the target's settings.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "target.login": Rule(
         "The repository does not let the harvester in",
@@ -779,6 +804,8 @@ RULES: dict[str, Rule] = {
         "The repository's answer was not understood",
         "The address in the settings is not that of such a repository, or something in between answers in its place.",
         "The administrator checks url in the target's settings; `metaharvest target check` says what is there.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "target.encoding": Rule(
         "The repository would not keep the document's bytes",
@@ -822,6 +849,8 @@ RULES: dict[str, Rule] = {
         "There is no room in the folder",
         "The disk of the folder that documents are put into is full, or the harvester's user has no room left on it.",
         "The administrator makes room there. What could not be stored is sent again by the next run.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "target.folder-refused": Rule(
         "The folder cannot be written, or read",
@@ -829,6 +858,8 @@ RULES: dict[str, Rule] = {
         "file system can only be read.",
         "The administrator lets the harvester's user write there, or mounts the file system so that it can be written. "
         "What could not be stored is sent again by the next run.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "target.folder-missing": Rule(
         "The folder is not the one that documents went into",
@@ -836,6 +867,8 @@ RULES: dict[str, Rule] = {
         "system is not mounted, or the folder was cleared or replaced.",
         "The administrator has the file system mounted. If the folder is meant to be used as it is now, "
         "`metaharvest target rebuild` says so.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "target.folder-index": Rule(
         "The index of the folder cannot be used",
@@ -843,12 +876,16 @@ RULES: dict[str, Rule] = {
         "by something else than the harvester: by hand, by git, or by restoring a copy of it.",
         "The administrator puts the files back, or has the index made anew with `metaharvest target rebuild`. What is "
         "then missing is harvested again.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "target.folder-link": Rule(
         "A file or folder is not what it should be",
         "Where the file of a document belongs, or a folder on the way to it, there is a symbolic link, or something "
         "else that is no file or folder. Links are not followed, so that no document leaves the folder.",
         "The administrator moves it out of the way.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     # -- oai.*: OAI-PMH repositories (sources/oai_pmh/)
     "oai.not-oai": Rule(
@@ -872,11 +909,15 @@ RULES: dict[str, Rule] = {
         "There is no such metadata format",
         "The repository's list of formats (ListMetadataFormats) does not have the site's prefix.",
         "Choose one that is there: `metaharvest oai formats` lists them.",
+        for_contact="Offer this format again, if it is gone by mistake; otherwise write to the administrator of the "
+        "harvester in which one your records are to be taken.",
     ),
     "oai.no-set": Rule(
         "There is no such set",
         "The repository's list of sets (ListSets) does not have a set that the site names.",
         "Choose one that is there: `metaharvest oai sets` lists them.",
+        for_contact="Offer this set again, if it is gone by mistake; otherwise write to the administrator of the "
+        "harvester which sets are to be taken.",
     ),
     "oai.broken-off": Rule(
         "The list did not come to its end",
@@ -958,6 +999,8 @@ RULES: dict[str, Rule] = {
         "Slightly fewer records came than completeListSize had announced; records that change meanwhile may be left "
         "out.",
         "Nothing is to be done for once: the next harvest overlaps this one.",
+        for_contact="Nothing is to be done for once: the next full list has what was left out. If it is told again and "
+        "again, let the repository announce as many records as it lists (completeListSize).",
     ),
     "oai.token": Rule(
         "An odd resumption token",
@@ -979,17 +1022,23 @@ RULES: dict[str, Rule] = {
         "It has another name, base URL, granularity, way with deleted records, other formats or sets than at the last "
         "harvest.",
         "See whether that is meant, and whether the site's options still fit.",
+        for_contact="Nothing is to be done if it was meant, and what the administrator of the harvester has chosen is "
+        "still there; write to the administrator otherwise.",
     ),
     "site.ca-file": Rule(
         "The site's own certificate authorities cannot be used",
         "The file that `metaharvest sites edit --ca-file` named is not there, cannot be read, or has no certificates "
         "in PEM form.",
         "The administrator puts the file right, or names another. The site's documents are tried again by themselves.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "site.row": Rule(
         "The registration of a site cannot be used",
         "A row of the schedule has a value that metaharvest does not understand, mostly written there by hand.",
         "The administrator puts it right with `metaharvest sites edit`, or switches the site off until then.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "http.retry-after": Rule(
         "The server asked to be left alone",
@@ -1010,6 +1059,8 @@ RULES: dict[str, Rule] = {
         "rest was put off, and sites that had not been begun were left to the next run.",
         "Nothing is to be done for once. If it happens every night, the administrator should look which sites take "
         "long, or raise the deadline.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "harvest.site-deadline": Rule(
         "The deadline for one site passed",
@@ -1028,6 +1079,8 @@ RULES: dict[str, Rule] = {
         "The disk where the harvester puts lists while it reads them is full, or may not be written to.",
         "The administrator should make room there, or have TMPDIR name another folder. The site is harvested again in "
         "the next run.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "harvest.helper-lost": Rule(
         "The harvester's own process ended",
@@ -1035,6 +1088,7 @@ RULES: dict[str, Rule] = {
         "document: the system stopped it, as it does where memory is short, or the document made it fail.",
         "Nothing is to be done for once: the document is tried again by itself. If it happens every night, the "
         "administrator should see whether there is enough memory, and report the document to the developers.",
+        for_contact=_OURS,
     ),
     "harvest.no-helper": Rule(
         "The harvester could start no process of its own",
@@ -1042,6 +1096,8 @@ RULES: dict[str, Rule] = {
         "take too long. The system let none be started, so that the documents of the site were put off.",
         "The administrator should see whether there is enough memory, and how many processes the harvester's user may "
         "have. The documents are tried again by the next run.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
     "harvest.imported": Rule(
         "A finding of the Metacat Harvester",
@@ -1053,6 +1109,8 @@ RULES: dict[str, Rule] = {
         "Something happened that metaharvest did not expect. The site's outcomes so far stand; other sites went on.",
         "The administrator should report it to the developers, with the traceback that the log keeps. The site is "
         "harvested again in the next run.",
+        for_contact=_OURS,
+        is_ours=True,
     ),
 }
 

@@ -142,19 +142,22 @@ def test_a_sound_repository_is_validated_without_a_word_against_it(folder: Path)
 
 
 @pytest.mark.parametrize(
-    ("odd", "code", "words"),
+    ("odd", "code", "words", "remedy"),
     [
-        (Odd.SAME_TOKEN, 1, "after 20 of 30 records"),
-        (Odd.SIZE_TOO_HIGH, 1, "announced a list of 60 records"),
-        (Odd.EMPTY_ANSWERS, 1, "The answer to ListRecords is empty."),
-        (Odd.HTML_PAGE, None, "is an HTML page titled 'Our repository'"),
-        (Odd.NO_SECONDS, 0, "requests with seconds are refused"),
-        (Odd.UNESCAPED_REQUEST, 0, "not well-formed XML"),
-        (Odd.TWICE, 0, "2 records came twice"),
+        (Odd.SAME_TOKEN, 1, "after 20 of 30 records", "has each token lead to the records behind"),
+        (Odd.EMPTY_PAGES, 1, "10 pages in a row had no new records", "has each token lead to the records behind"),
+        (Odd.BLANK_TOKEN, 0, "nothing but white space", "the last page end with an empty resumptionToken"),
+        (Odd.SIZE_TOO_HIGH, 1, "announced a list of 60 records", "completeListSize be the number of records"),
+        (Odd.EMPTY_ANSWERS, 1, "The answer to ListRecords is empty.", "sees in its log why nothing was sent"),
+        (Odd.OTHER_VERB, 1, "answered something else than ListRecords", "whether a cache or proxy before it"),
+        (Odd.HTML_PAGE, None, "is an HTML page titled 'Our repository'", ""),
+        (Odd.NO_SECONDS, 0, "requests with seconds are refused", "Correct the granularity in Identify"),
+        (Odd.UNESCAPED_REQUEST, 0, "not well-formed XML", "mostly a & or < in a text is not escaped"),
+        (Odd.TWICE, 0, "2 records came twice", "an order that does not change while they are read"),
     ],
 )
-def test_what_is_odd_about_a_repository_is_told_with_a_remedy(
-    folder: Path, odd: Odd, code: int | None, words: str
+def test_what_is_odd_about_a_repository_is_told_with_a_remedy_that_its_keeper_can_follow(
+    folder: Path, odd: Odd, code: int | None, words: str, remedy: str
 ) -> None:
     with OaiServer(30) as repository:
         repository.odd.add(odd)
@@ -163,8 +166,11 @@ def test_what_is_odd_about_a_repository_is_told_with_a_remedy(
             assert words in str(told.error)
             return
         assert told.code == code
-        assert words in told.out
-        assert "What to do:" in told.out
+        shown = " ".join(told.out.split())
+        assert words in shown
+        assert "What to do:" in shown
+        assert remedy in shown
+        assert "sk the keeper" not in shown
 
 
 @pytest.mark.parametrize(
@@ -234,6 +240,10 @@ def test_records_that_are_lost_are_counted_and_named(folder: Path) -> None:
         assert (told.json["records"], told.json["records_not_had"]) == (100, 40)
         assert sum(finding["rule"] == "oai.damaged-record" for finding in told.json["findings"]) == 20
         assert {"rule": "oai.damaged-record", "findings_left_out": 20} in told.json["left_out"]
+        remedies = {each["remedy"] for each in told.json["findings"] if each["rule"] == "oai.damaged-record"}
+        assert remedies == {
+            "The repository's keeper mends the record where it is entered. The harvester tries again by itself."
+        }
 
 
 # -- friends

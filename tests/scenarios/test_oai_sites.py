@@ -59,6 +59,13 @@ class Network:
         [(content,)] = self.harvester.rows(sql)
         return words_of(message_from_bytes(content, policy=policy.default))
 
+    def table(self) -> str:
+        """The table that is attached to the last report to the site."""
+        sql = "SELECT content FROM report_outbox WHERE kind = 'site' ORDER BY report_id DESC LIMIT 1"
+        [(content,)] = self.harvester.rows(sql)
+        mail = message_from_bytes(content, policy=policy.default)
+        return "".join(str(part.get_content()) for part in mail.iter_attachments())
+
     def subject(self, kind: str) -> str:
         """The subject of the last report of this kind."""
         sql = f"SELECT subject FROM report_outbox WHERE kind = '{kind}' ORDER BY report_id DESC LIMIT 1"
@@ -347,7 +354,8 @@ def test_filters_that_cannot_be_read_are_told_by_file_and_line(network: Network,
     network.register("--filters", str(filters))
     filters.write_text("<filters>")
     assert network.harvest() == {"status": "failed"}
-    assert f"{filters}, line 1" in network.report()
+    assert f"{filters}, line 1" in network.report("admin")
+    assert str(filters) not in network.report()
     assert "In the list" not in network.report()
 
 
@@ -559,6 +567,49 @@ def test_nobody_is_thanked_for_a_document_that_was_deleted_or_is_left_out(networ
     assert "Needs your attention" not in told
 
 
+OURS = "Nothing is to be done on your side: the administrator of the harvester is told as well"
+
+
+@on_one_database
+def test_a_contact_is_told_nothing_of_the_files_of_the_harvester(network: Network, tmp_path: Path) -> None:
+    filters = tmp_path / "filters.xml"
+    filters.write_text("<filters match='all'><filter xpath='/*'/></filters>")
+    network.register("--filters", str(filters))
+    filters.write_text("<filters match='all'>")
+    assert network.harvest() == {"status": "failed"}
+    assert OURS in network.report()
+    assert "A file of filters, or of normalising, cannot be used" in network.report()
+    assert "filters.xml" not in network.report()
+    assert "filters.xml" in network.report("admin")
+    for words in ("filters.xml", "metaharvest filter test"):
+        assert words not in network.table()
+    filters.write_text("<filters match='all'><filter xpath='/*'/></filters>")
+    network.harvest()
+    assert THANKS not in network.report()
+
+
+@on_one_database
+@pytest.mark.parametrize("asked", ["--set", "--prefix"])
+def test_a_set_or_format_that_is_gone_is_told_to_each_in_words_of_their_own(network: Network, asked: str) -> None:
+    network.server.sets = {"frogs": "Frogs", "newts": "Newts"}
+    for record in network.server.records.values():
+        record.sets = ("frogs",)
+    network.server.formats["mods"] = "http://www.loc.gov/mods/v3"
+    network.register("--set", "frogs", "--prefix", "mods")
+    del network.server.sets["frogs"], network.server.formats["mods"]
+    network.server.sets = network.server.sets if asked == "--set" else {"frogs": "Frogs"}
+    if asked == "--set":
+        network.server.formats["mods"] = "http://www.loc.gov/mods/v3"
+    network.harvest()
+    what = "set" if asked == "--set" else "format"
+    assert f"Offer this {what} again, if it is gone by mistake; otherwise write to" in network.report()
+    assert "of the site, or ask the keeper" not in network.report() + network.table()
+    assert f"Correct the {asked[2:]}" in network.report("admin")
+    network.harvester("sites", "edit", "repo", asked, "newts" if asked == "--set" else "oai_dc")
+    network.harvest()
+    assert THANKS not in network.report()
+
+
 def test_half_of_the_records_are_deleted(network: Network) -> None:
     network.server.records.clear()
     for number in range(1, 61):
@@ -573,6 +624,8 @@ def test_half_of_the_records_are_deleted(network: Network) -> None:
         assert "30 of the 60 documents of this site are deleted" in network.report()
         assert f"Needs your attention: {since}" in network.report()
         assert "types `metaharvest sites confirm 'repo'`, and the next harvest" in network.report("admin")
+        assert "Write to the administrator of the harvester whether that is right" in network.report()
+        assert "sites confirm" not in network.report() + network.table()
         assert network.harvest() == {"status": "with-errors", "listed": 30, "deferred": 30}
     waiting = "repo: 30 deletions wait. If they are too many to be made unasked"
     assert waiting in network.harvester("doctor").out
@@ -661,7 +714,10 @@ def test_records_that_two_sites_bring_in_one_night_are_refused_with_what_to_do(n
     told = " ".join(words_of(message_from_bytes(content, policy=policy.default)) for (content,) in reports)
     # Which of the two is the first with a page, chance decides.
     assert sum(map(int, re.findall(r"The document belongs to another site \((\d+)\)", told))) == 25
-    assert "What to do: Harvest it from one site alone, or give this site another origin" in told
+    assert (
+        "What to do: The administrator has it harvested from one site alone, gives one of the two another origin"
+        in told
+    )
     assert "refused by the central repository" in told
 
 
@@ -680,7 +736,10 @@ def test_a_record_that_moved_to_the_set_of_another_site_is_transferred_and_not_m
         # Which of the two sites is the first to end, chance decides.
         reports = network.harvester.rows("SELECT content FROM report_outbox WHERE kind = 'site' AND run_id = ?", run)
         told = " ".join(words_of(message_from_bytes(content, policy=policy.default)) for (content,) in reports)
-        assert "What to do: Harvest it from one site alone, or give this site another origin" in told
+        assert (
+            "What to do: The administrator has it harvested from one site alone, gives one of the two another origin"
+            in told
+        )
     assert network.harvester("target", "transfer", "test/oai_dc/oai:test:4", "other").code == 0
     network.server.now += timedelta(days=1)
     sites = {site["site"]: site for site in network.harvester.run("2031-01-03", "--full")["sites"]}

@@ -64,9 +64,9 @@ class Nights:
             ids = [row[0] for row in self.harvester.rows("SELECT DISTINCT document_id FROM harvest_document")]
             return {each.removeprefix("repo/oai_dc/"): held.revision for each, held in session.holdings(ids).items()}
 
-    def report(self) -> str:
-        """The text of the last report to the site."""
-        sql = "SELECT content FROM report_outbox WHERE kind = 'site' ORDER BY report_id DESC LIMIT 1"
+    def report(self, kind: str = "site") -> str:
+        """The text of the last report to the site, or of another kind."""
+        sql = f"SELECT content FROM report_outbox WHERE kind = '{kind}' ORDER BY report_id DESC LIMIT 1"
         [(content,)] = self.harvester.rows(sql)
         return words_of(message_from_bytes(content, policy=policy.default))
 
@@ -184,7 +184,8 @@ def test_very_many_deletions_wait_until_somebody_confirms_them(nights: Nights) -
     nights.repository.records |= {f"r{each}": None for each in range(25)}
     assert nights.harvest() == {"status": "with-errors", "listed": 40, "unchanged": 15, "deferred": 25}
     assert len(nights.holdings()) == 40
-    assert "metaharvest sites confirm 'repo'" in nights.report()
+    assert "metaharvest sites confirm 'repo'" in nights.report("admin")
+    assert "Write to the administrator of the harvester whether that is right" in nights.report()
     nights.lists_changes()
     assert nights.harvest() == {"status": "with-errors", "listed": 25, "deferred": 25}
     assert "deletes 25 documents" in nights.harvester("sites", "confirm", "repo").out

@@ -91,7 +91,7 @@ def empty(known: int) -> list[LogRow]:
     records = "1 record was" if known == 1 else f"{known:,} records were"
     message = f"The repository was asked for all its records, and listed none; {records} there before. "
     message += "Nothing was deleted."
-    remedy = "Ask the keeper of the repository where they are: lost, or moved out of the set, or hidden from programs."
+    remedy = "The repository's keeper should look where they are: lost, moved out of the set, or hidden from programs."
     return [LogRow("DocMissing", message, (Finding(SHRANK, message, remedy, Level.WARNING),))]
 
 

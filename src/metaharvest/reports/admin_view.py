@@ -42,6 +42,7 @@ from metaharvest.reports.outbox import stuck_mail
 from metaharvest.reports.over_nights import FailingSite, doubts, failing_sites, number_noted
 from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
 from metaharvest.reports.words import Total, counts_of, totals_of
+from metaharvest.rules import RULES
 from metaharvest.sites.clock import wrong_clock
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.text import one_line
@@ -94,6 +95,11 @@ class RuleProblem:
     rule: str
     documents: int
     example: FindingLine
+
+    @property
+    def is_for_administrator(self) -> bool:
+        """Whether its remedy is for the administrator, and not told to the site's contacts."""
+        return self.rule in RULES and bool(RULES[self.rule].for_contact)
 
     @property
     def counted(self) -> str:

@@ -66,7 +66,7 @@ class FindingGroup:
     @property
     def more(self) -> int:
         """How many findings are not shown."""
-        return self.count - len(self.lines)
+        return self.count - len(self.lines) if self.lines else 0
 
 
 def title_of(rule: str) -> str:
@@ -191,6 +191,22 @@ def _excerpt(text: str) -> str:
     """The first lines of an excerpt, long ones cut."""
     lines = [line.rstrip() for line in clean(text).expandtabs(2).split("\n") if line.strip()]
     return "\n".join(one if len(one) <= 300 else one[:299] + "…" for one in lines[:8])
+
+
+def for_contacts(groups: Iterable[FindingGroup]) -> tuple[FindingGroup, ...]:
+    """The groups in the words for a site's contacts, who cannot do what only the administrator can."""
+    return tuple(map(_for_contacts, groups))
+
+
+def _for_contacts(group: FindingGroup) -> FindingGroup:
+    rule = RULES.get(group.rule)
+    if rule is None or not rule.for_contact:
+        return group
+    lines = tuple(replace(line, remedy="") for line in group.lines)
+    if rule.is_ours:
+        lines = tuple(replace(line, place="", excerpt="", message="") for line in lines)
+        lines = tuple(line for line in lines if line.docid or line.url)
+    return replace(group, lines=lines, remedy=rule.for_contact)
 
 
 def since_when(since: date | None, today: date) -> str:

@@ -22,8 +22,9 @@ from metaharvest.database.models import (
     SiteProblem,
 )
 from metaharvest.model import Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.reports.findings import SHRANK, since_when, title_of
+from metaharvest.reports.findings import MANY_DELETIONS, SHRANK, since_when, title_of
 from metaharvest.reports.words import OUTCOME_TITLES, Doubts, counted
+from metaharvest.rules import RULES
 from metaharvest.sites.ledger import nights, number_put_off, numbers_failing
 from metaharvest.sites.records import unnamed
 from metaharvest.sites.registry import read_sites_of
@@ -51,6 +52,9 @@ _PREVIOUS = (
     .order_by(HarvestSiteRun.site_run_id.desc())
     .limit(1)
 )
+
+_NOT_OF_CONTACTS = [name for name, rule in RULES.items() if rule.for_contact and name != MANY_DELETIONS]
+"""Rules of problems that contacts have not fixed where they are gone: most often the administrator has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +92,12 @@ def has_remembered(session: Session, site_run: HarvestSiteRun) -> bool:
 
 
 def fixed(session: Session, site_run: HarvestSiteRun, limit: int) -> tuple[RememberedProblems, ...]:
-    """What was looked at again, and is well now."""
-    ended = and_(_PROBLEM.ended_site_run == site_run.site_run_id, _PROBLEM.state == "fixed")
+    """What was looked at again, and is well now; not what the administrator mended, or has chosen otherwise."""
+    ended = and_(
+        _PROBLEM.ended_site_run == site_run.site_run_id,
+        _PROBLEM.state == "fixed",
+        _PROBLEM.rule.not_in(_NOT_OF_CONTACTS),
+    )
     return tuple(_by_rule(session, site_run, ended, limit))
 
 

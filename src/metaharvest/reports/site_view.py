@@ -16,7 +16,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.model import ERROR_OUTCOMES, Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
 from metaharvest.reports import words
-from metaharvest.reports.findings import FindingGroup, attention, is_told, warnings
+from metaharvest.reports.findings import FindingGroup, attention, for_contacts, is_told, warnings
 from metaharvest.reports.named_documents import NamedDocuments, ended_as, mended, unchanged
 from metaharvest.reports.over_nights import RememberedProblems, doubts, fixed, has_remembered, previous, standing
 from metaharvest.reports.words import Total, counts_of, totals_of
@@ -157,10 +157,16 @@ def site_view(
     would = context.is_rehearsal or not repository.keeps
     number, remembered = site_run.site_run_id, has_remembered(session, site_run)
     warned = warnings(session, number, today, limit) if site_run.warnings else ()
+    news, still = problems, problems[:0]
+    if problems and remembered:
+        news, still = (attention(session, number, today, limit, news=each) for each in (True, False))
+    new_warned, old_warned = warned, warned[:0]
+    if warned and remembered:
+        new_warned, old_warned = (warnings(session, number, today, limit, news=each) for each in (True, False))
     before = previous(session, site_run)
     source = words.OAI_REPOSITORY if schedule and schedule.options.oai else words.HARVEST_LIST
-    # What a repository lists on one night is not what it lists on another: everything, or what has changed.
     noted = counts[OutcomeKind.DELETED] if schedule and schedule.options.deletions is Deletions.NOTE else 0
+    # What a repository lists on one night is not what it lists on another: everything, or what has changed.
     is_compared = site_run.kind != SiteRunKind.RETRY.value and source == words.HARVEST_LIST
     return SiteView(
         network=one_line(harvester.name),
@@ -172,13 +178,13 @@ def site_view(
         reason="" if is_told(reason, problems) else reason,
         listed=site_run.listed,
         totals=totals_of(site_run.listed, counts, site_run.warnings, before if is_compared else None, source, noted),
-        attention=problems,
-        news=attention(session, number, today, limit, news=True) if problems and remembered else problems,
-        still=attention(session, number, today, limit, news=False) if problems and remembered else (),
+        attention=for_contacts(problems),
+        news=for_contacts(news),
+        still=for_contacts(still),
         still_unseen=standing(session, site_run, limit, grave=True) if remembered else (),
-        warnings=warned,
-        new_warnings=warnings(session, number, today, limit, news=True) if warned and remembered else warned,
-        old_warnings=warnings(session, number, today, limit, news=False) if warned and remembered else (),
+        warnings=for_contacts(warned),
+        new_warnings=for_contacts(new_warned),
+        old_warnings=for_contacts(old_warned),
         standing_warnings=standing(session, site_run, limit, grave=False) if remembered else (),
         fixed=fixed(session, site_run, limit) if remembered else (),
         has_history=remembered or before is not None,

@@ -33,6 +33,7 @@ from metaharvest.database.operations import OPERATIONS
 from metaharvest.model import OutcomeKind
 from metaharvest.reports.message import Attachment
 from metaharvest.reports.words import docid_of
+from metaharvest.rules import RULES
 from metaharvest.text import one_line, shown_url
 
 DOCUMENT_COLUMNS = (
@@ -222,7 +223,17 @@ def _rows_of_document(rows: Sequence[_Row]) -> Iterator[Sequence[object]]:
 def _document_row(owner: _Row, row: _Row) -> tuple[object, ...]:
     """The columns of _LOG (those of `owner`), _DETAIL and _FINDING, and two of the ledger, as the table has them."""
     failing = row[20:] if row[20] else (None, None)
-    return (*_document_cells(owner[:8], row[8:12]), *failing, *row[12:20])
+    return (*_document_cells(owner[:8], row[8:12]), *failing, *_for_contacts(row[12:20]))
+
+
+def _for_contacts(finding: Sequence[Any]) -> Sequence[Any]:
+    """The columns of _FINDING in the words for a site's contacts; what is ours without its place and its message."""
+    rule = RULES.get(finding[1])
+    if rule is None or not rule.for_contact:
+        return finding
+    if rule.is_ours:
+        return (*finding[:2], None, None, None, f"{rule.title}.", None, rule.for_contact)
+    return (*finding[:7], rule.for_contact)
 
 
 def _document_cells(log: Sequence[Any], detail: Sequence[Any]) -> tuple[object, ...]:

@@ -274,7 +274,7 @@ def _pull_parser(tags: tuple[str, ...]) -> Any:
 def _begun(head: bytes, verb: str) -> AnswerRoot:
     """The root element of what begins like this. Raises NoAnswer for a page, another document, or a DTD."""
     if not head.strip(b"\0 \t\r\n\xef\xbb\xbf"):
-        remedy = "Ask the keeper of the repository; its log says more."
+        remedy = "The repository's keeper sees in its log why nothing was sent."
         raise NoAnswer(Finding("oai.not-oai", f"The answer to {verb} is empty.", remedy))
     title = html_title(head[:HEAD_BYTES])
     if title is not None:
@@ -319,10 +319,20 @@ def _page(verb: str, title: str) -> Finding:
 
 def _another_verb(verb: str) -> Finding:
     message = f"The repository answered something else than {verb}, which it was asked."
-    return Finding("oai.not-oai", message, "Ask the keeper of the repository to mend that.")
+    remedy = "The repository's keeper sees whether a cache or proxy before it takes notice of what stands behind the ?."
+    return Finding("oai.not-oai", message, remedy)
+
+
+IN_THE_LOG = "The repository's keeper sees in its log why, and mends what stopped it."
+"""What to do about an answer that the repository did not give, or not to its end."""
+
+WELL_FORMED = (
+    "The repository's keeper has its answers written by a program that writes XML: mostly a & or < in a text is not "
+    "escaped, or something stands before <?xml."
+)
 
 
 def ill_formed(answer: Answer) -> Finding:
     """An answer is not well-formed, and was read all the same."""
     message = f"The answer to {answer.verb} is no well-formed XML: {answer.damage}. What could be read of it was taken."
-    return Finding("oai.ill-formed", message, "Ask the keeper of the repository to mend that.", Level.WARNING)
+    return Finding("oai.ill-formed", message, WELL_FORMED, Level.WARNING)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, ListMethod
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
+from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.progress import ListProgress
 from metaharvest.sources.oai_pmh.protocol import Token
@@ -21,7 +21,14 @@ _NOTHING_RULES = frozenset({"oai.not-oai", "http.empty"})
 ONE_PAGE_RULES = frozenset({"http.deadline", "http.timeout-read", "http.truncated", "http.too-large"})
 """What may be so of one page alone, as there is too much in it, or something that cannot be written."""
 
-KEEPER = "Ask the keeper of the repository to mend it."
+_NEXT_TOKEN = (
+    "The repository's keeper has each token lead to the records behind those that came with it, and the last page end "
+    "with an empty resumptionToken."
+)
+_ALL_RECORDS = (
+    "The repository's keeper looks why the others were left out, or has completeListSize be the number of records that "
+    "the list has."
+)
 
 
 @dataclass(slots=True)
@@ -113,7 +120,7 @@ class Course:
             return _repeated(token.text)
         if token.text and self.stale >= MOST_STALE:
             message = f"{self.stale} pages in a row had no new records, and a token each."
-            return Finding("oai.broken-off", message, KEEPER)
+            return Finding("oai.broken-off", message, _NEXT_TOKEN)
         self.ended = not token.text
         return self._size() if self.ended else None
 
@@ -140,9 +147,9 @@ class Course:
         if not self.progress.announced:
             message += f" {self.progress.received:,} records had come, and it was not said how many there are "
             message += "(completeListSize): whether those are all cannot be told, and none is said to be missing."
-            self.notes.append(Finding("oai.token", message, KEEPER))
+            self.notes.append(Finding("oai.token", message, _NEXT_TOKEN))
             return None
-        self.notes.append(Finding("oai.token", message, KEEPER, Level.WARNING))
+        self.notes.append(Finding("oai.token", message, _NEXT_TOKEN, Level.WARNING))
         return self._size()
 
     def add_up(self) -> Finding | None:
@@ -159,14 +166,14 @@ class Course:
             return None
         message = f"The repository announced a list of {announced:,} records (completeListSize) and sent {received:,}."
         if short > max(1, announced // 100):
-            return Finding("oai.broken-off", message, KEEPER)
-        self.notes.append(Finding("oai.list-size", message, KEEPER, Level.WARNING))
+            return Finding("oai.broken-off", message, _ALL_RECORDS)
+        self.notes.append(Finding("oai.list-size", message, _ALL_RECORDS, Level.WARNING))
         return None
 
 
 def _repeated(token: str) -> Finding:
     message = f"The repository gives the same resumption token again, with no new records: {one_line(token, 100)}."
-    return Finding("oai.broken-off", message, KEEPER)
+    return Finding("oai.broken-off", message, _NEXT_TOKEN)
 
 
 def _blank(received: int) -> Finding:
@@ -174,8 +181,7 @@ def _blank(received: int) -> Finding:
         "The resumption token of a page was nothing but white space, which was taken for the end of the list: "
         f"{received:,} records had come."
     )
-    remedy = "If there are more records, ask the keeper of the repository for a proper token, or an empty element."
-    return Finding("oai.token", message, remedy, Level.WARNING)
+    return Finding("oai.token", message, _NEXT_TOKEN, Level.WARNING)
 
 
 def cut_off(answer: Answer) -> Finding:
@@ -184,4 +190,4 @@ def cut_off(answer: Answer) -> Finding:
     if answer.errors:
         errors = ", ".join(map(str, answer.errors))
         message = f"An answer to {answer.verb} has records, and then an error: {errors}."
-    return Finding("oai.cut-off", message, KEEPER)
+    return Finding("oai.cut-off", message, IN_THE_LOG)

@@ -121,7 +121,7 @@ class _Asking:
         )
         if is_ahead:
             message += " Changes are asked for from so much earlier on, as others would be left out."
-        remedy = "Ask the keeper of the repository to write responseDate and datestamps in UTC, not in local time."
+        remedy = "The repository's keeper has responseDate and datestamps written in UTC, not in local time."
         self.findings.append(Finding("oai.clock", message, remedy, Level.WARNING))
         return ahead
 
@@ -157,7 +157,9 @@ class _Asking:
         except (FetchError, NoAnswer, ListError) as error:
             why = error.finding if isinstance(error, NoAnswer) else error.findings[0]
         message = f"The repository's sets cannot be had (ListSets): {why.message}"
-        remedy = "Nothing is to be done where no set is asked for; otherwise ask the keeper of the repository."
+        remedy = (
+            "Nothing is to be done where no set is asked for; otherwise the repository's keeper sees in its log why."
+        )
         self.findings.append(Finding(why.rule, message, remedy, Level.WARNING))
         return None
 
@@ -210,7 +212,7 @@ def _clock(identity: Identity) -> Iterator[Finding]:
         )
     else:
         return
-    remedy = "Ask the keeper of the repository to write it in UTC, with a Z: 2026-11-20T03:00:00Z."
+    remedy = "The repository's keeper has it written in UTC, with a Z: 2026-11-20T03:00:00Z."
     yield Finding("oai.protocol", message, remedy, Level.WARNING)
 
 
@@ -219,7 +221,7 @@ def missing(description: Description, prefix: str, sets: Sequence[str]) -> Itera
     prefixes = [each.prefix for each in description.formats]
     if prefix not in prefixes:
         message = f"The repository has no metadata format '{one_line(prefix, 60)}'; {_there_are(prefixes)}."
-        yield Finding("oai.no-format", message, "Correct the prefix of the site, or ask the keeper of the repository.")
+        yield Finding("oai.no-format", message, "Correct the prefix, or have the repository offer this format.")
     if description.sets is None:
         return
     specs = [each.spec for each in description.sets]
@@ -227,7 +229,7 @@ def missing(description: Description, prefix: str, sets: Sequence[str]) -> Itera
         # Not every set of a hierarchy need be listed: `a` is there where `a:b` is.
         if spec not in specs and not any(each.startswith(f"{spec}:") for each in specs):
             message = f"The repository has no set '{one_line(spec, 60)}'; {_there_are(specs)}."
-            yield Finding("oai.no-set", message, "Correct the sets of the site, or ask the keeper of the repository.")
+            yield Finding("oai.no-set", message, "Correct the sets, or have the repository offer this one.")
 
 
 def changes(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[Finding]:
@@ -237,7 +239,7 @@ def changes(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[Fi
         if before == now or (before is None or now is None):
             continue
         message = f"The repository's {what} changed since its last harvest: {told(before, now)}."
-        remedy = "See whether that is meant; if much is listed anew or not at all, ask the keeper of the repository."
+        remedy = "See whether that is meant; if much is listed anew or not at all, ask the repository's keeper."
         yield Finding("oai.repository-changed", message, remedy, Level.WARNING)
 
 
@@ -249,7 +251,8 @@ def _refuse_errors(answer: Answer) -> None:
 def refused(verb: str, errors: Sequence[ProtocolError]) -> Finding:
     """The repository answered with errors of the protocol."""
     message = f"The repository refuses {verb}: {', '.join(map(str, errors))}."
-    return Finding("oai.error", message, "Check the options of the site; otherwise ask the keeper of the repository.")
+    remedy = "Check the format, sets and dates that are asked for; if they are right, the repository's log says why."
+    return Finding("oai.error", message, remedy)
 
 
 def _text(element: etree._Element, name: str) -> str:

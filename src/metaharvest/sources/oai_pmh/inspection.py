@@ -98,7 +98,9 @@ def _odd_in_2_0(identity: Identity) -> Iterator[Finding]:
         yield _odd(message, f"Write {', '.join(_DELETED[:2])} or {_DELETED[2]}.")
     elif identity.deleted_record == "no":
         message = "The repository never tells that a record is deleted (deletedRecord: no)."
-        yield _odd(message, "Keep deleted records: otherwise copies of them stay everywhere until a full harvest.")
+        yield _odd(
+            message, "Go on listing deleted records, as deleted: otherwise copies of them stay until a full harvest."
+        )
     earliest, now = moment(identity.earliest), moment(identity.response_date)
     if earliest is None or not is_proper(identity.earliest):
         message = f"earliestDatestamp is '{one_line(identity.earliest, 60)}', which is no datestamp."

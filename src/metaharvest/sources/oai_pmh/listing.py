@@ -18,8 +18,8 @@ from metaharvest.errors import BrokenOff, FetchError
 from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions, limited
 from metaharvest.sources.base import ListedRecord, Page, Patience
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
-from metaharvest.sources.oai_pmh.course import KEEPER, ONE_PAGE_RULES, Course, cut_off
+from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
+from metaharvest.sources.oai_pmh.course import ONE_PAGE_RULES, Course, cut_off
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.progress import ListProgress
@@ -231,7 +231,7 @@ class OaiListing:
             self._begin_again(course, why)
         elif "badArgument" in codes and course.window.has_seconds:
             message = f"The repository says that its datestamps have seconds, and refuses them: {why.message}"
-            remedy = "Ask its keeper to mend the granularity in Identify. It was asked for whole days instead."
+            remedy = "The repository's keeper corrects the granularity in Identify. Whole days were asked for instead."
             course.notes.append(Finding("oai.granularity", message, remedy, Level.WARNING))
             course.window, self.in_days = course.window.in_days(), True
             course.progress = course.progress.in_days()
@@ -239,7 +239,7 @@ class OaiListing:
             raise _PageFailed(why)
         elif "badArgument" in codes and course.window.begin and not self._options.begin:
             message = f"The repository does not say what has changed since a date, and all was asked for: {why.message}"
-            remedy = "Ask its keeper to have it take `from`, as OAI-PMH says. Each harvest asks for all until then."
+            remedy = "The repository's keeper has it take `from`, as it should. Each harvest asks for all until then."
             course.notes.append(Finding("oai.error", message, remedy, Level.WARNING))
             course.progress = replace(course.progress, begin=None, since=None)
             course.window = course.progress.window
@@ -299,7 +299,7 @@ class OaiListing:
                 raise self._broken_off(why, course)
             if not self._is_in_parts:
                 message = "A page of the list could not be had, and its records were asked for in smaller lists"
-                self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", KEEPER, Level.WARNING))
+                self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", IN_THE_LOG, Level.WARNING))
                 self._is_in_parts = True
         if method is ListMethod.LIST_RECORDS and (windows is None or await self._is_rather_one_by_one(course)):
             windows, method = None, ListMethod.LIST_IDENTIFIERS
@@ -395,5 +395,5 @@ class OaiListing:
         of = f" of {progress.earlier + progress.announced:,}" if progress.announced else ""
         came = self._before + self._yielded + more
         message = f"The list broke off after {came:,}{of} records: {why.message}"
-        finding = Finding("oai.broken-off", message, why.remedy or KEEPER)
+        finding = Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
         return BrokenOff(finding, *self._notes, *self._records.findings(is_whole=False), transient=transient)

@@ -134,5 +134,5 @@ def _mended(record: ListedRecord) -> Finding:
         f"The repository's record {one_line(identifier, 200)} has bytes that are no text, or characters that XML does "
         "not have; each was replaced by U+FFFD (\ufffd)."
     )
-    remedy = "Ask the keeper of the repository to mend it: what stood there is lost."
+    remedy = "The repository's keeper enters the text again, as UTF-8: what stood there is lost."
     return Finding("oai.damaged-text", message, remedy, Level.WARNING, docid=identifier)

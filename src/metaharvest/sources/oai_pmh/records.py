@@ -15,7 +15,7 @@ from lxml import etree
 from metaharvest.fetch.url import BadUrl, parse_url
 from metaharvest.model import Finding, Level, ListedDocument, OaiOptions, RecordOrigin
 from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh.answers import Answer, text_of
+from metaharvest.sources.oai_pmh.answers import WELL_FORMED, Answer, text_of
 from metaharvest.sources.oai_pmh.cutting import Lost
 from metaharvest.sources.oai_pmh.datestamps import is_proper
 from metaharvest.sources.oai_pmh.protocol import AnswerRoot
@@ -32,8 +32,15 @@ _has_many_attributes = etree.XPath("boolean(descendant-or-self::*[@*[1000]])")
 _DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 _PLAIN = re.compile(r"[A-Za-z0-9._~:/-]*")
 _PRINTABLE = "".join(map(chr, range(33, 127)))
-_ASK_KEEPER = "Ask the keeper of the repository to mend it."
-_TRIED_AGAIN = f"{_ASK_KEEPER} The harvester tries again by itself."
+_MEND_RECORD = "The repository's keeper mends the record where it is entered. The harvester tries again by itself."
+_IN_ORDER = (
+    "The repository's keeper has the records listed in an order that does not change while they are read, such as that "
+    "of their identifiers. A full harvest finds what was left out."
+)
+_REMEDIES = {
+    "oai.no-metadata": 'The repository\'s keeper gives it metadata, or has its header say status="deleted".',
+    "oai.metadata-parts": "The repository's keeper has everything written into one element, and no text beside it.",
+}
 
 
 def without_login(base_url: str) -> str:
@@ -119,7 +126,7 @@ class Records:
             self.note("nameless", "")
             return None
         message = f"The repository's record {one_line(lost.identifier, 200)} cannot be read: {lost.why}."
-        finding = Finding("oai.damaged-record", message, _TRIED_AGAIN, docid=lost.identifier)
+        finding = Finding("oai.damaged-record", message, _MEND_RECORD, docid=lost.identifier)
         return self.unhad(self.document(lost.identifier, "", (), response_date), finding)
 
     def unhad(self, document: ListedDocument, *findings: Finding) -> ListedRecord:
@@ -185,8 +192,9 @@ class Records:
             document = self.document(identifier, datestamp, sets, answer.response_date, about)
             if deleted:
                 return ListedRecord(document, None, deleted=True)
-            message = f"The identifier is longer than can be kept: {one_line(identifier, 100)}."
-            return self.unhad(document, Finding("oai.identifier", message, "Ask for a shorter identifier."))
+            message = f"The identifier has more characters than can be kept: {one_line(identifier, 100)}."
+            remedy = f"The repository's keeper gives it a shorter one: a document id has {_MAX_DOCUMENT_ID} at most."
+            return self.unhad(document, Finding("oai.identifier", message, remedy))
         root, findings = (None, ()) if deleted or is_header else _only_child(metadata, identifier)
         content, namespace, digest = (None, "", "") if root is None else _content(root)
         date = answer.response_date
@@ -222,7 +230,10 @@ class Records:
             f"The repository says that its datestamps have seconds; those of {number:,} of the list's records are "
             "days. What changes later on such a day would not be listed, and whole days are asked for from now on."
         )
-        return Finding("oai.granularity", message, "Ask its keeper to mend the granularity in Identify.", Level.WARNING)
+        remedy = (
+            "The repository's keeper corrects the granularity in Identify, or has the datestamps written with seconds."
+        )
+        return Finding("oai.granularity", message, remedy, Level.WARNING)
 
     def findings(self, *, is_whole: bool = True) -> tuple[Finding, ...]:
         """What was odd about the list, each with its number; of one that is not `is_whole`, not what came twice."""
@@ -234,13 +245,12 @@ class Records:
         if number := self.odd["ill-formed"]:
             answers = "1 answer of the list was" if number == 1 else f"{number:,} answers of the list were"
             message = f"{answers} not well-formed XML ({self.example['ill-formed']}); what could be read was taken."
-            found.append(Finding("oai.ill-formed", message, _ASK_KEEPER, Level.WARNING))
+            found.append(Finding("oai.ill-formed", message, WELL_FORMED, Level.WARNING))
         if is_whole and (number := self.odd["twice"]):
             records = "1 record" if number == 1 else f"{number:,} records"
             message = f"{records} came twice in the list. Where that is because the list moved while it was read, "
             message += "others may have been left out."
-            remedy = f"{_ASK_KEEPER} A full harvest finds what was left out."
-            found.append(Finding("oai.duplicates", message, remedy, Level.WARNING))
+            found.append(Finding("oai.duplicates", message, _IN_ORDER, Level.WARNING))
         return tuple(found)
 
 
@@ -248,19 +258,19 @@ _ODD = {
     "nameless": (
         "oai.identifier",
         "{0:,} of the list's records have no identifier that can be read; they cannot be harvested.",
-        "Ask the keeper of the repository to mend them.",
+        "The repository's keeper has each header have its identifier.",
         Level.ERROR,
     ),
     "element": (
         "oai.protocol",
         "The list has {0:,} elements that are neither records nor a resumption token, such as {1}; they are left out.",
-        "Ask the keeper of the repository to have its list written as OAI-PMH says.",
+        "The repository's keeper has its lists written with records, and at the end a resumptionToken, alone.",
         Level.ERROR,
     ),
     "namespace": (
         "oai.protocol",
         "{0:,} of the list's records are not in the namespace of their answer (but in: {1}); they were taken.",
-        "Ask the keeper of the repository to mend that: other harvesters leave such records out without a word.",
+        "The repository's keeper has them written in the namespace of the answer: other harvesters leave them out.",
         Level.WARNING,
     ),
     "no-format": (
@@ -272,7 +282,7 @@ _ODD = {
     "datestamp": (
         "oai.datestamp",
         "{0:,} of the list's records have a datestamp that OAI-PMH does not have, such as {1}.",
-        "Ask the keeper of the repository to write them in UTC, like 2026-11-20T03:00:00Z or 2026-11-20.",
+        "The repository's keeper has them written in UTC, like 2026-11-20T03:00:00Z or 2026-11-20.",
         Level.WARNING,
     ),
 }
@@ -326,8 +336,7 @@ def _only_child(metadata: etree._Element | None, identifier: str) -> tuple[etree
 
 def _about(identifier: str, rule: str, what: str, level: Level = Level.ERROR) -> Finding:
     message = f"The repository's record {one_line(identifier, 200)} {what}."
-    remedy = _TRIED_AGAIN if level is Level.ERROR else _ASK_KEEPER
-    return Finding(rule, message, remedy, level, docid=identifier)
+    return Finding(rule, message, _REMEDIES[rule], level, docid=identifier)
 
 
 def _content(root: etree._Element) -> tuple[bytes, str, str]:

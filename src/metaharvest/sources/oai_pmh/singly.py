@@ -11,7 +11,7 @@ from metaharvest.errors import FetchError, NotAsked
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import ListedRecord, Patience
-from metaharvest.sources.oai_pmh.answers import NoAnswer
+from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, NoAnswer
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.protocol import ProtocolError
 from metaharvest.sources.oai_pmh.reading import record_in
@@ -141,7 +141,7 @@ class Singly:
             f"The record {one_line(identifier, 200)} was not asked for, as the {self._failed:,} before it could not be "
             "had, nor some of those after it."
         )
-        remedy = "Ask the keeper of the repository; the harvester tries again by itself."
+        remedy = f"{IN_THE_LOG} The harvester tries again by itself."
         finding = Finding("oai.record-failed", message, remedy, docid=identifier)
         return replace(self._records.unhad(header.document, finding), is_away=True)
 
@@ -164,7 +164,9 @@ def checked_record(content: bytes, identifier: str, records: Records) -> ListedR
         raise FetchError(refused(f"the record {one_line(identifier, 200)}", [nothing]))
     if (came := _identifier(record.document)) != identifier:
         message = f"The repository was asked for {one_line(identifier, 200)} and sent {one_line(came, 200)}."
-        raise FetchError(Finding("oai.record-failed", message, "Ask the keeper of the repository to mend that."))
+        raise FetchError(
+            Finding("oai.record-failed", message, "The repository's keeper has GetRecord give what is asked for.")
+        )
     return record
 
 
@@ -178,5 +180,5 @@ def _identifier(document: ListedDocument) -> str:
 
 def _about(identifier: str, why: Finding) -> Finding:
     message = f"The repository lists the record {one_line(identifier, 200)}, and it cannot be had: {why.message}"
-    remedy = "Ask the keeper of the repository; all other records of the list were asked for."
+    remedy = f"{IN_THE_LOG} All other records of the list were asked for."
     return Finding("oai.record-failed", message, remedy, docid=identifier)

@@ -154,7 +154,9 @@ def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
                 f"The repository's clock shows {identity.response_date}, and showed {stamp} in an earlier harvest: it "
                 "cannot be told what has changed since then, and everything is listed again."
             )
-            remedy = "Ask the keeper of the repository to look after its clock."
+            remedy = (
+                "The repository's keeper sets the clock of its server right, or of each of them if there are several."
+            )
             yield Finding("oai.clock", message, remedy, Level.WARNING)
             return
 
