@@ -705,8 +705,6 @@ RULES: dict[str, Rule] = {
         "More of the site's documents than it may lose in one harvest (a tenth, or its `--max-loss`; 20 in any "
         "case, but with 0 none) are deleted, if the repository is right. None of them was deleted.",
         "Ask the keeper of the repository. If it is right, the administrator confirms it: `metaharvest sites confirm`.",
-        for_contact="Write to the administrator of the harvester whether that is right: then they are deleted by the "
-        "next harvest. If it is not, have the repository list the records again.",
     ),
     "list.same-content": Rule(
         "The new revision is the old one, byte for byte",

@@ -216,11 +216,6 @@ def _decide_deletion(
     if known and known.entry.outcome == OutcomeKind.DELETED and not (is_ours and is_told):
         plan.listed += 1
         plan.unchanged += 1
-    elif held is None and not (entry and entry.pending_sha256):
-        # It never came in: there is nothing to delete, as with those that are known as deleted.
-        plan.listed += 1
-        plan.unchanged += 1
-        plan.settled.append((Outcome(document, OutcomeKind.DELETED), entry))
     elif (holding is None and not (entry and entry.pending_sha256)) or not is_told:
         plan.listed += 1
         plan.ended.append((Outcome(document, OutcomeKind.DELETED, held), entry))

@@ -329,7 +329,7 @@ class Journal:
     async def set_unchanged(
         self, site_run: SiteRun, settled: Sequence[tuple[Outcome, ledger.LedgerEntry | None]]
     ) -> None:
-        """Bring the ledger up to date for documents of which nothing is logged: most of them the target has already."""
+        """Bring the ledger up to date for documents that the target has already."""
         new: list[Columns] = []
         changed: list[Columns] = []
         for outcome, known in settled:

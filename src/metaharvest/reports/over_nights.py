@@ -22,7 +22,7 @@ from metaharvest.database.models import (
     SiteProblem,
 )
 from metaharvest.model import Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.reports.findings import MANY_DELETIONS, SHRANK, since_when, title_of
+from metaharvest.reports.findings import SHRANK, since_when, title_of
 from metaharvest.reports.words import OUTCOME_TITLES, Doubts, counted
 from metaharvest.rules import RULES
 from metaharvest.sites.ledger import nights, number_put_off, numbers_failing
@@ -53,7 +53,7 @@ _PREVIOUS = (
     .limit(1)
 )
 
-_NOT_OF_CONTACTS = [name for name, rule in RULES.items() if rule.for_contact and name != MANY_DELETIONS]
+_NOT_OF_CONTACTS = [name for name, rule in RULES.items() if rule.for_contact]
 """Rules of problems that contacts have not fixed where they are gone: most often the administrator has."""
 
 
