@@ -736,7 +736,6 @@ RULES: dict[str, Rule] = {
         "The document passed every check, but its row could not be written.",
         "The administrator should look into the message that the database gave.",
         for_contact=_OURS,
-        is_ours=True,
     ),
     "target.unconfirmed": Rule(
         "An upload was confirmed afterwards",
@@ -744,12 +743,10 @@ RULES: dict[str, Rule] = {
         "Nothing is to be done.",
     ),
     "target.lower-revision": Rule(
-        "A revision waits for a lower one",
-        "The revisions of a document go in in ascending order: the repository takes none after a higher one. A lower "
-        "one could not be fetched, for a reason that may pass, or the repository did not say whether it had arrived, "
-        "and so the higher ones were not sent.",
-        "Nothing is to be done: the next run tries the lower one again, for up to seven nights, and goes on with those "
-        "above it. If the lower one is not wanted any more, take it out of the list.",
+        "A lower revision was not confirmed",
+        "The revisions of a document go in in ascending order. The repository did not say whether a lower one had "
+        "arrived, and so the higher ones were not sent.",
+        "Nothing is to be done: the next run looks whether it arrived, and goes on with those above it.",
     ),
     "target.other-content": Rule(
         "The repository has other content under this docid",
@@ -777,14 +774,12 @@ RULES: dict[str, Rule] = {
         "harvester does not trust; or the server does not encrypt at all where https:// is written.",
         "The people who run the repository mend it; for an authority of its own the administrator sets ca_file.",
         for_contact=_OURS,
-        is_ours=True,
     ),
     "target.moved": Rule(
         "The repository has moved",
         "It answered with a redirect. No redirect is followed: nobody else is to be sent the harvester's login.",
         "The administrator writes the new address into url in the target's settings.",
         for_contact=_OURS,
-        is_ours=True,
     ),
     "target.login": Rule(
         "The repository does not let the harvester in",
@@ -803,7 +798,6 @@ RULES: dict[str, Rule] = {
         "The address in the settings is not that of such a repository, or something in between answers in its place.",
         "The administrator checks url in the target's settings; `metaharvest target check` says what is there.",
         for_contact=_OURS,
-        is_ours=True,
     ),
     "target.encoding": Rule(
         "The repository would not keep the document's bytes",
@@ -1058,7 +1052,6 @@ RULES: dict[str, Rule] = {
         "Nothing is to be done for once. If it happens every night, the administrator should look which sites take "
         "long, or raise the deadline.",
         for_contact=_OURS,
-        is_ours=True,
     ),
     "harvest.site-deadline": Rule(
         "The deadline for one site passed",
@@ -1078,7 +1071,6 @@ RULES: dict[str, Rule] = {
         "The administrator should make room there, or have TMPDIR name another folder. The site is harvested again in "
         "the next run.",
         for_contact=_OURS,
-        is_ours=True,
     ),
     "harvest.helper-lost": Rule(
         "The harvester's own process ended",
@@ -1095,7 +1087,6 @@ RULES: dict[str, Rule] = {
         "The administrator should see whether there is enough memory, and how many processes the harvester's user may "
         "have. The documents are tried again by the next run.",
         for_contact=_OURS,
-        is_ours=True,
     ),
     "harvest.imported": Rule(
         "A finding of the Metacat Harvester",
@@ -1108,7 +1099,6 @@ RULES: dict[str, Rule] = {
         "The administrator should report it to the developers, with the traceback that the log keeps. The site is "
         "harvested again in the next run.",
         for_contact=_OURS,
-        is_ours=True,
     ),
 }
 

@@ -182,32 +182,6 @@ def test_the_revisions_of_a_document_that_waits_stay_in_order(harvester: Harvest
     assert revisions == ["/a.1.1.xml"] * 3 + ["/a.1.2.xml"]
 
 
-def test_a_higher_revision_waits_for_one_that_may_come_yet(harvester: Harvester, server: HttpServer) -> None:
-    """Once a higher one is in, the repository takes it no more: for seven nights it is tried, then it is left."""
-    url = publish(server, "a.1.1", "a.1.2", "a.1.3", "b.1.1", "b.1.2", "a.2.1")
-    server.serve("/a.1.1.xml", b"busy", status=503)
-    server.serve("/b.1.1.xml", b"busy", status=503)
-    harvester.add_site("site", url)
-    first = harvester.run(DAY)
-    assert harvester.outcomes(1) == {
-        "a.1.1": "access-error", "a.1.2": "deferred", "a.1.3": "deferred",
-        "b.1.1": "access-error", "b.1.2": "deferred", "a.2.1": "inserted",
-    }  # fmt: skip
-    assert first["sites"][0]["deferred"] == 3
-    [mail] = [mail for mail in harvester.mails() if mail["To"] == "site@example.org"]
-    assert "take it out of the list" in words_of(mail)
-
-    server.serve("/a.1.1.xml", eml("a.1.1"))
-    harvester.run("2026-11-21")
-    came = {"a.1.1": "inserted", "a.1.2": "updated", "a.1.3": "updated"}
-    assert harvester.outcomes(2) == {**came, "b.1.1": "access-error", "b.1.2": "deferred"}
-    for day in range(22, 27):
-        harvester.run(f"2026-11-{day}")
-    assert "b.1.2" not in harvester.held()
-    harvester.run("2026-11-27")
-    assert harvester.outcomes(8) == {"b.1.1": "access-error", "b.1.2": "inserted"}
-
-
 def in_seconds(_asking: Asking) -> dict[str, str]:
     return {"Retry-After": "1"}
 

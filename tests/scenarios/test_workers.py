@@ -45,6 +45,11 @@ def workers(parent: int | None = None) -> list[int]:
     return found
 
 
+def all_gone() -> bool:
+    """Whether no worker is left of a run that has ended: the last of them is told to end, and waited for by nobody."""
+    return not workers()
+
+
 @pytest.fixture
 def database(servers: Servers) -> TestDatabase:
     """What a worker does is the same for all databases."""
@@ -169,7 +174,7 @@ def test_a_worker_that_is_killed_is_started_again_and_loses_nothing(harvester: H
     assert killed
     assert (done["exit_code"], done["sites"][0]["inserted"]) == (0, 30)
     assert len(server.requests) == 1 + 30
-    assert workers() == []
+    wait_until(all_gone)
 
 
 @pytest.fixture
@@ -223,7 +228,7 @@ def test_a_document_that_ends_every_worker_costs_itself_alone(
     assert "ended, or hung, before it was done" in " ".join(body.get_content().split())
     # It is tried again in the next run, as anything that may pass.
     assert harvester.rows("SELECT next_attempt FROM harvest_document WHERE document_id = 'a.17'") != [(None,)]
-    assert workers() == []
+    wait_until(all_gone)
 
 
 def test_a_document_that_takes_longer_than_the_limit_costs_itself_alone(
@@ -240,7 +245,7 @@ def test_a_document_that_takes_longer_than_the_limit_costs_itself_alone(
     assert (sites["site"]["inserted"], sites["site"]["invalid"]) == (29, 1)
     assert sites["other"]["status"] == "succeeded"
     assert harvester.findings(1) == [("a.17", "error", "validation.too-expensive")]
-    assert workers() == []
+    wait_until(all_gone)
 
 
 def test_a_document_that_a_quick_worker_does_not_finish_is_checked_again_and_so_are_those_of_its_call(
@@ -263,7 +268,7 @@ def test_a_document_that_a_quick_worker_does_not_finish_is_checked_again_and_so_
     assert (done["exit_code"], done["sites"][0]["inserted"]) == (0, 30)
     assert harvester.findings(1) == []
     assert len(server.requests) == 1 + 30
-    assert workers() == []
+    wait_until(all_gone)
 
 
 @pytest.fixture
@@ -349,7 +354,7 @@ def test_a_worker_that_hangs_is_given_up(harvester: Harvester, server: HttpServe
     done = harvester.run(DAY)
     assert (done["exit_code"], done["sites"][0]["inserted"]) == (0, 30)
     assert hung
-    assert workers() == []
+    wait_until(all_gone)
 
 
 def test_a_run_that_is_killed_leaves_no_worker(harvester: Harvester, server: HttpServer) -> None:

@@ -49,7 +49,6 @@ from metaharvest.model import (
     SiteRun,
     Verdict,
 )
-from metaharvest.sites.ledger import is_tried_again
 from metaharvest.sources.base import DocumentSource
 from metaharvest.targets.base import Upload
 
@@ -159,14 +158,14 @@ class SiteDocuments:
     async def bring_in(self, revisions: Sequence[Todo]) -> None:
         """Bring the revisions of one document to their outcomes, one after the other, in ascending order.
 
-        Higher ones wait for one that may arrive yet: the target takes no lower one after them.
+        After one of which it is not known whether it arrived, or still may, no higher one is sent.
         """
         try:
             last: Outcome | None = None
             waits = False
             for todo in revisions:
                 last = await self._bring_in_one(todo.after(last) if last else todo, waits)
-                waits = waits or last.unconfirmed or is_tried_again(todo.known, last, self._ctx.journal.today)
+                waits = waits or last.unconfirmed
         finally:
             self._under_way.release()
 
@@ -194,7 +193,7 @@ class SiteDocuments:
         if not todo.intent.wants_fetch and not todo.is_pending:
             return settled(todo.intent), None
         if waits:
-            return self._deferred(todo, self._why_none() or WAITS), None
+            return self._deferred(todo, WAITS), None
         in_hand = None if todo.is_pending else self._in_hand(todo.intent.document)
         fetched = in_hand or await self._fetched(todo)
         if isinstance(fetched, Outcome):
@@ -252,7 +251,7 @@ class SiteDocuments:
 
         Raises NotAsked if its server has a pause or is given up.
         """
-        if why := self._why_none():
+        if why := self._ctx.deadlines.heed() or next(iter(self._target.health.given_up), None):
             return failed or self._deferred(todo, why)
         self.servers.require_well(todo.intent.document.url)
         try:
@@ -260,10 +259,6 @@ class SiteDocuments:
         except FiltersGivenUp as error:
             return failed or self._deferred(todo, error.findings[0])
         return await self._looked_up(todo) if todo.is_pending else None
-
-    def _why_none(self) -> Finding | None:
-        """Why no document is begun any more; None: they are."""
-        return self._ctx.deadlines.heed() or next(iter(self._target.health.given_up), None)
 
     async def _looked_up(self, todo: Todo) -> Outcome | None:
         """How a pending upload ended, as the target has it; None if it did not arrive and is to be sent again."""

@@ -51,10 +51,8 @@ ARRIVED = Finding(
 
 WAITS = Finding(
     "target.lower-revision",
-    "A lower revision could not be fetched, or it is not known whether it arrived in the repository, which takes none "
-    "after a higher one: no higher one was sent.",
-    "Nothing is to be done: the next run tries the lower one again, for seven nights, and then goes on. To wait no "
-    "longer, take it out of the list.",
+    "It is not known whether a lower revision arrived in the repository, so that no higher one was sent.",
+    "Nothing is to be done: the next run looks whether it arrived, and goes on.",
     Level.WARNING,
 )
 """Why a revision waits for a lower one."""

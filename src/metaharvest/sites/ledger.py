@@ -184,12 +184,6 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
     return values
 
 
-def is_tried_again(entry: LedgerEntry | None, outcome: Outcome, today: date) -> bool:
-    """Whether the next run tries this document again, whose entry was `entry`: at the latest for RETRY_NIGHTS days."""
-    values = entry_values(entry, outcome, today)
-    return values is not None and values["next_attempt"] is not None
-
-
 def _of_record(revision: int, origin: RecordOrigin) -> Values:
     """What the ledger keeps of a record: it has one row, with the revision that we gave it last."""
     return {
