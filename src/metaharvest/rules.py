@@ -24,6 +24,7 @@ class Rule:
 
 
 _OURS = "Nothing is to be done on your side: the administrator of the harvester is told as well, and sees to it."
+"""What contacts are told about what they can do nothing about."""
 
 RULES: dict[str, Rule] = {
     "findings.more": Rule(

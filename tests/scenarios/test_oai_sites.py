@@ -355,7 +355,9 @@ def test_filters_that_cannot_be_read_are_told_by_file_and_line(network: Network,
     filters.write_text("<filters>")
     assert network.harvest() == {"status": "failed"}
     assert f"{filters}, line 1" in network.report("admin")
-    assert str(filters) not in network.report()
+    assert str(filters) not in network.report() + network.table()
+    assert "sees to it" in network.table()
+    assert str(filters) in network.harvester("log", "--site", "repo", "--csv").out
     assert "In the list" not in network.report()
 
 
@@ -690,6 +692,18 @@ def test_a_repository_without_a_date_is_told_that_it_is_listed_whole_each_time(n
     assert network.harvest() == {"status": "succeeded", "listed": 25, "unchanged": 25}
     assert "The responseDate of the repository's answers is missing" in network.report()
     assert "each of them lists everything" in network.report()
+
+
+@on_one_database
+def test_what_a_full_list_showed_is_not_fixed_as_changes_alone_do_not_show_it(network: Network) -> None:
+    network.server.records.clear()
+    network.register()
+    network.harvest()
+    assert "The repository lists nothing" in network.report()
+    network.harvest()
+    assert "Fixed" not in network.report()
+    states = "SELECT rule, state FROM site_problem"
+    assert network.harvester.rows(states) == [("oai.empty", "gone")]
 
 
 @on_one_database

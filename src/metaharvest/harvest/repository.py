@@ -133,8 +133,8 @@ async def harvest_repository(
     """
     state = await _listing_state(site_run, ctx)
     so_far = await _begun(site_run, listing, state, ctx)
-    is_other = state.checkpoint is not None and so_far.treatment != state.treatment
-    await ctx.journal.write(site_run, partial(_note_begun, site_run, listing, is_other, ctx.journal.today))
+    anew = state.checkpoint is not None and so_far.treatment != state.treatment
+    await ctx.journal.write(site_run, partial(_note_begun, site_run, listing, anew, ctx.journal.today))
     in_hand = _InHand(source)
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     try:
@@ -156,14 +156,14 @@ async def harvest_repository(
 
 
 def _note_begun(
-    site_run: SiteRun, listing: PagedListing, is_other: bool, today: date, session: Session
+    site_run: SiteRun, listing: PagedListing, anew: bool, today: date, session: Session
 ) -> Iterable[LogRow]:
-    """`is_other`: its records are judged anew."""
+    """`anew`: its records are judged anew, as the site's files say something else."""
     site = site_run.site
     if listing.is_other:
         checkpoints.ask_for_others(session, site.site_id)
         problems.end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
-    return [*listings.begun(site, listing.findings), *([listings.judged_anew()] if is_other else [])]
+    return [*listings.begun(site, listing.findings), *([listings.judged_anew()] if anew else [])]
 
 
 async def _each(pages: AsyncIterator[Page]) -> AsyncGenerator[Page]:

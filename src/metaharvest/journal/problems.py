@@ -42,6 +42,12 @@ _STAGES = {
 }
 """In which order documents are looked at, by what rules begin with: an error ends it. All other rules come first."""
 
+_OF_WHOLE_LISTS = (
+    "oai.empty", "oai.datestamp", "oai.duplicates", "oai.identifier", "oai.ill-formed", "oai.list-size",
+    "oai.no-metadata", "oai.protocol",
+)  # fmt: skip
+"""The rules of what is odd about the records of a repository's list as a whole."""
+
 _BEFORE_CHECKS = ("http.", "file.", "list.", "target.", "site.", "harvest.")
 """What the rules begin with that are not about what is in a document."""
 
@@ -204,10 +210,13 @@ def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
     if ended.kind is not SiteRunKind.RETRY and ended.list_was_read:
         # Of a document that is there unchanged, warnings are still true: it was not looked at again.
         fixed += [and_(~logged, is_well, is_listed, ~is_too_late, _PROBLEM.c.needs_attention)]
-        fixed += [and_(document.is_(None), _PROBLEM.c.rule.not_in((MISSING, MANY_DELETIONS)))]
+        # Whether it is gone what a full list showed, changes alone cannot say.
+        of_whole = () if ended.is_complete else _OF_WHOLE_LISTS
+        fixed += [and_(document.is_(None), _PROBLEM.c.rule.not_in((MISSING, MANY_DELETIONS, *of_whole)))]
         fixed += [and_(_PROBLEM.c.rule == MANY_DELETIONS, ~_was_any_deleted(ended)), _is_missing_no_longer(ended)]
         gone += [and_(document.is_not(None), ~is_listed), and_(~logged, is_well, is_too_late)]
-        gone += [_PROBLEM.c.rule == MANY_DELETIONS, _is_forgotten(ended)]
+        # What is fixed has ended before.
+        gone += [and_(document.is_(None), _PROBLEM.c.rule.in_((MANY_DELETIONS, *of_whole))), _is_forgotten(ended)]
     for state, which in ((FIXED, fixed), (GONE, gone)):
         values = {"state": state, "ended_on": today, "ended_site_run": ended.site_run_id}
         session.execute(update(_PROBLEM).where(*unseen, or_(*which)).values(**values))

@@ -85,7 +85,9 @@ def _site_report(
         name = f"{safe_file_name(view.site)}-{view.date}.csv"
         command = f"metaharvest log --csv --site-run {number}"
         content = "every document that is not merely unchanged"
-        attachment, note = _table(documents_csv(session, number), name, content, command, context.settings)
+        attachment, note = _table(
+            documents_csv(session, number, for_contacts=True), name, content, command, context.settings
+        )
         view = replace(view, table=note)
     return _report("site", number, (*_seed(run), site_run.started_at), view, attachment, context)
 

@@ -75,12 +75,16 @@ _shown_url = lru_cache(maxsize=2 * _ROWS_AT_ONCE)(shown_url)
 _MAX_CELL = 32_000
 
 
-def documents_csv(session: Session, site_run_id: int, *, unchanged: bool = False) -> Iterator[str]:
+def documents_csv(
+    session: Session, site_run_id: int, *, unchanged: bool = False, for_contacts: bool = False
+) -> Iterator[str]:
     """The documents of a site run that are not merely unchanged, and findings about the list, as chunks of text.
 
-    The header is first. With `unchanged` also the documents that the ledger knows as unchanged today.
+    The header is first. With `unchanged` also the documents that the ledger knows as unchanged today. `for_contacts`:
+    findings are in the words for the site's contacts.
     """
-    yield from _chunks(DOCUMENT_COLUMNS, _by_column(_document_rows(session, site_run_id)))
+    rows = _document_rows(session, site_run_id)
+    yield from _chunks(DOCUMENT_COLUMNS, _by_column(map(_for_contacts, rows) if for_contacts else rows))
     if unchanged:
         yield from _chunks((), _by_column(_unchanged_rows(session, site_run_id)))
 
@@ -223,17 +227,18 @@ def _rows_of_document(rows: Sequence[_Row]) -> Iterator[Sequence[object]]:
 def _document_row(owner: _Row, row: _Row) -> tuple[object, ...]:
     """The columns of _LOG (those of `owner`), _DETAIL and _FINDING, and two of the ledger, as the table has them."""
     failing = row[20:] if row[20] else (None, None)
-    return (*_document_cells(owner[:8], row[8:12]), *failing, *_for_contacts(row[12:20]))
+    return (*_document_cells(owner[:8], row[8:12]), *failing, *row[12:20])
 
 
-def _for_contacts(finding: Sequence[Any]) -> Sequence[Any]:
-    """The columns of _FINDING in the words for a site's contacts; what is ours without its place and its message."""
-    rule = RULES.get(finding[1])
+def _for_contacts(row: Sequence[object]) -> Sequence[object]:
+    """A row in the words for a site's contacts; of what is ours without its place and its message."""
+    *document, level, name, line, column, xpath, message, excerpt, _ = row
+    rule = RULES.get(str(name))
     if rule is None or not rule.for_contact:
-        return finding
+        return row
     if rule.is_ours:
-        return (*finding[:2], None, None, None, f"{rule.title}.", None, rule.for_contact)
-    return (*finding[:7], rule.for_contact)
+        return (*document, level, name, None, None, None, f"{rule.title}.", None, rule.for_contact)
+    return (*document, level, name, line, column, xpath, message, excerpt, rule.for_contact)
 
 
 def _document_cells(log: Sequence[Any], detail: Sequence[Any]) -> tuple[object, ...]:

@@ -70,6 +70,10 @@ def require_path(path: str, namespaces: Mapping[str, str]) -> None:
         raise BadPath(one_line(str(error)).rstrip(".")) from None
 
 
+_MAY_BE_ROOT = re.compile(r"/\s*(?:[)|\]]|$)|\.|parent|ancestor|self")
+"""Paths that may find the root of the document; most cannot, and are not evaluated once more for it."""
+
+
 def evaluated(path: str, namespaces: Namespaces, root: etree._Element) -> Any:
     """What the path finds: a list of nodes, a number, a text, or true or false. Raises NotEvaluated.
 
@@ -78,8 +82,9 @@ def evaluated(path: str, namespaces: Namespaces, root: etree._Element) -> Any:
     tree = root.getroottree()
     try:
         found = _compiled(path, namespaces)(tree)
-        # lxml leaves it out of what was found.
-        return [root] if found == [] and _compiled(f"boolean({path})", namespaces)(tree) else found
+        if found == [] and _MAY_BE_ROOT.search(path) and _compiled(f"boolean({path})", namespaces)(tree):
+            return [root]  # lxml leaves it out of what was found
+        return found
     except etree.XPathError as error:
         raise NotEvaluated(one_line(str(error)).rstrip(".")) from None
 

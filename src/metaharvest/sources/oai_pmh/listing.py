@@ -87,7 +87,7 @@ class OaiListing:
     @property
     def so_far(self) -> ListProgress:
         """Its progress, with what was odd until now."""
-        return replace(self.progress, odd=self._records.counted(), notes=limited(self._notes))
+        return replace(self.progress, odd=self._records.counted(), notes=limited(tuple(dict.fromkeys(self._notes))))
 
     async def pages(self, patience: Patience) -> AsyncGenerator[Page, None]:
         """The pages; the last is empty, and has the checkpoint of a whole list. Raises BrokenOff."""
@@ -112,7 +112,7 @@ class OaiListing:
             self._notes.append(odd)
             self.in_days = True
         self.is_done = True
-        yield Page((), self._checkpoint(self), (*self._notes, *self._records.findings()), is_last=True)
+        yield Page((), self._checkpoint(self), (*dict.fromkeys(self._notes), *self._records.findings()), is_last=True)
 
     async def _list(self, course: Course) -> AsyncGenerator[Page, None]:
         """One list to its end. Raises BrokenOff."""

@@ -105,12 +105,12 @@ def state_from(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> Stat
     progress = given.pop("progress", None)
     try:
         return State(**{**given, "asked": asked}, progress=_progress_from(progress) if progress else None)
-    except TypeError:
+    except (TypeError, ValueError, KeyError):
         return State(asked)
 
 
 def _progress_from(given: Mapping[str, Any]) -> ListProgress:
-    """Raises TypeError for what is none."""
+    """Raises TypeError, ValueError or KeyError for what is none."""
     notes = (Finding(**{**each, "level": Level(each["level"])}) for each in given.get("notes", ()))
     return ListProgress(**{**given, "notes": tuple(notes)})
 
