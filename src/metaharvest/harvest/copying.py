@@ -172,7 +172,7 @@ class _Copying:
         self, owner: int | None, documents: Sequence[CopiedDocument], sessions: AsyncExitStack
     ) -> _Part | None:
         """The documents with the target, logged in for them; None, after it was told why, if they cannot go there."""
-        if self.tally.is_over():
+        if self.tally.is_cut_short():
             self._end_all(documents, CopyOutcome.LEFT)
             return None
         try:
@@ -225,7 +225,7 @@ class _Copying:
     async def _is_settled(self, part: _Part, revision: HeldRevision) -> bool:
         """Whether nothing is to be sent: then how it ends is told."""
         held, target = part.held.get(revision.document_id), part.session.target
-        if self.tally.is_over():
+        if self.tally.is_cut_short():
             self.tally.end(revision, CopyOutcome.LEFT)
         elif held is not None and revision.revision <= held.revision:
             await self._compare(part, revision, held)
