@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from io import BytesIO
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from metaharvest.errors import ListError
 from metaharvest.model import OaiOptions
 from metaharvest.sources.base import ListedRecord
+from metaharvest.sources.oai_pmh import answers
 from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.reading import listed
 from metaharvest.sources.oai_pmh.records import Records
@@ -54,7 +56,18 @@ def answer_with(inner: str, verb: str = "ListRecords", end: str = TOKEN) -> byte
 
 
 def read(body: bytes, verb: str = "ListRecords") -> tuple[list[ListedRecord], Answer, int]:
-    """The records, those that are lost too; the answer; and how many have no identifier."""
+    """The records, those that are lost too; the answer; and how many have no identifier.
+
+    They are the same whether the answer is read as a short one or, as long ones are, piece by piece.
+    """
+    with patch.object(answers, "SHORT", 0):
+        piece_by_piece = _read(body, verb)
+    as_a_whole = _read(body, verb)
+    assert as_a_whole == piece_by_piece
+    return as_a_whole
+
+
+def _read(body: bytes, verb: str) -> tuple[list[ListedRecord], Answer, int]:
     records, answer = Records("http://repository.example.org/oai", OaiOptions("test")), Answer(verb)
     found = list(listed(BytesIO(body), answer, records))
     return found, answer, records.odd["nameless"]

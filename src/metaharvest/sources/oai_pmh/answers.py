@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from os import SEEK_END
 from typing import Any, BinaryIO, TypeVar
 
 from lxml import etree
@@ -22,6 +23,9 @@ from metaharvest.text import one_line
 
 Item = TypeVar("Item")
 Take = Callable[[etree._Element, "Answer"], Item | None]
+
+SHORT = 524_288
+"""Bytes up to which an answer is short. A record of so many bytes, whatever is in it, is read in less than a second."""
 
 _CHUNK = 65_536
 _BESIDE = ("responseDate", "error", "resumptionToken")
@@ -111,10 +115,10 @@ def items(file: BinaryIO, answer: Answer, take: Take[Item]) -> Iterator[Item | L
 def _strictly(file: BinaryIO, answer: Answer, take: Take[Item]) -> Iterator[Item | None]:
     """Each record as soon as it has come. Raises Damage before a record that is not well-formed, or follows one."""
     verb, item = answer.verb, answer.root.name(_item(answer))
-    parser = _pull_parser((item, *(f"{{*}}{name}" for name in (verb, *_BESIDE))))
+    ending = _all_ended if size_of(file) <= SHORT else _ended
     found, known = False, 0
     root = holder = last = None
-    for ended in _ended(file, parser):
+    for ended in ending(file, item, verb):
         for _, element in ended:
             parent = element.getparent()
             if element.tag == item:
@@ -143,8 +147,31 @@ def _strictly(file: BinaryIO, answer: Answer, take: Take[Item]) -> Iterator[Item
         raise NoAnswer(_another_verb(answer.verb))
 
 
-def _ended(file: BinaryIO, parser: Any) -> Iterator[Iterable[tuple[str, etree._Element]]]:
+def size_of(file: BinaryIO) -> int:
+    """The bytes in a file, which is at its start before and afterwards."""
+    file.seek(0, SEEK_END)
+    size = file.tell()
+    file.seek(0)
+    return size
+
+
+def _all_ended(file: BinaryIO, item: str, verb: str) -> Iterator[Iterable[tuple[str, etree._Element]]]:
+    """The same, all at once, which is quicker; piece by piece if that cannot be. Raises Damage as _ended does."""
+    parser, tree = _parser(), None
+    with suppress(etree.XMLSyntaxError):
+        tree = etree.fromstring(file.read(), parser)
+    if tree is None or parser.error_log.filter_from_errors():
+        file.seek(0)
+        yield from _ended(file, item, verb)
+        return
+    listed = (each for child in tree for each in ((*child, child) if _local(child) == verb else (child,)))
+    names = {verb, *_BESIDE}
+    yield [("end", each) for each in (*listed, tree) if each.tag == item or _local(each) in names]
+
+
+def _ended(file: BinaryIO, item: str, verb: str) -> Iterator[Iterable[tuple[str, etree._Element]]]:
     """The elements that end, some at a time. Raises Damage before those of a part that is not well-formed."""
+    parser = _pull_parser((item, *(f"{{*}}{name}" for name in (verb, *_BESIDE))))
     while chunk := file.read(_CHUNK):
         try:
             parser.feed(chunk)

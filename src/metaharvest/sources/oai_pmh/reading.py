@@ -12,14 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
-from os import SEEK_END
 from typing import BinaryIO, Self, TypeVar
 
 from lxml import etree
 
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord, Patience
-from metaharvest.sources.oai_pmh.answers import Answer, items
+from metaharvest.sources.oai_pmh.answers import SHORT, Answer, items, size_of
 from metaharvest.sources.oai_pmh.cutting import Mended
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
@@ -31,9 +30,6 @@ Result = TypeVar("Result")
 MOST_RECORDS = 200
 MOST_BYTES = 8_388_608
 """Of one page; it ends with the record with which it has as many."""
-
-_SHORT = 524_288
-"""Bytes up to which an answer is short. A record of so many bytes, whatever is in it, is read in less than a second."""
 
 
 class Reading:
@@ -59,7 +55,7 @@ class Reading:
         """
         await self._repository.ask_list(answer.verb, arguments, self._spool, self._patience)
         found = listed(self._spool, answer, self._records)
-        is_short = _size(self._spool) <= _SHORT
+        is_short = size_of(self._spool) <= SHORT
         more = True
         while more:
             part, more = _some(found) if is_short else await self._in_thread(lambda: _some(found))
@@ -97,14 +93,6 @@ def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedR
         else:
             answer.unusable.append(None)
     records.heed(answer)
-
-
-def _size(file: BinaryIO) -> int:
-    """The bytes in a file, which is at its start before and afterwards."""
-    file.seek(0, SEEK_END)
-    size = file.tell()
-    file.seek(0)
-    return size
 
 
 def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Answer]:
