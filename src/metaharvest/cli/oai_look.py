@@ -232,7 +232,7 @@ async def _some_records(
     from metaharvest.errors import BrokenOff
     from metaharvest.sources.oai_pmh.source import OaiSource
 
-    listing = await OaiSource(site, fetcher).list_records(None, patience, full=True)
+    listing = await OaiSource(site, fetcher, digests=False).list_records(None, patience, full=True)
     records: list[ListedRecord] = []
     try:
         async with aclosing(cast(Any, listing.pages)) as pages:

@@ -183,7 +183,7 @@ class RecordOrigin:
 
     `datestamp` and `response_date` are as the repository wrote them, the latter of the answer that the record came in;
     `namespace` is that of the metadata, `about` the containers of that name, serialised. `digest` is the SHA-256 of the
-    metadata in exclusive canonical XML, as it was received; empty where there is none.
+    metadata in exclusive canonical XML, as it was received; empty where there is none, or none was wanted.
     """
 
     base_url: str

@@ -175,7 +175,7 @@ async def rehearse(site: Site, fetcher: Fetcher, patience: Patience, pages: int 
 async def _read_list(
     site: Site, fetcher: Fetcher, patience: Patience, most_pages: int | None, rehearsal: RehearsedList
 ) -> None:
-    listing = await OaiSource(site, fetcher).list_records(None, patience, full=True)
+    listing = await OaiSource(site, fetcher, digests=False).list_records(None, patience, full=True)
     async with aclosing(cast(Any, listing.pages)) as pages:
         async for page in pages:
             rehearsal.announced = page.announced or rehearsal.announced

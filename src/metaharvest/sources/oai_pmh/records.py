@@ -52,9 +52,13 @@ def without_login(base_url: str) -> str:
 
 
 class Records:
-    """Makes the listed records of one repository and prefix. `odd` counts what is told of a list as a whole."""
+    """Makes the listed records of one repository and prefix. `odd` counts what is told of a list as a whole.
 
-    def __init__(self, base_url: str, options: OaiOptions) -> None:
+    `digests`: their origins have them, as a harvest needs them; to make them is a third of the work.
+    """
+
+    def __init__(self, base_url: str, options: OaiOptions, *, digests: bool = True) -> None:
+        self._digests = digests
         self._base_url = without_login(base_url)
         self._prefix = options.prefix
         self._start = f"{options.origin}/{options.prefix}/"
@@ -196,7 +200,7 @@ class Records:
             remedy = f"The repository's keeper gives it a shorter one: a document id has {_MAX_DOCUMENT_ID} at most."
             return self.unhad(document, Finding("oai.identifier", message, remedy))
         root, findings = (None, ()) if deleted or is_header else _only_child(metadata, identifier)
-        content, namespace, digest = (None, "", "") if root is None else _content(root)
+        content, namespace, digest = (None, "", "") if root is None else _content(root, with_digest=self._digests)
         date = answer.response_date
         origin = RecordOrigin(self._base_url, identifier, self._prefix, datestamp, date, namespace, digest, sets, about)
         document = ListedDocument(document_id, 0, namespace, self.url(identifier), origin=origin)
@@ -339,15 +343,20 @@ def _about(identifier: str, rule: str, what: str, level: Level = Level.ERROR) ->
     return Finding(rule, message, _REMEDIES[rule], level, docid=identifier)
 
 
-def _content(root: etree._Element) -> tuple[bytes, str, str]:
+def _content(root: etree._Element, *, with_digest: bool) -> tuple[bytes, str, str]:
     """The metadata as a document of its own, their namespace, and their digest."""
     content = _standing_alone(root)
+    namespace, brace, _ = str(root.tag).rpartition("}")
+    return content, namespace[1:] if brace else "", _digest(root, content) if with_digest else ""
+
+
+def _digest(root: etree._Element, content: bytes) -> str:
+    """That of the metadata in canonical XML; or as they are, where they cannot be written so."""
     canonical = content
     with suppress(etree.C14NError, ValueError):  # Canonical XML has no relative namespace URIs.
         if len(content) <= _FEW_ATTRIBUTES_BYTES or not _has_many_attributes(root):
             canonical = etree.tostring(root, method="c14n", exclusive=True, with_comments=False)
-    namespace, brace, _ = str(root.tag).rpartition("}")
-    return content, namespace[1:] if brace else "", hashlib.sha256(canonical).hexdigest()
+    return hashlib.sha256(canonical).hexdigest()
 
 
 def _standing_alone(element: etree._Element) -> bytes:

@@ -40,10 +40,14 @@ from metaharvest.text import one_line
 
 
 class OaiSource:
-    """The records of one repository that a site asks for: in one format, of all sets or of some."""
+    """The records of one repository that a site asks for: in one format, of all sets or of some.
 
-    def __init__(self, site: Site, fetcher: Fetcher) -> None:
+    `digests`: those that are listed have digests, which nobody needs who only looks at them.
+    """
+
+    def __init__(self, site: Site, fetcher: Fetcher, *, digests: bool = True) -> None:
         self._site = site
+        self._digests = digests
         self._fetcher = fetcher
         self._options = site.options.oai or OaiOptions(origin=without_login(site.list_url))
         self._repository = Repository(site, fetcher, post=self._options.post)
@@ -65,7 +69,7 @@ class OaiSource:
             state = replace(state, progress=None)
         progress = _progress(state, options, description, full=full or bool(ahead))
         progress = replace(progress, ahead=max(progress.ahead, int(description.identity.ahead.total_seconds())))
-        records = Records(self._site.list_url, options)
+        records = Records(self._site.list_url, options, digests=self._digests)
 
         def checkpoint_of(listing: OaiListing) -> Checkpoint:
             now = replace(state, identity=remembered)
