@@ -73,7 +73,12 @@ class RunLost(MetaharvestError):
 
 
 class HarvestError(MetaharvestError):
-    """An expected failure. `transient`: it may be gone the next time, so it is worth another try."""
+    """An expected failure. `transient`: it may be gone the next time, so it is worth another try.
+
+    `of_list`: a repository had said what it is, and did not begin its list.
+    """
+
+    of_list = False
 
     def __init__(self, *findings: Finding, transient: bool = False) -> None:
         super().__init__("; ".join(finding.message for finding in findings))

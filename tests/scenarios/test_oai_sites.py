@@ -808,6 +808,7 @@ def test_an_error_that_is_not_well_formed_is_not_taken_for_a_list_of_nothing(net
     network.server.tamper = refuse
     assert network.harvest()["status"] == "list-failed"
     assert "badArgument (SQL error near a=1&b=2)" in network.report()
+    assert codes_of_errors(network) == ["ListRecordsError"]
     network.server.tamper = None
     network.server.now += timedelta(days=9)
     assert network.harvest() == {"status": "succeeded", "listed": 1, "inserted": 1}
@@ -882,9 +883,16 @@ def test_a_repository_that_is_away_fails_and_is_asked_again_the_next_night(netwo
     network.server.tamper = lambda body, asked: b"<html><title>Maintenance</title></html>"
     assert network.harvest() == {"status": "list-failed"}
     assert "could not be read" in network.report()
+    assert codes_of_errors(network) == ["IdentifyError"]
     network.server.tamper = answer
     network.server.put("oai:test:3", title="Toads")
     assert network.harvest() == {"status": "succeeded", "listed": 1, "updated": 1}
+
+
+def codes_of_errors(network: Network) -> list[str]:
+    return [
+        code for (code,) in network.harvester.rows("SELECT harvest_operation_code FROM harvest_log WHERE status = 1")
+    ]
 
 
 FOLDER = '[target]\nkind = "folder"\nfolder = "documents"\n'

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from metaharvest.errors import DatabaseError, FetchError, ListError, RunLost, TargetError, TransformError
+from metaharvest.errors import DatabaseError, FetchError, HarvestError, ListError, RunLost, TargetError, TransformError
 from metaharvest.harvest.context import READING_TURN_SECONDS, RunContext
 from metaharvest.harvest.documents import Tally, harvest_documents, harvest_unchanged
 from metaharvest.harvest.looks import look_again
@@ -44,10 +44,12 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
                     async with held_for(ctx.reading_turns, READING_TURN_SECONDS):
                         await in_thread(partial(staged.fill, _in_time(listing.documents, ctx)))
             except FetchError as error:
-                await ctx.journal.list_failed(site_run, _code(source, "GetHarvestListError"), error.findings)
+                await ctx.journal.list_failed(site_run, _code(source, error, "GetHarvestListError"), error.findings)
                 return False
             except ListError as error:
-                await ctx.journal.list_failed(site_run, _code(source, "ValidateHarvestListError"), error.findings)
+                await ctx.journal.list_failed(
+                    site_run, _code(source, error, "ValidateHarvestListError"), error.findings
+                )
                 return False
             if isinstance(listing, Listing):
                 _note_list(site_run, listing, staged.count, ctx)
@@ -143,5 +145,7 @@ def _note_list(site_run: SiteRun, listing: Listing, staged: int, ctx: RunContext
     ctx.progress.documents_listed(site_run.site.name, listed)
 
 
-def _code(source: Source | PagedSource, of_list: str) -> str:
-    return "IdentifyError" if isinstance(source, PagedSource) else of_list
+def _code(source: Source | PagedSource, error: HarvestError, of_harvest_list: str) -> str:
+    if not isinstance(source, PagedSource):
+        return of_harvest_list
+    return "ListRecordsError" if error.of_list else "IdentifyError"

@@ -198,8 +198,11 @@ async def _first(pages: AsyncIterator[Page]) -> Page:
     except BrokenOff as error:
         cause = error.__cause__
         if isinstance(cause, FetchError):
+            cause.of_list = True
             raise cause from None
-        raise ListError(*((cause.finding,) if isinstance(cause, NoAnswer) else error.findings)) from error
+        failed = ListError(*((cause.finding,) if isinstance(cause, NoAnswer) else error.findings))
+        failed.of_list = True
+        raise failed from error
 
 
 async def _with_first(first: Page, pages: AsyncGenerator[Page, None]) -> AsyncGenerator[Page, None]:
