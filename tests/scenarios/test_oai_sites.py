@@ -100,6 +100,33 @@ def test_registering_asks_the_repository_and_takes_its_contacts(network: Network
     assert kind == "oai-pmh"
 
 
+@on_one_database
+def test_an_edit_of_what_is_asked_for_asks_the_repository(network: Network) -> None:
+    network.server.sets = {"frogs": "Frogs"}
+    network.register()
+
+    def edit(*options: str) -> tuple[str, str, bool]:
+        before = len(network.server.answered)
+        said = network.harvester("sites", "edit", "repo", *options)
+        assert said.code == 0
+        return said.out, said.err, len(network.server.answered) > before
+
+    out, err, is_asked = edit("--set", "frogs")
+    assert "answers, in OAI-PMH 2.0." in out
+    assert (err, is_asked) == ("", True)
+    out, err, is_asked = edit("--prefix", "eml", "--set", "toads")
+    assert "answers" not in out
+    assert "warning: The repository has no set 'toads'" in err
+    assert "warning: The repository has no metadata format 'eml'" in err
+    assert "The next harvest of repo fails if that stays so." in err
+    assert network.harvest() == {"status": "list-failed"}
+    assert edit("--unasked", "--prefix", "oai_dc")[1:] == ("", False)
+    assert edit("--contact", "b@example.org", "--from", "2026-01-02")[1:] == ("", False)
+    network.server.http.serve("/elsewhere", b"<html><title>Frogs</title></html>")
+    _, err, _ = edit("--oai", network.server.http.url("/elsewhere"))
+    assert "is an HTML page titled 'Frogs'" in err
+
+
 @pytest.mark.parametrize("is_binding", [True, False])
 def test_a_robots_txt_that_forbids_it_is_told_as_a_repository_is_registered(
     tmp_path: Path, server: OaiServer, is_binding: bool

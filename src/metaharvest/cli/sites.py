@@ -18,13 +18,15 @@ from metaharvest.model import Deletions, Site
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import date
     from pathlib import Path
 
     from metaharvest.app import Harvester
+    from metaharvest.model import Finding
     from metaharvest.queries.records import Record
     from metaharvest.sites.rows import BrokenSite
+    from metaharvest.sources.oai_pmh.protocol import Identity
 
 _NOT_REGISTERED = (
     "site", "site_id", "last_status", "last_run_id", "last_site_run_id", "failing", "failing_since", "took_seconds",
@@ -93,24 +95,15 @@ def _of_the_same_records(site: Site, sites: Iterable[Site | BrokenSite]) -> list
 
 def _asked(harvester: Harvester, site: Site, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the repository says of itself that is registered where nothing else is given. Raises ScheduleError."""
-    from metaharvest.errors import FetchError, ListError, ScheduleError
+    from metaharvest.errors import ScheduleError
     from metaharvest.sites.rows import split_addresses, usable_contacts
 
-    try:
-        inspection = harvester.inspect(site)
-        problems = inspection.problems
-    except (FetchError, ListError) as error:
-        problems = error.findings
-    if problems:
+    identity, problems = _inspected(harvester, site)
+    if identity is None:
         told = "\n".join(f"{finding.message} {finding.remedy}" for finding in problems)
         is_other = any(finding.rule == "oai.not-oai" for finding in problems)
         hint = " If this is the URL of a harvest list, give it with --list-url." if is_other else ""
         raise ScheduleError(f"{told}{hint}\nNothing was registered; --unasked registers it nevertheless.")
-    identity = inspection.identity
-    print_line(f"{identity.name or 'The repository'} answers, in OAI-PMH {identity.version}.")
-    for finding in inspection.findings:
-        if finding.rule == "http.robots":
-            print_line(f"warning: {finding.message} {finding.remedy}", err=True)
     if "contact_email" in given:
         return {}
     named = split_addresses(", ".join(identity.emails))
@@ -125,13 +118,36 @@ def _asked(harvester: Harvester, site: Site, given: Mapping[str, Any]) -> Mappin
     return {"contact_email": ", ".join(contacts)}
 
 
+def _inspected(harvester: Harvester, site: Site) -> tuple[Identity | None, Sequence[Finding]]:
+    """Ask the repository what it is, and print it; None, and why, if the site cannot be harvested like this."""
+    from metaharvest.errors import FetchError, ListError
+
+    try:
+        inspection = harvester.inspect(site)
+    except (FetchError, ListError) as error:
+        return None, error.findings
+    if inspection.problems:
+        return None, inspection.problems
+    identity = inspection.identity
+    print_line(f"{identity.name or 'The repository'} answers, in OAI-PMH {identity.version}.")
+    for finding in inspection.findings:
+        if finding.rule == "http.robots":
+            print_line(f"warning: {finding.message} {finding.remedy}", err=True)
+    return identity, ()
+
+
 @command.command("edit")
 @click.argument("name")
 @click.option("--name", "new_name", metavar="NAME", help="Give the site another name.")
 @registration_options(new=False)
+@click.option("--unasked", is_flag=True, help="OAI-PMH: do not ask the repository whether it has what is asked for.")
 @click.pass_obj
-def edit(invocation: Invocation, /, name: str, new_name: str | None, **options: Any) -> None:
-    """Change a site; what is not named stays as it is."""
+def edit(invocation: Invocation, /, name: str, new_name: str | None, unasked: bool, **options: Any) -> None:
+    """Change a site; what is not named stays as it is.
+
+    An OAI-PMH repository is asked what it is, and whether it has the format and the sets, if its base URL or one of
+    these is changed.
+    """
     from metaharvest.sites.allowed import require_allowed
     from metaharvest.sites.registry import edit_site, find_site
 
@@ -151,6 +167,18 @@ def edit(invocation: Invocation, /, name: str, new_name: str | None, **options: 
         click.echo("The user name and password in its former URL were not kept: the new URL needs its own, if any.")
     if isinstance(former, Site) and _files(former) != _files(site):
         click.echo(_AS_REPOSITORY if site.options.oai is not None else _AS_LIST)
+    if not unasked and isinstance(former, Site) and _wanted(former) != _wanted(site):
+        _, problems = _inspected(harvester, site)
+        for finding in problems:
+            print_line(f"warning: {finding.message} {finding.remedy}", err=True)
+        if problems:
+            print_line(f"The next harvest of {site.name} fails if that stays so.", err=True)
+
+
+def _wanted(site: Site) -> tuple[object, ...]:
+    """What a site asks a repository for, as far as that can be seen to be wrong; nothing of a harvest list."""
+    oai = site.options.oai
+    return () if oai is None else (site.list_url, oai.prefix, oai.sets, oai.post)
 
 
 _AS_REPOSITORY = "All of its records are listed and judged anew then."
