@@ -398,10 +398,15 @@ def test_records_that_a_complete_list_does_not_name_are_missing_and_stay(nights:
     )
     missing = "SELECT document_id, missing_since FROM harvest_document WHERE missing_since IS NOT NULL ORDER BY 1"
     assert nights.harvester.rows(missing) == [("repo/oai_dc/r2", "2026-11-21"), ("repo/oai_dc/r4", "2026-11-21")]
+    told = json.loads(nights.harvester("documents", "--missing", "--json").out)
+    assert [(each["document_id"], each["missing_since"]) for each in told] == nights.harvester.rows(missing)
+    assert "missing since 2026-11-21" in nights.harvester("documents", "show", "repo/oai_dc/r2").out
+    assert "missing" not in nights.harvester("documents", "show", "repo/oai_dc/r1").out
     assert "r2" in nights.report()
     nights.repository.records |= records(6)
     assert nights.harvest() == {"status": "succeeded", "listed": 6, "unchanged": 6}
     assert nights.harvester.rows(missing) == []
+    assert nights.harvester("documents", "--missing").out == "There is no such document.\n"
 
 
 def test_what_failed_and_is_gone_from_a_complete_list_is_forgotten(nights: Nights) -> None:

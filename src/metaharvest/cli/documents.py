@@ -22,7 +22,7 @@ _STANDING = (
     "failing_since", "nights", "attempts", "next_attempt", "run_id", "harvest_date",
 )  # fmt: skip
 _FINDING = ("level", "rule", "line", "column", "xpath", "message", "excerpt", "remedy")
-CSV_COLUMNS = (*_STANDING, *_FINDING)
+CSV_COLUMNS = (*_STANDING, *_FINDING, "missing_since")
 
 
 @click.group("documents", invoke_without_command=True)
@@ -38,6 +38,7 @@ CSV_COLUMNS = (*_STANDING, *_FINDING)
     metavar="NIGHTS",
     help="With --failing: for so many nights or more, the first one counted.",
 )
+@click.option("--missing", is_flag=True, help="Only those that a full list of their repository does not name any more.")
 @click.option("--site", metavar="NAME", help="Only those of this site. [default: all registered ones]")
 @click.option(
     "--rule", metavar="RULE", help="Only those with a finding of this rule the last time, and only those findings."
@@ -57,6 +58,7 @@ def command(
     context: click.Context,
     failing: bool,
     nights: int | None,
+    missing: bool,
     site: str | None,
     rule: str | None,
     outcome: str | None,
@@ -73,6 +75,7 @@ def command(
       metaharvest documents --failing --for 7
       metaharvest documents --site alder-creek --outcome invalid --csv
       metaharvest documents --rule eml.id-duplicate
+      metaharvest documents --missing
       metaharvest documents show ren-alder.5
     """
     if context.invoked_subcommand is not None:
@@ -83,7 +86,7 @@ def command(
         raise click.UsageError("--for goes with --failing: for how many nights.")
     from metaharvest.queries.documents import DocumentFilter, document_rows
 
-    wanted = DocumentFilter(site, failing, nights, rule, OutcomeKind(outcome) if outcome else None)
+    wanted = DocumentFilter(site, failing, nights, rule, OutcomeKind(outcome) if outcome else None, missing)
     invocation: Invocation = context.obj
     today = invocation.harvester.today()
     with invocation.harvester.reading() as session:
@@ -130,7 +133,7 @@ def _cells(rows: Iterable[Record]) -> Iterator[Sequence[object]]:
     for row in rows:
         standing = [row[column] for column in _STANDING]
         for finding in row["findings"] or [{}]:
-            yield [*standing, *(finding.get(column) for column in _FINDING)]
+            yield [*standing, *(finding.get(column) for column in _FINDING), row["missing_since"]]
 
 
 def _print(rows: Iterator[Record], limit: int) -> None:
@@ -146,7 +149,7 @@ def _print(rows: Iterator[Record], limit: int) -> None:
 
 def _row(row: Record) -> Sequence[object]:
     first, *more = row["findings"] or [None]
-    why = _kept(row) if first is None else f"{first['rule']}: {one_line(first['message'], 100)}"
+    why = _kept(row) or _missing(row) if first is None else f"{first['rule']}: {one_line(first['message'], 100)}"
     others = f" (and {len(more)} more)" if more else ""
     tries = row["attempts"] or ""
     return [row["site"], row["docid"], row["outcome"], row["failing_since"], row["nights"], tries, f"{why}{others}"]
@@ -156,6 +159,11 @@ def _kept(row: Record) -> str:
     """What the repository has of a document that a filter left out; empty if it has nothing."""
     is_kept = row["outcome"] == OutcomeKind.FILTERED.value and row["repository_revision"] is not None
     return f"the repository keeps revision {row['repository_revision']}" if is_kept else ""
+
+
+def _missing(row: Record) -> str:
+    """That the list of a document's repository does not name it; empty if it does."""
+    return f"missing since {row['missing_since']}: a full list does not name it" if row["missing_since"] else ""
 
 
 def _print_history(known: Record) -> None:
@@ -202,7 +210,8 @@ def _listing(row: Record, history: Sequence[Record]) -> str:
         since += " (1 night)" if row["nights"] == 1 else f" ({row['nights']} nights)"
     revision = "" if row["revision"] is None else f"revision {row['revision']}, "
     kept = f", {kept}" if (kept := _kept(row)) else ""
-    return f"{_site(row)}: {revision}{said or row['outcome'] or 'not decided yet'}{kept}{since}"
+    missing = f", {missing}" if (missing := _missing(row)) else ""
+    return f"{_site(row)}: {revision}{said or row['outcome'] or 'not decided yet'}{kept}{missing}{since}"
 
 
 def _revision_row(row: Record) -> Sequence[object]:

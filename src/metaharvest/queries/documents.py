@@ -30,10 +30,11 @@ from metaharvest.text import shown_url
 _FAILING = {*ERROR_OUTCOMES, OutcomeKind.DEFERRED}
 _COLUMNS = (
     "document_id revision document_url document_type target_revision outcome failing_since attempts next_attempt "
-    "datestamp"
+    "datestamp missing_since"
 )
 _ledger = HarvestDocument
 _IS_FAILING = _ledger.failing_since.is_not(None)
+_IS_MISSING = _ledger.missing_since.is_not(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ class DocumentFilter:
     """Which documents are asked for; None: whatever it is.
 
     `nights`: failing for so many nights or more, the first one counted. Without a site: those of all registered ones;
-    failing ones, as the reports have them, of those that are not switched off.
+    failing ones, as the reports have them, of those that are not switched off. `missing`: a full list of their
+    repository does not name them any more.
     """
 
     site: str | None = None
@@ -49,6 +51,7 @@ class DocumentFilter:
     nights: int | None = None
     rule: str | None = None
     outcome: OutcomeKind | None = None
+    missing: bool = False
 
 
 def nights_failing(since: date | None, today: date) -> int | None:
@@ -109,6 +112,7 @@ def _standing(row: Record, today: date) -> Record:
         "nights": nights_failing(row["failing_since"], today),
         "attempts": row["attempts"],
         "next_attempt": row["next_attempt"],
+        "missing_since": row["missing_since"],
     }
 
 
@@ -132,6 +136,8 @@ def _conditions(wanted: DocumentFilter, today: date) -> list[ColumnElement[bool]
         conditions.append(_ledger.failing_since <= today - timedelta(days=wanted.nights - 1))
     elif wanted.failing or wanted.outcome in _FAILING:
         conditions.append(_IS_FAILING)
+    if wanted.missing:
+        conditions.append(_IS_MISSING)
     return conditions
 
 
