@@ -701,6 +701,14 @@ RULES: dict[str, Rule] = {
         "The repository's keeper should look whether the record was lost, or moved out of the set. If it was deleted, "
         "the repository should say so, as it does for other records.",
     ),
+    "records.moved": Rule(
+        "A record has moved to another site of its repository",
+        "The repository says that a record is deleted, or does not name it any more, where it is asked for the sets of "
+        "one site, and lists it in the sets of another one. Nothing was deleted: the document belongs to the site that "
+        "lists the record.",
+        "Nothing is to be done if the record was to move. If it was deleted, the repository should say so in all of "
+        "its sets.",
+    ),
     "records.many-deletions": Rule(
         "The repository says that very many documents are deleted",
         "More of the site's documents than it may lose in one harvest (a tenth, or its `--max-loss`; 20 in any "

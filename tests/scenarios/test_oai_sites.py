@@ -1230,3 +1230,164 @@ def test_a_target_is_asked_of_what_the_list_does_not_name_alone_and_without_its_
         assert network.harvest("--full") == {"status": "succeeded", "listed": 24, "unchanged": 24}
         assert remote.asked - asked == questions + 1
         assert network.harvester.rows("SELECT count(*) FROM harvest_document WHERE missing_since IS NOT NULL") == [(1,)]
+
+
+@pytest.fixture(params=["", FOLDER], ids=["embedded", "folder"])
+def two_sets(tmp_path: Path, server: OaiServer, request: pytest.FixtureRequest) -> Iterator[Network]:
+    """A repository whose two sets are two sites, a of 24 records and b of one, both harvested; in two targets."""
+    made = Network(tmp_path, server, request.param)
+    server.sets = {"a": "A", "b": "B"}
+    for number in range(1, 26):
+        server.records[f"oai:test:{number}"].sets = ("b",) if number == 25 else ("a",)
+    for name in ("a", "b"):
+        made.register("--set", name, name=name)
+    assert nights(made, "a", "b")["b"]["inserted"] == 1
+    yield made
+    made.harvester.close()
+
+
+def nights(network: Network, *sites: str, options: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
+    """Harvest these sites, each in a night of its own: the totals of each that are not 0."""
+    found = {}
+    for name in sites:
+        network.night += 1
+        network.server.now += timedelta(days=1)
+        [site] = network.harvester.run(f"2030-01-{network.night:02}", "--site", name, *options)["sites"]
+        found[name] = {key: site[key] for key in TOTALS.split() if site[key]}
+    return found
+
+
+def owner(network: Network, number: int) -> str:
+    """To which site the record's document belongs, as `documents show` tells it."""
+    shown = json.loads(network.harvester("documents", "show", f"test/oai_dc/oai:test:{number}", "--json").out)
+    transfers = [(each["from_site"], each["to_site"], each["transferred_by"]) for each in shown["transfers"]]
+    assert all(each[2] == "the harvester" for each in transfers)
+    return " -> ".join([transfers[0][0], *(each[1] for each in transfers)]) if transfers else "never moved"
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["said-to-be-deleted", "not-named"])
+def test_a_record_that_moves_to_the_set_of_another_site_is_not_deleted_there_and_moves_with_its_document(
+    two_sets: Network, is_told: bool
+) -> None:
+    network, server = two_sets, two_sets.server
+    server.put("oai:test:4", sets=("b",), left=("a",) if is_told else ())
+    assert nights(network, "b")["b"] == {"listed": 1, "upload_error": 1}
+    gone = nights(network, "a", options=() if is_told else ("--full",))["a"]
+    assert gone == ({"listed": 1, "deleted": 1} if is_told else {"listed": 23, "unchanged": 23})
+    assert network.held() == ALL
+    told = " ".join(network.report().split())
+    if is_told:
+        assert "The site 'b' lists test/oai_dc/oai:test:4 still" in told
+        assert "1 deletion noted" in network.subject("site")
+        assert "1 deletion noted" in network.subject("admin")
+    else:
+        assert "test/oai_dc/oai:test:4 is not in the repository's list any more" in told
+    assert nights(network, "b")["b"] == {"listed": 1, "unchanged": 1}
+    assert owner(network, 4) == "a -> b"
+    assert network.held() == ALL
+    server.put("oai:test:4", sets=("b",), left=("a",) if is_told else (), title="Toads")
+    assert nights(network, "a", "b") == {
+        "a": {"listed": 1, "unchanged": 1} if is_told else {},
+        "b": {"listed": 1, "updated": 1},
+    }
+    assert network.held() == ALL | {"4": 2}
+    assert nights(network, "a", "b", options=("--full",)) == {
+        "a": {"listed": 24, "unchanged": 24} if is_told else {"listed": 23, "unchanged": 23},
+        "b": {"listed": 2, "unchanged": 2},
+    }
+    assert "list any more" not in network.report()
+    server.delete("oai:test:4")
+    assert nights(network, "b")["b"] == {"listed": 1, "deleted": 1}
+    assert network.held() == {key: 1 for key in ALL if key != "4"}
+    assert "1 deleted" in network.subject("site")
+
+
+def test_a_record_that_moves_is_taken_over_where_the_other_site_is_known_to_list_it_no_longer(
+    two_sets: Network,
+) -> None:
+    network, server = two_sets, two_sets.server
+    for number in (4, 5):
+        server.put(f"oai:test:{number}", sets=())
+    nights(network, "a", options=("--full",))
+    server.put("oai:test:4", sets=("b",))
+    before = network.harvester.rows("SELECT count(*) FROM document_transfer")
+    rehearsed = network.harvester.run("2030-01-20", "--site", "b", "--dry-run")["sites"]
+    assert (rehearsed[0]["unchanged"], rehearsed[0]["upload_error"]) == (1, 0)
+    assert network.harvester.rows("SELECT count(*) FROM document_transfer") == before == [(0,)]
+    assert owner(network, 4) == "never moved"
+    assert nights(network, "b")["b"] == {"listed": 1, "unchanged": 1}
+    assert "1 record moved to this site from 'a'" in " ".join(network.report().split())
+    assert (owner(network, 4), owner(network, 5)) == ("a -> b", "never moved")
+    server.put("oai:test:4", sets=("a",), left=("b",), title="Toads")
+    assert nights(network, "a", "b", "a") == {"b": {"listed": 1, "deleted": 1}, "a": {"listed": 1, "updated": 1}}
+    assert owner(network, 4) == "a -> b -> a"
+    assert network.held() == ALL | {"4": 2}
+
+
+def test_a_record_of_two_sets_that_is_deleted_is_deleted_whichever_site_is_the_first_to_be_told(
+    two_sets: Network,
+) -> None:
+    network, server = two_sets, two_sets.server
+    for number in (4, 5):
+        server.put(f"oai:test:{number}", sets=("a", "b"))
+    assert nights(network, "b")["b"] == {"listed": 2, "upload_error": 2}
+    for number, sites in ((4, ("a", "b")), (5, ("b", "a"))):
+        server.delete(f"oai:test:{number}")
+        nights(network, *sites)
+        assert str(number) not in network.held()
+    assert nights(network, "a", "b") == {"a": {}, "b": {}}
+    assert network.held() == {key: 1 for key in ALL if key not in ("4", "5")}
+
+
+def test_very_many_records_that_move_are_no_loss_that_waits_to_be_confirmed(two_sets: Network) -> None:
+    network, server = two_sets, two_sets.server
+    server.now += timedelta(days=1)
+    for number in range(1, 25):
+        server.put(f"oai:test:{number}", sets=("b",), left=("a",))
+    nights(network, "b")
+    server.records["oai:test:3"].sets = ()
+    assert nights(network, "a")["a"] == {"listed": 24, "deleted": 24}
+    assert network.held() == ALL
+    assert nights(network, "b")["b"] == {"listed": 24, "unchanged": 24}
+
+
+@pytest.mark.parametrize("other", ["switched-off", "another-target", "another-origin"])
+def test_a_deletion_is_told_where_no_other_site_keeps_the_document_up_to_date(two_sets: Network, other: str) -> None:
+    network, server = two_sets, two_sets.server
+    if other == "another-origin":
+        network.harvester("sites", "edit", "b", "--origin", "other")
+    server.put("oai:test:4", sets=("b",), left=("a",))
+    if other == "another-target":
+        config = network.harvester.config
+        config.write_text(f'{config.read_text()}[sites.b.target]\nkind = "folder"\nfolder = "own"\n')
+    nights(network, "b")
+    if other == "switched-off":
+        network.harvester("sites", "disable", "b")
+    assert nights(network, "a")["a"] == {"listed": 1, "deleted": 1}
+    assert "1 deleted" in network.subject("site")
+    assert "test/oai_dc/oai:test:4." not in network.harvester("target", "list").out
+
+
+def test_a_deletion_is_noted_where_the_document_has_gone_with_its_record_already(two_sets: Network) -> None:
+    network, server = two_sets, two_sets.server
+    server.put("oai:test:4", sets=("b",), left=("a",))
+    nights(network, "b")
+    # As a run leaves it that is killed before it has noted the deletion.
+    assert network.harvester("target", "transfer", "test/oai_dc/oai:test:4", "b").code == 0
+    assert nights(network, "a", "b") == {"a": {"listed": 1, "deleted": 1}, "b": {"listed": 1, "unchanged": 1}}
+    assert network.held() == ALL
+
+
+def test_records_that_move_while_both_sites_are_harvested_are_all_there_in_the_end(two_sets: Network) -> None:
+    network, server = two_sets, two_sets.server
+    server.now += timedelta(days=1)
+    for number in range(1, 19):
+        server.put(f"oai:test:{number}", sets=("b",), left=("a",))
+    for night in range(1, 4):
+        server.now += timedelta(days=1)
+        sites = network.harvester.run(f"2031-01-{night:02}")["sites"]
+    assert {site["status"] for site in sites} == {"succeeded"}
+    # Which of the two is the first to know of a record, chance decides: some were deleted, and came in again.
+    assert network.held().keys() == ALL.keys()
+    sites = network.harvester.run("2031-01-04", "--full")["sites"]
+    assert {site["site"]: (site["listed"], site["unchanged"]) for site in sites} == {"a": (24, 24), "b": (19, 19)}

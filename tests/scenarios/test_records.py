@@ -309,7 +309,7 @@ def test_deletions_that_were_noted_are_told_once_when_the_site_says_so(nights: N
 
 @in_a_folder_too
 @pytest.mark.parametrize("deleted_first", [True, False])
-def test_a_record_that_moves_to_another_site_comes_in_there_above_its_deleted_revisions(
+def test_a_record_that_moves_to_another_site_is_deleted_only_as_long_as_that_one_does_not_list_it(
     nights: Nights, deleted_first: bool
 ) -> None:
     nights.register("second")
@@ -323,14 +323,16 @@ def test_a_record_that_moves_to_another_site_comes_in_there_above_its_deleted_re
         assert nights.harvest()["deleted"] == 1
         assert nights.harvest("second") == {"status": "succeeded", "listed": 2, "inserted": 1, "unchanged": 1}
     else:
+        # The document is not deleted then, and goes to the site that lists its record.
         assert nights.harvest("second")["upload_error"] == 1
         assert nights.harvest()["deleted"] == 1
         nights.others["second"].is_complete, nights.others["second"].changed = False, ()
-        assert nights.harvest("second") == {"status": "succeeded", "listed": 1, "inserted": 1}
-    assert nights.holdings() == {"r0": 1, "r1": 2, "r2": 1, "r5": 1}
+        assert nights.harvest("second") == {"status": "succeeded", "listed": 1, "unchanged": 1}
+    held = {"r0": 1, "r1": 2 if deleted_first else 1, "r2": 1, "r5": 1}
+    assert nights.holdings() == held
     assert nights.harvest("second", full=True)["status"] == "succeeded"
     assert nights.harvest()["status"] == "succeeded"
-    assert nights.holdings() == {"r0": 1, "r1": 2, "r2": 1, "r5": 1}
+    assert nights.holdings() == held
 
 
 @in_a_folder_too
@@ -585,6 +587,28 @@ def test_killed_as_it_tells_of_deletions_none_is_lost_or_told_in_two_ways(nights
         logged = "SELECT COUNT(*), COUNT(DISTINCT document_id) FROM harvest_log WHERE outcome = 'deleted'"
         assert nights.harvester.rows(logged) == [(30, 30)]
         assert nights.harvest(target=RemoteTarget(remote.url)) == {"status": "succeeded"}
+
+
+def test_killed_after_a_record_was_handed_over_to_another_site_it_is_neither_deleted_nor_handed_over_twice(
+    nights: Nights,
+) -> None:
+    with Remote() as remote:
+        nights.repository.page = 30
+        nights.repository.records = records(30)
+        nights.harvest(target=RemoteTarget(remote.url))
+        nights.register("second")
+        nights.others["second"] = Repository(records(1))
+        assert nights.harvest("second", target=RemoteTarget(remote.url))["upload_error"] == 1
+        nights.repository.records |= deleted(3)
+        nights.lists_changes(*deleted(3))
+        with pytest.raises(PowerCut):
+            nights.harvest(target=Cut(remote.url, nights.harvester, 1))
+        found = nights.harvest(target=RemoteTarget(remote.url))
+        assert found == {"status": "succeeded", "listed": 3, "deleted": 3}
+        assert "repo/oai_dc/r0" not in remote.told_deleted
+        assert nights.harvester.rows("SELECT from_site, to_site FROM document_transfer") == [("repo", "second")]
+        found = nights.harvest("second", target=RemoteTarget(remote.url))
+        assert (found["status"], found["listed"]) == ("succeeded", 1)
 
 
 def test_killed_as_deletions_are_refused_none_is_told_twice(nights: Nights) -> None:

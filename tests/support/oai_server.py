@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from enum import Enum, auto
@@ -63,12 +63,16 @@ class Odd(Enum):
 
 @dataclass
 class Record:
-    """One record. `xml`: its whole element <record>, sent as it is, in place of one made from the other fields."""
+    """One record. `xml`: its whole element <record>, sent as it is, in place of one made from the other fields.
+
+    Who asks for one of the sets that it has `left` is told that it is deleted.
+    """
 
     identifier: str
     datestamp: datetime
     title: str = "Frogs"
     sets: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     deleted: bool = False
     metadata: str | None = None
     about: str = ""
@@ -362,14 +366,16 @@ class OaiServer:
     def _matching(self, wanted: _List) -> list[Record]:
         def matches(record: Record) -> bool:
             if wanted.set_spec and not any(
-                each == wanted.set_spec or each.startswith(f"{wanted.set_spec}:") for each in record.sets
+                each == wanted.set_spec or each.startswith(f"{wanted.set_spec}:")
+                for each in (*record.sets, *record.left)
             ):
                 return False
             stamps = wanted.begin or wanted.until
             stamp = self._stamp(record.datestamp, "T" in stamps)
             return (not wanted.begin or stamp >= wanted.begin) and (not wanted.until or stamp <= wanted.until)
 
-        return [record for record in self.records.values() if matches(record)]
+        found = [record for record in self.records.values() if matches(record)]
+        return [replace(each, deleted=True) if wanted.set_spec in each.left else each for each in found]
 
     def _page(self, found: list[Record], wanted: _List) -> _Page:
         size: int | None = len(found)

@@ -369,7 +369,7 @@ class DocumentOwner(Base):
 
 
 class DocumentTransfer(Base):
-    """A document that an administrator gave to another site: who and when. Names are those that the sites had then.
+    """A document that was given to another site: by whom and when. Names are those that the sites had then.
 
     `run_id` is the run whose log has `message` as well; null: it was before the first run.
     """

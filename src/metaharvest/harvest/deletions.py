@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.errors import TargetError
 from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.moves import SameRepository
 from metaharvest.harvest.records import other_owner, owned
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.tasks import in_thread
@@ -22,7 +23,8 @@ from metaharvest.journal import listings
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.journal.unexpected import unexpected_error
-from metaharvest.model import Deletions, ListedDocument, Outcome, OutcomeKind, SiteRun
+from metaharvest.model import Deletions, Finding, Holding, Level, ListedDocument, Outcome, OutcomeKind, SiteRun
+from metaharvest.reports.findings import MOVED
 from metaharvest.sites import records
 from metaharvest.sites.ledger import LedgerEntry
 
@@ -42,28 +44,34 @@ _AT_ONCE = 1000
 class _Waiting:
     """The deletions that wait, the site's number of documents, and how many deletions somebody has confirmed.
 
-    `owners` are the other sites that documents belong to by now, by document id.
+    `in_target` are those of documents that the target has; `owners` the other sites that documents belong to by now, by
+    document id.
     """
 
     entries: Sequence[LedgerEntry]
+    in_target: Sequence[str]
     owners: dict[str, str]
     held: int
     confirmed: int
 
-    @property
-    def still_confirmed(self) -> int:
+    def still_confirmed(self, to_tell: Collection[str]) -> int:
         """How many of the confirmed ones wait still: those that came since were not put off before."""
         put_off = (each for each in self.entries if each.outcome == OutcomeKind.DEFERRED)
-        return min(self.confirmed, sum(each.document_id not in self.owners for each in put_off))
+        return min(self.confirmed, sum(each.document_id in to_tell for each in put_off))
 
 
-async def tell_deletions(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> int:
-    """Tell the target which documents were deleted, unless they are too many; how many have their outcome now."""
+async def tell_deletions(site_run: SiteRun, target: SiteTarget, same: SameRepository, ctx: RunContext) -> int:
+    """Tell the target which documents were deleted, unless they are too many; how many have their outcome now.
+
+    It is told of none whose record another site of the repository lists: the document goes to that site.
+    """
     site = site_run.site
     waiting = await in_thread(partial(_waiting, site_run, target, ctx))
-    confirmed, why = waiting.still_confirmed, None
+    moved = await same.hand_over(waiting.in_target, waiting.owners)
+    to_tell = {each.document_id for each in waiting.entries} - waiting.owners.keys() - moved.keys()
+    confirmed, why = waiting.still_confirmed(to_tell), None
     is_told = site.options.deletions is not Deletions.NOTE
-    number = len(waiting.entries) - len(waiting.owners)
+    number = len(to_tell)
     if is_told and number - confirmed > _most_unconfirmed(site.options.max_loss, waiting.held):
         why = listings.many_deletions(number, waiting.held, site.name)
         confirmed = 0  # or those that came since would take the places of confirmed ones that are listed again
@@ -72,14 +80,17 @@ async def tell_deletions(site_run: SiteRun, target: SiteTarget, ctx: RunContext)
     for count, entry in enumerate(waiting.entries):
         document = ListedDocument(entry.document_id, entry.revision, entry.document_type, entry.url)
         outcome = Outcome(document, OutcomeKind.DELETED, entry.target_revision)
-        if owner := waiting.owners.get(entry.document_id):
+        if name := moved.get(entry.document_id):
+            outcome = replace(outcome, findings=(_moved(entry.document_id, name),))
+        elif owner := waiting.owners.get(entry.document_id):
             finding = owned(document, owner)
             finding = replace(finding, message=f"{finding.message} It was not deleted.")
             outcome = outcome.as_error(OutcomeKind.UPLOAD_ERROR, finding)
         elif is_told:
             why = why or ctx.deadlines.heed() or next(iter(target.health.given_up), None)
             outcome = await _told(outcome, target) if why is None else replace(outcome, kind=OutcomeKind.DEFERRED)
-        deleting = target.in_journal if is_told and outcome.kind is OutcomeKind.DELETED else None
+        is_to_go = is_told and name is None and outcome.kind is OutcomeKind.DELETED
+        deleting = target.in_journal if is_to_go else None
         await ctx.journal.record(OutcomeNote(site_run, outcome, None, entry, deleting))
         ctx.progress.documents_ended(site.name, 1)
         if count % 100 == 99:
@@ -103,20 +114,38 @@ def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> _Waiting
         entries = records.to_delete(session, site_id, site_run.site_run_id)
         held = records.number_held(session, site_id)
         confirmed = records.listing_state(session, site_id).confirmed
-    owners: dict[str, str] = {}
+    holdings: dict[str, Holding] = {}
     if site_run.site.options.deletions is not Deletions.NOTE:
-        owners = other_owners([each.document_id for each in entries], site_run, target, ctx)
-    return _Waiting(entries, owners, held, confirmed)
+        holdings = _holdings([each.document_id for each in entries], target)
+    return _Waiting(entries, list(holdings), _other_owners(holdings, site_run, ctx), held, confirmed)
 
 
 def other_owners(document_ids: Sequence[str], site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> dict[str, str]:
     """The names of the other sites that documents belong to by now, by document id. To be called in a thread."""
-    owners: dict[str, str] = {}
+    return _other_owners(_holdings(document_ids, target), site_run, ctx)
+
+
+def _holdings(document_ids: Sequence[str], target: SiteTarget) -> dict[str, Holding]:
+    found: dict[str, Holding] = {}
     for first in range(0, len(document_ids), _AT_ONCE):
-        holdings = target.holdings(document_ids[first : first + _AT_ONCE])
-        found = {each: other_owner(holding, site_run, ctx.site_names) for each, holding in holdings.items()}
-        owners |= {document_id: owner for document_id, owner in found.items() if owner is not None}
-    return owners
+        found |= target.holdings(document_ids[first : first + _AT_ONCE])
+    return found
+
+
+def _other_owners(holdings: Mapping[str, Holding], site_run: SiteRun, ctx: RunContext) -> dict[str, str]:
+    found = {each: other_owner(holding, site_run, ctx.site_names) for each, holding in holdings.items()}
+    return {document_id: owner for document_id, owner in found.items() if owner is not None}
+
+
+def _moved(document_id: str, site_name: str) -> Finding:
+    return Finding(
+        MOVED,
+        f"The site '{site_name}' lists {document_id} still: nothing was deleted, and the document belongs to "
+        f"'{site_name}' from now on.",
+        f"Nothing is to be done if the record was to move. If it was deleted, the repository should say so where it is "
+        f"asked for the sets of '{site_name}', too.",
+        Level.WARNING,
+    )
 
 
 def _keep_confirmed(site_id: int, number: int, session: Session) -> Iterable[LogRow]:

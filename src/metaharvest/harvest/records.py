@@ -54,6 +54,12 @@ class PagePlan:
     in_hand: dict[str, ListedRecord] = field(default_factory=dict)
     to_delete: list[tuple[ListedDocument, LedgerEntry | None]] = field(default_factory=list)
 
+    @property
+    def refused(self) -> list[str]:
+        """The records whose documents belong to other sites."""
+        ended = (outcome for outcome, _ in self.ended)
+        return [each.document.document_id for each in ended if each.kind is OutcomeKind.UPLOAD_ERROR]
+
 
 def plan_page(
     records: Sequence[ListedRecord],

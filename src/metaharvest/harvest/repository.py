@@ -24,6 +24,7 @@ from metaharvest.errors import BrokenOff, FetchError
 from metaharvest.harvest.context import RunContext
 from metaharvest.harvest.deletions import other_owners, tell_deletions
 from metaharvest.harvest.documents import SiteDocuments, Tally, harvest_documents
+from metaharvest.harvest.moves import SameRepository
 from metaharvest.harvest.plan import retry_batches
 from metaharvest.harvest.records import AccountedFor, PagePlan, plan_page
 from metaharvest.harvest.site_target import SiteTarget
@@ -137,21 +138,22 @@ async def harvest_repository(
     await ctx.journal.write(site_run, partial(_note_begun, site_run, listing, anew, ctx.journal.today))
     in_hand = _InHand(source)
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
+    same = SameRepository(site_run, target, ctx)
     try:
         async with aclosing(_each(listing.pages)) as pages:
             async for page in pages:
                 if why := ctx.deadlines.heed() or next(iter(target.health.given_up), None):
                     raise BrokenOff(why)
                 so_far.announced = page.announced if page.announced is not None else so_far.announced
-                await _harvest_page(page, so_far, in_hand, site, site_run, target, ctx)
+                await _harvest_page(page, so_far, in_hand, site, same, site_run, target, ctx)
     except (BrokenOff, FetchError) as error:
         await site.tell_deferred()
         raise ListBrokenOff(
             listings.broken_off(error.findings, so_far.received, so_far.announced), so_far.tally
         ) from error
     await site.tell_deferred()
-    await _retry_failing(site_run, so_far, in_hand, target, ctx)
-    so_far.tally.listed += await tell_deletions(site_run, target, ctx)
+    await _retry_failing(site_run, so_far, in_hand, same, target, ctx)
+    so_far.tally.listed += await tell_deletions(site_run, target, same, ctx)
     return so_far.tally
 
 
@@ -216,12 +218,15 @@ async def _harvest_page(
     so_far: _SoFar,
     in_hand: _InHand,
     site: SiteDocuments,
+    same: SameRepository,
     site_run: SiteRun,
     target: SiteTarget,
     ctx: RunContext,
 ) -> None:
     """Bring the records of a page to their outcomes, and keep how far the listing has come."""
     plan = await in_thread(partial(_plan, page, so_far, site_run, target, ctx))
+    if await same.take_over(plan.refused):
+        plan = await in_thread(partial(_plan, page, so_far, site_run, target, ctx))
     tally, journal = so_far.tally, ctx.journal
     if page.findings:
         await journal.write(site_run, lambda session: listings.doubtful(told(page.findings, ctx.treatment)))
@@ -340,14 +345,19 @@ def _note_missing(
 
 
 async def _retry_failing(
-    site_run: SiteRun, so_far: _SoFar, source: _InHand, target: SiteTarget, ctx: RunContext
+    site_run: SiteRun, so_far: _SoFar, source: _InHand, same: SameRepository, target: SiteTarget, ctx: RunContext
 ) -> None:
     """Try again what could not be had or handed over before, and has no outcome yet: the list names what changed."""
+
+    def refused() -> list[str]:
+        with ctx.reading() as session:
+            return records.refused(session, site_run.site.site_id)
 
     def stage() -> None:
         with ctx.reading() as session:
             staged.fill(records.failing(session, site_run.site.site_id, site_run.site_run_id))
 
+    await same.take_over(await in_thread(refused))
     with Staging() as staged:
         await in_thread(stage)
         if not staged.count:

@@ -211,7 +211,8 @@ def _detail(
 
 
 _EVENTS = (
-    "http.robots", "list.shrank", "list.vanished", "list.same-content", "oai.repository-changed", "target.unconfirmed",
+    "http.robots", "list.shrank", "list.vanished", "list.same-content", "oai.repository-changed", "records.moved",
+    "target.unconfirmed",
 )  # fmt: skip
 """The rules of what happened once, where they keep nothing out: it is not there the next night, and nobody has mended
 it."""

@@ -28,6 +28,9 @@ MISSING = "records.missing"
 """Rules of warnings that say that documents may be lost, or are not what they are listed as. Of records that a complete
 list does not name, only another one says that they are back."""
 
+MOVED = "records.moved"
+"""The rule of warnings that a record has gone from one site of its repository to another, and its document with it."""
+
 MANY_DELETIONS = "records.many-deletions"
 """The rule of what documents are put off for until somebody confirms their deletion."""
 

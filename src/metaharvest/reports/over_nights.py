@@ -22,7 +22,7 @@ from metaharvest.database.models import (
     SiteProblem,
 )
 from metaharvest.model import Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.reports.findings import SHRANK, since_when, title_of
+from metaharvest.reports.findings import MOVED, SHRANK, since_when, title_of
 from metaharvest.reports.words import OUTCOME_TITLES, Doubts, counted
 from metaharvest.rules import RULES
 from metaharvest.sites.ledger import nights, number_put_off, numbers_failing
@@ -162,13 +162,18 @@ def doubts(session: Session, site_run: HarvestSiteRun) -> Doubts:
 
 
 def number_noted(session: Session, site_runs: Sequence[HarvestSiteRun]) -> int:
-    """How many of the deletions in these site runs are of sites whose deletions are only noted."""
+    """How many of the deletions in these site runs are only noted: all those of some sites, and of what has moved."""
     with_deletions = [row for row in site_runs if row.deleted]
     if not with_deletions:
         return 0
     sites = read_sites_of(session, [row.site_schedule_id for row in with_deletions])
     noting = {key for key, site in sites.items() if isinstance(site, Site) and site.options.deletions is Deletions.NOTE}
-    return sum(row.deleted or 0 for row in with_deletions if row.site_schedule_id in noting)
+    others = [row.site_run_id for row in with_deletions if row.site_schedule_id not in noting]
+    is_deleted = (HarvestLog.site_run_id.in_(others), HarvestLog.outcome == OutcomeKind.DELETED.value)
+    of_row = HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id
+    moved = select(func.count()).where(*is_deleted, exists().where(of_row, HarvestDetailLog.rule == MOVED))
+    noted = sum(row.deleted or 0 for row in with_deletions if row.site_schedule_id in noting)
+    return noted + (session.scalar(moved) or 0 if others else 0)
 
 
 def _lost(session: Session, site_run: HarvestSiteRun) -> int:

@@ -18,7 +18,15 @@ from metaharvest.model import ERROR_OUTCOMES, Deletions, OutcomeKind, Site, Site
 from metaharvest.reports import words
 from metaharvest.reports.findings import FindingGroup, attention, for_contacts, is_told, warnings
 from metaharvest.reports.named_documents import NamedDocuments, ended_as, mended, unchanged
-from metaharvest.reports.over_nights import RememberedProblems, doubts, fixed, has_remembered, previous, standing
+from metaharvest.reports.over_nights import (
+    RememberedProblems,
+    doubts,
+    fixed,
+    has_remembered,
+    number_noted,
+    previous,
+    standing,
+)
 from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line, shown_url
@@ -165,7 +173,7 @@ def site_view(
         new_warned, old_warned = (warnings(session, number, today, limit, news=each) for each in (True, False))
     before = previous(session, site_run)
     source = words.OAI_REPOSITORY if schedule and schedule.options.oai else words.HARVEST_LIST
-    noted = counts[OutcomeKind.DELETED] if schedule and schedule.options.deletions is Deletions.NOTE else 0
+    noted = number_noted(session, [site_run])
     # What a repository lists on one night is not what it lists on another: everything, or what has changed.
     is_compared = site_run.kind != SiteRunKind.RETRY.value and source == words.HARVEST_LIST
     return SiteView(
@@ -201,7 +209,7 @@ def site_view(
         target=one_line(repository.words),
         site_run=site_run.site_run_id,
         is_rehearsal=context.is_rehearsal,
-        copies_stay=noted > 0,
+        copies_stay=0 < noted == counts[OutcomeKind.DELETED],
         went_nowhere=context.repositories.went_nowhere([site_run.site_name] if site_run.listed else []),
     )
 

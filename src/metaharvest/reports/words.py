@@ -282,7 +282,7 @@ def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST, note
         OutcomeKind.INVALID: ("is not valid", "are not valid"),
         OutcomeKind.UPLOAD_ERROR: (f"was refused by {here}", f"were refused by {here}"),
     }
-    if noted:
+    if noted and noted == counts.get(OutcomeKind.DELETED):
         verbs[OutcomeKind.DELETED] = (
             "is marked as deleted (the copy stays)",
             "are marked as deleted (the copies stay)",

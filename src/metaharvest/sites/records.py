@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog, SiteCheckpoint
@@ -28,6 +28,14 @@ IS_HELD = or_(
 )
 """Whether the target has the document of a row, as far as the ledger knows. Of those that the target has from another
 site, nothing was ever fetched."""
+
+_IS_LISTED = (
+    _LEDGER.c.listing.is_not(None),
+    _LEDGER.c.missing_since.is_(None),
+    ~_LEDGER.c.to_delete,
+    func.coalesce(_LEDGER.c.outcome, "").not_in([OutcomeKind.DELETED.value, OutcomeKind.FILTERED.value]),
+)
+_AT_ONCE = 500
 
 TREATMENT, AGAIN = "treatment", "again"
 """What is kept beside the source's own words in a checkpoint: see ListingState."""
@@ -109,6 +117,45 @@ def to_delete(session: Session, site_id: int, site_run_id: int) -> list[LedgerEn
     )
     rows = session.connection().execute(query.order_by(_LEDGER.c.document_id))
     return [LedgerEntry(*row) for row in rows]
+
+
+def listed_by(session: Session, site_ids: Sequence[int], document_ids: Sequence[str]) -> dict[str, set[int]]:
+    """Those of these records that the lists of these sites have, as far as the ledger knows: which sites, for each.
+
+    What the filters of a site leave out is nothing that it has.
+    """
+    return _sites_of(session, site_ids, document_ids, *_IS_LISTED)
+
+
+def gone_from(session: Session, site_ids: Sequence[int], document_ids: Sequence[str]) -> dict[str, set[int]]:
+    """Those of these records that these sites had, and that are deleted or missing there: from which, for each.
+
+    Deletions that wait to be told, and documents that are being sent, are not among them.
+    """
+    is_gone = or_(_LEDGER.c.missing_since.is_not(None), _IS_DELETED)
+    is_settled = (~_LEDGER.c.to_delete, _LEDGER.c.pending_sha256.is_(None))
+    return _sites_of(session, site_ids, document_ids, is_gone, *is_settled)
+
+
+def refused(session: Session, site_id: int) -> list[str]:
+    """The records that the site lists, and that the target did not take."""
+    is_refused = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.outcome == OutcomeKind.UPLOAD_ERROR.value)
+    return list(session.scalars(select(_LEDGER.c.document_id).where(*is_refused, *_IS_LISTED)))
+
+
+def _sites_of(
+    session: Session, site_ids: Sequence[int], document_ids: Sequence[str], *conditions: ColumnElement[bool]
+) -> dict[str, set[int]]:
+    """The sites that have rows about these records which meet the conditions, by document id."""
+    found: dict[str, set[int]] = {}
+    query = select(_LEDGER.c.document_id, _LEDGER.c.site_schedule_id).where(
+        _LEDGER.c.site_schedule_id.in_(site_ids), *conditions
+    )
+    for first in range(0, len(document_ids), _AT_ONCE):
+        some = _LEDGER.c.document_id.in_(document_ids[first : first + _AT_ONCE])
+        for document_id, site_id in session.connection().execute(query.where(some)):
+            found.setdefault(document_id, set()).add(site_id)
+    return found
 
 
 def number_held(session: Session, site_id: int) -> int:

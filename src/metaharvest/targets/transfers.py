@@ -1,4 +1,6 @@
-"""Documents that an administrator has given to another site: a row of document_transfer each, which stays for good.
+"""Documents that were given to another site, by an administrator or with their records, which had moved there.
+
+Each is a row of document_transfer, which stays for good.
 
 The log tells of it too, in a row that stays when others are purged: it has no site run and no outcome, as no harvest
 did it, and its site is the one that the document was taken from. Before the first run there is no log.
