@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from email import message_from_bytes, policy
 from math import inf
@@ -45,6 +45,21 @@ class Network:
         self.server.now += timedelta(days=1)
         [site] = self.harvester.run(f"2030-01-{self.night:02}", "--site", "repo", *options)["sites"]
         return {"status": site["status"], **{name: site[name] for name in TOTALS.split() if site[name]}}
+
+    def kill(self, is_time: Callable[[Asked], bool], date: str, *options: str) -> None:
+        """A run that is killed as it asks the repository for this."""
+        started: list[subprocess.Popen[str]] = []
+
+        def kill(body: bytes, asked: Asked) -> bytes:
+            if started and is_time(asked):
+                started.pop().send_signal(signal.SIGKILL)
+            return body
+
+        self.server.tamper = kill
+        started.append(process := self.harvester.start("run", "--date", date, *options))
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        self.server.tamper = None
 
     def held(self) -> dict[str, int]:
         """The highest revision of each document that the target says it has."""
@@ -934,19 +949,7 @@ def test_killed_at_every_page_nothing_is_lost_or_doubled(tmp_path: Path, at: int
     with OaiServer(records=25, page=6) as server:
         network = Network(tmp_path, server, settings)
         network.register()
-        started: list[subprocess.Popen[str]] = []
-
-        def kill(body: bytes, asked: Asked) -> bytes:
-            if asked.verb == "ListRecords" and len(server.asked("ListRecords")) == at and started:
-                started.pop().send_signal(signal.SIGKILL)
-            return body
-
-        server.tamper = kill
-        process = network.harvester.start("run", "--date", "2030-01-01")
-        started.append(process)
-        process.communicate(timeout=60)
-        assert process.returncode == -signal.SIGKILL
-        server.tamper = None
+        network.kill(lambda _: len(server.asked("ListRecords")) == at, "2030-01-01")
         ran = network.harvester.run("2030-01-01")
         [site] = ran["sites"]
         assert (site["status"], site["listed"]) == ("succeeded", 25)
@@ -965,17 +968,7 @@ def test_a_full_run_that_was_killed_goes_on_from_its_last_page(tmp_path: Path) -
         network = Network(tmp_path, server)
         network.register()
         network.harvest()
-        started: list[subprocess.Popen[str]] = []
-
-        def kill(body: bytes, asked: Asked) -> bytes:
-            if "!20!" in str(asked.arguments):
-                started.pop().send_signal(signal.SIGKILL)
-            return body
-
-        server.tamper = kill
-        started.append(process := network.harvester.start("run", "--date", "2030-01-02", "--site", "repo", "--full"))
-        process.communicate(timeout=60)
-        server.tamper = None
+        network.kill(lambda asked: "!20!" in str(asked.arguments), "2030-01-02", "--site", "repo", "--full")
         server.forget()
         found = network.harvest("--full")
         assert (found["status"], found["listed"], found["unchanged"]) == ("succeeded", 25, 25)
@@ -1101,17 +1094,7 @@ def test_no_record_is_missing_from_a_list_that_was_killed_behind_one_that_cannot
             b"<record><header><datestamp>2026-01-03T00:00:00Z</datestamp></header><metadata><a/></metadata></record>"
         )
         server.records["oai:test:3"].xml = nameless
-        started: list[subprocess.Popen[str]] = []
-
-        def kill(body: bytes, asked: Asked) -> bytes:
-            if "!20!" in str(asked.arguments):
-                started.pop().send_signal(signal.SIGKILL)
-            return body
-
-        server.tamper = kill
-        started.append(process := network.harvester.start("run", "--date", "2030-01-02", "--site", "repo", "--full"))
-        process.communicate(timeout=60)
-        server.tamper = None
+        network.kill(lambda asked: "!20!" in str(asked.arguments), "2030-01-02", "--site", "repo", "--full")
         assert network.harvest("--full")["status"] == "with-errors"
         assert "1 of the list's records have no identifier" in network.report()
         assert network.harvester.rows("SELECT document_id FROM harvest_document WHERE missing_since IS NOT NULL") == []
