@@ -1058,6 +1058,25 @@ def test_a_token_that_is_refused_in_the_second_set_leaves_none_of_the_first_miss
 
 
 @on_one_database
+@pytest.mark.parametrize("is_refused", [True, False], ids=["refused", "expired"])
+def test_what_is_odd_is_counted_once_where_the_second_set_begins_again(network: Network, is_refused: bool) -> None:
+    server = network.server
+    server.sets = {"a": "A", "b": "B"}
+    server.expires = "" if is_refused else "2026-11-20T04:00:00Z"
+    for number in range(1, 26):
+        server.records[f"oai:test:{number}"].sets = ("a",) if number <= 10 else ("b",)
+    for number in (3, 13):
+        server.records[f"oai:test:{number}"].xml = b"<record><header/><metadata><a/></metadata></record>"
+    network.register("--set", "a", "--set", "b")
+    server.refuse_tokens = b"", 404
+    assert network.harvest()["status"] == "incomplete"
+    server.refuse_tokens = None
+    server.odd |= {Odd.TOKEN_EXPIRES_ONCE} if is_refused else set()
+    assert network.harvest()["status"] == "with-errors"
+    assert "2 of the list's records have no identifier" in network.report()
+
+
+@on_one_database
 def test_a_list_that_breaks_off_is_told_once(network: Network) -> None:
     network.register()
     network.server.odd.add(Odd.SIZE_TOO_HIGH)

@@ -80,7 +80,7 @@ class Course:
 
     def restart(self) -> None:
         """Begin again."""
-        self.progress = replace(self.progress, token="", expires="", pages=0, received=0, announced=None)
+        self.progress = self.progress.restarted()
         self.restarted = True
         self.used.clear()
         self.named = {}

@@ -189,7 +189,8 @@ class OaiListing:
             if not course.ended or not course.window.until:
                 return None
             came = self._before + self._yielded + more
-            self.progress = self.progress.narrowed(course.window.until, course.progress.first, came)
+            left = self.progress.narrowed(course.window.until, course.progress.first, came)
+            self.progress = replace(left, odd_before=self._records.counted())
             return self._checkpoint(self)
         self.progress = course.progress
         if course.ended:
@@ -216,6 +217,7 @@ class OaiListing:
             received=0,
             announced=None,
             earlier=done.earlier + done.received,
+            odd_before=self._records.counted(),
         )
 
     def _heed(self, answer: Answer, course: Course, *, was_resumed: bool) -> Finding | None:
@@ -260,8 +262,7 @@ class OaiListing:
         self._fears_tokens = self._fears_tokens or is_singly
         if course.is_main:
             self.is_begun, self._before = course.progress.is_begun, course.progress.earlier
-            if not self.is_begun:
-                self._records.odd.clear()
+            self._records.count_from(course.progress.odd_before)
 
     def _may_be_the_token(self, error: FetchError | NoAnswer) -> bool:
         """Whether the token may be refused by this, as one is that was kept from another harvest, and is dead by now.

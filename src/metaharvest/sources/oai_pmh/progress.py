@@ -16,8 +16,9 @@ class ListProgress:
 
     `first` is the responseDate of the first answer. `pages`, `received` and `announced` are of this set's list from
     `since` on: what is older has come already, if there is a `since`. What came before is in `earlier`. `odd` (see
-    Records.counted) and `notes` are what is to be told of the list at its end. By `ahead` seconds the repository's
-    clock was ahead of its web server's when the list was begun.
+    Records.counted) and `notes` are what is to be told of the list at its end; `odd_before` is what of `odd` came
+    before, like `earlier`. By `ahead` seconds the repository's clock was ahead of its web server's when the list was
+    begun.
     """
 
     full: bool
@@ -35,6 +36,7 @@ class ListProgress:
     odd: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     notes: Sequence[Finding] = ()
     ahead: int = 0
+    odd_before: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     @property
     def window(self) -> Window:
@@ -50,6 +52,11 @@ class ListProgress:
         """What is left of it: so many records `came` until now, among them all that are older than `since`."""
         left = ListProgress(self.full, self.begin, self.until, self.number, ahead=self.ahead)
         return replace(left, first=self.first or first, earlier=came, since=since)
+
+    def restarted(self) -> ListProgress:
+        """The same set's list from its beginning."""
+        odd = self.odd_before
+        return replace(self, token="", expires="", pages=0, received=0, announced=None, odd=odd)
 
     def in_days(self) -> ListProgress:
         """The same with windows in whole days."""

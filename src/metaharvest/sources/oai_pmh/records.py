@@ -210,6 +210,11 @@ class Records:
         """What was odd about the answer as a whole, which was read to its end."""
         self.add({what: (number, answer.example.get(what, "")) for what, number in answer.odd.items()})
 
+    def count_from(self, counted: Mapping[str, Sequence[Any]]) -> None:
+        """Begin again with what was odd before a part of the list that is read once more; see counted."""
+        self.odd.clear()
+        self.add(counted)
+
     def add(self, counted: Mapping[str, Sequence[Any]]) -> None:
         """What was odd about a part of the list, which was read before; see counted."""
         for what, (number, example) in counted.items():

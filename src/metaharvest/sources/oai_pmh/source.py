@@ -125,7 +125,7 @@ def _progress(state: State, options: OaiOptions, description: Description, *, fu
     may_go_on = under_way is not None and (under_way.full or not (full or (is_due and not under_way.token)))
     if under_way is not None and may_go_on:
         if _has_expired(under_way, identity.response_date):
-            return replace(under_way, token="", expires="", pages=0, received=0, announced=None)
+            return under_way.restarted()
         return under_way
     is_full = full or not state.watermark or is_due
     seconds = _has_seconds(state, identity)
