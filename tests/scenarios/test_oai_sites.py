@@ -1085,6 +1085,19 @@ def test_a_list_that_breaks_off_is_told_once(network: Network) -> None:
     assert "records: The list broke off" not in network.harvester("log", "--run", "1").out
 
 
+@on_one_database
+def test_what_is_odd_about_several_sets_alike_is_told_once_of_a_list_that_breaks_off(network: Network) -> None:
+    server = network.server
+    server.sets = {"a": "A", "b": "B", "c": "C"}
+    for number in range(1, 26):
+        server.records[f"oai:test:{number}"].sets = ("a", "b") if number <= 12 else ("c",)
+    network.register("--set", "a", "--set", "b", "--set", "c")
+    server.odd.add(Odd.BLANK_TOKEN)
+    server.tamper = lambda body, asked: b"<html/>" if asked.arguments.get("set") == "c" else body
+    assert network.harvest()["status"] == "incomplete"
+    assert network.report().count("nothing but white space") == 1
+
+
 def test_killed_at_the_end_of_a_list_what_is_missing_is_told(tmp_path: Path, server: OaiServer) -> None:
     network = Network(tmp_path, server)
     network.register()

@@ -87,7 +87,11 @@ class OaiListing:
     @property
     def so_far(self) -> ListProgress:
         """Its progress, with what was odd until now."""
-        return replace(self.progress, odd=self._records.counted(), notes=limited(tuple(dict.fromkeys(self._notes))))
+        return replace(self.progress, odd=self._records.counted(), notes=self._told())
+
+    def _told(self) -> tuple[Finding, ...]:
+        """The notes, each of them once."""
+        return limited(dict.fromkeys(self._notes))
 
     async def pages(self, patience: Patience) -> AsyncGenerator[Page, None]:
         """The pages; the last is empty, and has the checkpoint of a whole list. Raises BrokenOff."""
@@ -112,7 +116,7 @@ class OaiListing:
             self._notes.append(odd)
             self.in_days = True
         self.is_done = True
-        yield Page((), self._checkpoint(self), (*dict.fromkeys(self._notes), *self._records.findings()), is_last=True)
+        yield Page((), self._checkpoint(self), (*self._told(), *self._records.findings()), is_last=True)
 
     async def _list(self, course: Course) -> AsyncGenerator[Page, None]:
         """One list to its end. Raises BrokenOff."""
@@ -208,14 +212,9 @@ class OaiListing:
         """The list of one set has ended."""
         done = self.progress
         self.progress = replace(
-            done,
+            done.restarted(),
             number=done.number + 1,
             since=None,
-            token="",
-            expires="",
-            pages=0,
-            received=0,
-            announced=None,
             earlier=done.earlier + done.received,
             odd_before=self._records.counted(),
         )
@@ -397,4 +396,4 @@ class OaiListing:
         came = self._before + self._yielded + more
         message = f"The list broke off after {came:,}{of} records: {why.message}"
         finding = Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
-        return BrokenOff(finding, *self._notes, *self._records.findings(is_whole=False), transient=transient)
+        return BrokenOff(finding, *self._told(), *self._records.findings(is_whole=False), transient=transient)
