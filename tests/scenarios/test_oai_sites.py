@@ -495,6 +495,27 @@ def test_a_repository_that_has_nothing_is_told_as_that_by_its_first_harvest(netw
 
 
 @on_one_database
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--set", "a"), "all records of the set a"),
+        (("--set", "a", "--set", "b", "--from", "2026-01-05"), "all records of the sets a and b from 2026-01-05 on"),
+    ],
+)
+def test_what_a_list_of_nothing_was_to_be_of_is_told(network: Network, options: tuple[str, ...], words: str) -> None:
+    network.server.sets = {"a": "A", "b": "B"}
+    network.register(*options)
+    network.harvest()
+    assert f"The repository was asked for {words}, and listed none." in network.report()
+    for record in network.server.records.values():
+        record.sets = ("a",)
+    network.harvest("--full")
+    network.server.records.clear()
+    network.harvest("--full")
+    assert f"was asked for {words}, and listed none; 2" in network.report()
+
+
+@on_one_database
 def test_a_repository_that_lists_nothing_when_asked_for_everything_is_not_well(network: Network) -> None:
     network.register("--notify", "on-error")
     network.harvest()

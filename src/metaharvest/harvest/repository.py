@@ -272,7 +272,7 @@ async def _harvest_page(
             rows += _note_missing(session, site_run, end.listing, of_others, journal.today)
         elif so_far.is_empty or is_complete:
             unnamed = records.unnamed(session, site.site_id, end.listing)
-            rows += listings.empty(sum(each.is_held and each.missing_since is None for each in unnamed))
+            rows += listings.empty(site, sum(each.is_held and each.missing_since is None for each in unnamed))
         return rows
 
     await journal.write(site_run, keep)

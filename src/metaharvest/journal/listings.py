@@ -8,7 +8,8 @@ from dataclasses import replace
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
 from metaharvest.reports.findings import MANY_DELETIONS, MISSING, SHRANK
-from metaharvest.text import shown_url
+from metaharvest.reports.words import joined
+from metaharvest.text import one_line, shown_url
 
 CHANGED = "oai.repository-changed"
 """The rule of findings that say in what a repository is not as it was."""
@@ -38,7 +39,8 @@ def doubtful(findings: Sequence[Finding]) -> list[LogRow]:
 def ended(listed: int, pages: int) -> LogRow:
     """The row about a list that came to its end."""
     records = "1 record" if listed == 1 else f"{listed:,} records"
-    return LogRow("ListRecordsSuccess", f"The repository listed {records} to the end, in {pages:,} parts.")
+    parts = "1 part" if pages == 1 else f"{pages:,} parts"
+    return LogRow("ListRecordsSuccess", f"The repository listed {records} to the end, in {parts}.")
 
 
 def judged_anew() -> LogRow:
@@ -82,17 +84,27 @@ def left_out(named: int, announced: int, name: str) -> LogRow:
     return LogRow("ListRecordsWarning", message, (Finding("oai.list-size", message, remedy, Level.WARNING),))
 
 
-def empty(known: int) -> list[LogRow]:
+def empty(site: Site, known: int) -> list[LogRow]:
     """The row about a repository that was asked for everything, and listed nothing, but named so many before."""
+    asked = f"The repository was asked for {_all_records(site)}, and listed none"
     if not known:
-        message = "The repository was asked for all its records, and listed none."
+        message = f"{asked}."
         remedy = "If there should be some, see whether the format, the sets and the dates of the site are those meant."
         return doubtful((Finding("oai.empty", message, remedy, Level.WARNING),))
     records = "1 record was" if known == 1 else f"{known:,} records were"
-    message = f"The repository was asked for all its records, and listed none; {records} there before. "
-    message += "Nothing was deleted."
+    message = f"{asked}; {records} there before. Nothing was deleted."
     remedy = "The repository's keeper should look where they are: lost, moved out of the set, or hidden from programs."
     return [LogRow("DocMissing", message, (Finding(SHRANK, message, remedy, Level.WARNING),))]
+
+
+def _all_records(site: Site) -> str:
+    """What a full list is asked for."""
+    oai = site.options.oai
+    sets = [one_line(each, 100) for each in oai.sets] if oai else []
+    since = f" from {oai.begin} on" if oai and oai.begin else ""
+    if not sets:
+        return f"all its records{since}"
+    return f"all records of the {'set' if len(sets) == 1 else 'sets'} {joined(sets)}{since}"
 
 
 def _missing(document_id: str) -> Finding:
