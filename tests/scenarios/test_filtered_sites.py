@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text as sql
 
 from metaharvest.harvest.limits import CheckLimits, RunLimits
 from support.databases import KINDS
@@ -366,6 +367,27 @@ def test_a_repository_is_listed_in_full_once_its_filters_say_something_else(harv
         assert (run(6), lists_asked(repository)) == ((6, 19, 0), ["all"])
         assert (run(7), lists_asked(repository)) == ((0, 0, 0), ["changes"])
         assert len(harvester.held()) == 25
+
+
+@on_one_database
+def test_by_which_files_records_were_judged_before_that_was_kept_is_not_made_up(harvester: Harvester) -> None:
+    def run(day: int) -> list[str]:
+        [told] = harvester.run(f"2030-01-{day:02}", "--site", "repo")["sites"]
+        assert told["status"] == "succeeded"
+        return lists_asked(repository)
+
+    with titled(5) as repository:
+        options = ("--filters", taking(harvester, "[1-3]$"), "--origin", "test")
+        assert harvester("sites", "add", "repo", "--oai", repository.base_url, *options).code == 0
+        assert run(1) == ["all"]
+        [(kept,)] = harvester.rows("SELECT checkpoint FROM site_checkpoint")
+        before = json.dumps({name: value for name, value in json.loads(kept).items() if name != "treatment"})
+        with harvester.engine.begin() as connection:
+            connection.execute(sql("UPDATE site_checkpoint SET checkpoint = :before"), {"before": before})
+        assert run(2) == ["changes"]
+        assert harvester.rows("SELECT message FROM harvest_log WHERE message LIKE '%filters%' AND run_id = 2") == []
+        taking(harvester, "[1-4]$")
+        assert run(3) == ["all"]
 
 
 def test_normalised_copies_are_made_anew_and_go_back_to_what_was_received(harvester: Harvester) -> None:

@@ -187,7 +187,7 @@ async def _each(pages: AsyncIterator[Page]) -> AsyncGenerator[Page]:
 async def _listing_state(site_run: SiteRun, ctx: RunContext) -> ListingState:
     def read() -> ListingState:
         with ctx.reading() as session:
-            return records.listing_state(session, site_run.site.site_id)
+            return records.listing_state(session, site_run.site.site_id, ctx.treatment.digest)
 
     return await in_thread(read)
 

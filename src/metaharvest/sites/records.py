@@ -80,8 +80,8 @@ class ListingState:
     again: bool = False
 
 
-def listing_state(session: Session, site_id: int) -> ListingState:
-    """How far the listing of this site has come."""
+def listing_state(session: Session, site_id: int, treatment: str = "") -> ListingState:
+    """How far the listing of this site has come. `treatment` is taken for that of a list from before it was kept."""
     row = session.get(SiteCheckpoint, site_id)
     if row is None:
         return ListingState()
@@ -89,7 +89,7 @@ def listing_state(session: Session, site_id: int) -> ListingState:
     state = ListingState(checkpoint, row.listing, row.site_run_id, row.unchanged, row.duplicate, row.confirmed)
     if checkpoint is None:
         return state
-    return replace(state, treatment=checkpoint.pop(TREATMENT, ""), again=checkpoint.pop(AGAIN, False))
+    return replace(state, treatment=checkpoint.pop(TREATMENT, treatment), again=checkpoint.pop(AGAIN, False))
 
 
 def known_records(session: Session, site_id: int, document_ids: Sequence[str]) -> dict[str, KnownRecord]:
