@@ -1193,11 +1193,14 @@ def test_records_that_stay_bad_are_asked_for_a_hundred_a_night(network: Network)
 
 
 @on_one_database
-def test_a_deleted_record_whose_identifier_is_too_long_is_not_asked_for(network: Network) -> None:
+def test_a_record_whose_identifier_is_too_long_is_not_asked_for(network: Network) -> None:
     network.register()
     long = "oai:test:" + "x" * 900
     network.server.put(long)
     assert network.harvest() == {"status": "with-errors", "listed": 26, "inserted": 25, "invalid": 1}
+    assert network.harvest() == {"status": "with-errors", "listed": 1, "invalid": 1}
+    assert "The identifier has more characters than can be kept" in network.report()
+    assert network.server.asked("GetRecord") == []
     network.server.delete(long)
     network.harvest()
     network.server.forget()

@@ -161,6 +161,14 @@ class Records:
             return document_id
         return f"{document_id[: _MAX_DOCUMENT_ID - 65]}~{hashlib.sha256(document_id.encode()).hexdigest()}"
 
+    def too_long(self, identifier: str) -> Finding | None:
+        """Why a record cannot be kept, if its identifier is too long for that."""
+        if len(self._start + identifier) <= _MAX_DOCUMENT_ID:
+            return None
+        message = f"The identifier has more characters than can be kept: {one_line(identifier, 100)}."
+        remedy = f"The repository's keeper gives it a shorter one: a document id has {_MAX_DOCUMENT_ID} at most."
+        return Finding("oai.identifier", message, remedy)
+
     def arguments(self, identifier: str) -> dict[str, str]:
         """Those of GetRecord."""
         return {"identifier": identifier, "metadataPrefix": self._prefix}
@@ -192,13 +200,11 @@ class Records:
         if len(datestamp) == len("2026-11-20"):
             self.odd["days"] += 1
         document_id = self.document_id(identifier)
-        if len(self._start + identifier) > _MAX_DOCUMENT_ID:
+        if too_long := self.too_long(identifier):
             document = self.document(identifier, datestamp, sets, answer.response_date, about)
             if deleted:
                 return ListedRecord(document, None, deleted=True)
-            message = f"The identifier has more characters than can be kept: {one_line(identifier, 100)}."
-            remedy = f"The repository's keeper gives it a shorter one: a document id has {_MAX_DOCUMENT_ID} at most."
-            return self.unhad(document, Finding("oai.identifier", message, remedy))
+            return self.unhad(document, too_long)
         root, findings = (None, ()) if deleted or is_header else _only_child(metadata, identifier)
         content, namespace, digest = (None, "", "") if root is None else _content(root, with_digest=self._digests)
         date = answer.response_date

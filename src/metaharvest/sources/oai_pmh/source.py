@@ -99,9 +99,11 @@ class OaiSource:
 
     async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
         """One record by itself; see PagedSource. Raises FetchError, also for one that is deleted; NotUsable."""
-        await self._repository.heed_robots()
         identifier = document.origin.identifier if document.origin else identifier_in(document.url)
         records = Records(self._site.list_url, self._options)
+        if too_long := records.too_long(identifier):
+            raise NotUsable(too_long)
+        await self._repository.heed_robots()
         content, seconds = await self._repository.record(records.arguments(identifier), patience)
         record = checked_record(content, identifier, records)
         if record is None or record.deleted:
