@@ -167,59 +167,79 @@ def _add_new(session: Session, ended: EndedSiteRun, today: date) -> None:
 
 def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
     """End what this site run has not found again, although it looked; and what there is nothing left to look at of."""
+    fixed, gone = _ended_by_log(ended)
+    if ended.kind is not SiteRunKind.RETRY and ended.list_was_read:
+        fixed_by_list, gone_by_list = _ended_by_list(ended)
+        fixed, gone = or_(fixed, fixed_by_list), or_(gone, gone_by_list)
     unseen = (_of(ended), _is_open(), _PROBLEM.c.last_site_run != ended.site_run_id)
-    document = _PROBLEM.c.document_id
-    logged = exists().where(
-        _LOG.site_run_id == ended.site_run_id, _LOG.document_id == document, _LOG.outcome.is_not(None)
-    )
-    looked_at = exists().where(_LOG.site_run_id == ended.site_run_id, _LOG.document_id == document, _looked_at())
+    for state, which in ((FIXED, fixed), (GONE, gone)):  # what is fixed is not gone as well: it is not open any more
+        values = {"state": state, "ended_on": today, "ended_site_run": ended.site_run_id}
+        session.execute(update(_PROBLEM).where(*unseen, which).values(**values))
+
+
+def _ended_by_log(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """What was fixed, and what is gone, by what the site run has logged of documents, and of an unread list."""
+    is_of_document = _PROBLEM.c.document_id.is_not(None)
+    looked_at = _is_logged(ended, _looked_at())
     # A document that had been changed under its revision, and has the repository's bytes again: see journal/looks.py.
-    put_back = exists().where(
-        _LOG.site_run_id == ended.site_run_id,
-        _LOG.document_id == document,
-        _LOG.harvest_operation_code == "MetacatHasDoc",
-        _LOG.outcome.is_(None),
+    put_back = _is_logged(ended, _LOG.harvest_operation_code == "MetacatHasDoc", _LOG.outcome.is_(None))
+    is_not_wanted = or_(
+        _is_logged(ended, _LOG.outcome.in_(_NOT_WANTED)),
+        _is_known(ended, _LEDGER.outcome == OutcomeKind.DELETED.value),
     )
-    is_known = and_(_LEDGER.site_schedule_id == ended.site_id, _LEDGER.document_id == document)
+    fixed = or_(and_(is_of_document, looked_at), and_(_PROBLEM.c.rule == "list.changed-content", put_back))
+    if not ended.list_was_read:
+        fixed = or_(fixed, and_(~is_of_document, _starts_with("http.", "file."), _list_was_served(ended)))
+    gone_by_now = and_(_is_logged(ended, _LOG.outcome.is_not(None)), ~looked_at, _starts_with(*_BEFORE_CHECKS))
+    return fixed, and_(is_of_document, or_(gone_by_now, is_not_wanted))
+
+
+def _ended_by_list(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """What was fixed, and what is gone, by what the list says that was read."""
+    rule, is_of_document = _PROBLEM.c.rule, _PROBLEM.c.document_id.is_not(None)
     # What a complete list of a repository did not name is known still, as long as the target has it; and so is what is
     # not asked for any more, as somebody has given the site other sets or dates.
     is_asked_for = or_(_LEDGER.listing.is_not(None), ~_is_repository(ended))
-    is_listed = exists().where(is_known, _LEDGER.missing_since.is_(None), is_asked_for)
-    is_well = exists().where(is_known, _LEDGER.outcome.in_([kind.value for kind in GOOD]))
-    is_deleted = exists().where(is_known, _LEDGER.outcome == OutcomeKind.DELETED.value)
-    is_not_wanted = exists().where(
-        _LOG.site_run_id == ended.site_run_id, _LOG.document_id == document, _LOG.outcome.in_(_NOT_WANTED)
+    is_listed = _is_known(ended, _LEDGER.missing_since.is_(None), is_asked_for)
+    is_unchanged = and_(
+        ~_is_logged(ended, _LOG.outcome.is_not(None)),
+        _is_known(ended, _LEDGER.outcome.in_([kind.value for kind in GOOD])),
     )
     # A revision that failed, and that the repository cannot take any more, as a higher one is in.
-    is_too_late = exists().where(
-        is_known,
+    is_too_late = _is_known(
+        ended,
         _LEDGER.revision < _LEDGER.target_revision,
         _LEDGER.revision == _DETAIL.revision,
         _DETAIL.detail_log_id == _PROBLEM.c.detail_log_id,
     )
-    fixed = [
-        and_(document.is_not(None), looked_at),
-        and_(_PROBLEM.c.rule == "list.changed-content", put_back),
-    ]
-    if not ended.list_was_read:
-        fixed.append(and_(document.is_(None), _starts_with("http.", "file."), _list_was_served(ended)))
-    gone = [
-        and_(document.is_not(None), logged, ~looked_at, _starts_with(*_BEFORE_CHECKS)),
-        and_(document.is_not(None), or_(is_not_wanted, is_deleted)),
-    ]
-    if ended.kind is not SiteRunKind.RETRY and ended.list_was_read:
+    # Whether it is gone what a full list showed, changes alone cannot say.
+    of_whole = () if ended.is_complete else _OF_WHOLE_LISTS
+    fixed = or_(
         # Of a document that is there unchanged, warnings are still true: it was not looked at again.
-        fixed += [and_(~logged, is_well, is_listed, ~is_too_late, _PROBLEM.c.needs_attention)]
-        # Whether it is gone what a full list showed, changes alone cannot say.
-        of_whole = () if ended.is_complete else _OF_WHOLE_LISTS
-        fixed += [and_(document.is_(None), _PROBLEM.c.rule.not_in((MISSING, MANY_DELETIONS, *of_whole)))]
-        fixed += [and_(_PROBLEM.c.rule == MANY_DELETIONS, ~_was_any_deleted(ended)), _is_missing_no_longer(ended)]
-        gone += [and_(document.is_not(None), ~is_listed), and_(~logged, is_well, is_too_late)]
-        # What is fixed has ended before.
-        gone += [and_(document.is_(None), _PROBLEM.c.rule.in_((MANY_DELETIONS, *of_whole))), _is_forgotten(ended)]
-    for state, which in ((FIXED, fixed), (GONE, gone)):
-        values = {"state": state, "ended_on": today, "ended_site_run": ended.site_run_id}
-        session.execute(update(_PROBLEM).where(*unseen, or_(*which)).values(**values))
+        and_(is_unchanged, is_listed, ~is_too_late, _PROBLEM.c.needs_attention),
+        and_(~is_of_document, rule.not_in((MISSING, MANY_DELETIONS, *of_whole))),
+        and_(rule == MANY_DELETIONS, ~_was_any_deleted(ended)),
+        _is_missing_no_longer(ended),
+    )
+    gone = or_(
+        and_(is_of_document, ~is_listed),
+        and_(is_unchanged, is_too_late),
+        and_(~is_of_document, rule.in_((MANY_DELETIONS, *of_whole))),
+        _is_forgotten(ended),
+    )
+    return fixed, gone
+
+
+def _is_logged(ended: EndedSiteRun, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Whether the site run has logged this of a problem's document."""
+    of_document = (_LOG.site_run_id == ended.site_run_id, _LOG.document_id == _PROBLEM.c.document_id)
+    return exists().where(*of_document, *conditions)
+
+
+def _is_known(ended: EndedSiteRun, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Whether the ledger says this of a problem's document."""
+    of_document = (_LEDGER.site_schedule_id == ended.site_id, _LEDGER.document_id == _PROBLEM.c.document_id)
+    return exists().where(*of_document, *conditions)
 
 
 def _starts_with(*prefixes: str) -> ColumnElement[bool]:
