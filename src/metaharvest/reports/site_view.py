@@ -5,9 +5,10 @@ Which site runs deserve a report at all is decided in wanted.py; the templates d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -34,6 +35,7 @@ from metaharvest.text import one_line, shown_url
 _MANY, _LONG = 20, 10.0
 """From so many documents, or from so many seconds of their server's time, a report tells where the time went."""
 
+_Groups = tuple[FindingGroup, ...]
 _FETCHED = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, *ERROR_OUTCOMES)
 
 
@@ -159,18 +161,13 @@ def site_view(
     # The totals tell whether there is anything to read: on most nights most sites have nothing to tell.
     doubtful = doubts(session, site_run)
     is_well = status is SiteRunStatus.SUCCEEDED and not doubtful and not words.total(counts, words.ATTENTION)
-    problems = () if is_well else attention(session, site_run.site_run_id, today, limit)
+    found = session, site_run.site_run_id, today, limit
+    remembered, nothing = has_remembered(session, site_run), ((), (), ())
+    problems, news, still = nothing if is_well else _by_age(partial(attention, *found), remembered)
+    warned, new_warned, old_warned = _by_age(partial(warnings, *found), remembered) if site_run.warnings else nothing
     reason = one_line(site_run.failure_reason or "", 1000)
     repository = context.repositories.of(site_run.site_name)
     would = context.is_rehearsal or not repository.keeps
-    number, remembered = site_run.site_run_id, has_remembered(session, site_run)
-    warned = warnings(session, number, today, limit) if site_run.warnings else ()
-    news, still = problems, problems[:0]
-    if problems and remembered:
-        news, still = (attention(session, number, today, limit, news=each) for each in (True, False))
-    new_warned, old_warned = warned, warned[:0]
-    if warned and remembered:
-        new_warned, old_warned = (warnings(session, number, today, limit, news=each) for each in (True, False))
     before = previous(session, site_run)
     source = words.OAI_REPOSITORY if schedule and schedule.options.oai else words.HARVEST_LIST
     noted = number_noted(session, [site_run])
@@ -212,6 +209,14 @@ def site_view(
         copies_stay=0 < noted == counts[OutcomeKind.DELETED],
         went_nowhere=context.repositories.went_nowhere([site_run.site_name] if site_run.listed else []),
     )
+
+
+def _by_age(read: Callable[..., _Groups], remembered: bool) -> tuple[_Groups, _Groups, _Groups]:
+    """All findings; the new ones; those that were found before, if it is `remembered` which those are."""
+    found = read()
+    if not (found and remembered):
+        return found, found, ()
+    return found, read(news=True), read(news=False)
 
 
 def _next_harvest(site_run: HarvestSiteRun, run: HarvestRun, schedule: Site | None) -> str:
