@@ -70,5 +70,5 @@ def told(taken: Sequence[Taken]) -> list[LogRow]:
     records = "1 record" if len(taken) == 1 else f"{len(taken):,} records"
     message = f"{records} moved to this site from {names}, where the repository lists them no longer. "
     message += "The documents belong to this site from now on."
-    remedy = "Nothing is to be done if they were to move. `metaharvest target transfer` gives documents back."
+    remedy = "Nothing is to be done if they were to move; otherwise the administrator gives the documents back."
     return [LogRow("ListRecordsWarning", message, (Finding(MOVED, message, remedy, Level.WARNING),))]

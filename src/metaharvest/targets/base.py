@@ -19,8 +19,7 @@ from metaharvest.model import Action, FetchedDocument, Holding, ListedDocument, 
 
 OF_ANOTHER_SITE = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
 RECORD_OF_ANOTHER_SITE = (
-    "The administrator has it harvested from one site alone, gives one of the two another origin, or transfers it "
-    "with `metaharvest target transfer`."
+    "The administrator has it harvested from one site alone, gives one of the two another origin, or transfers it."
 )
 """What to do about a document that belongs to another site, and about a record of a repository."""
 
