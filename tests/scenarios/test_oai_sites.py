@@ -1378,16 +1378,31 @@ def test_a_record_of_two_sets_that_is_deleted_is_deleted_whichever_site_is_the_f
     assert network.held() == {key: 1 for key in ALL if key not in ("4", "5")}
 
 
-def test_very_many_records_that_move_are_no_loss_that_waits_to_be_confirmed(two_sets: Network) -> None:
+def test_very_many_records_that_move_wait_to_be_confirmed_and_are_not_deleted_then(two_sets: Network) -> None:
     network, server = two_sets, two_sets.server
     server.now += timedelta(days=1)
     for number in range(1, 25):
         server.put(f"oai:test:{number}", sets=("b",), left=("a",))
     nights(network, "b")
     server.records["oai:test:3"].sets = ()
+    assert nights(network, "a")["a"] == {"listed": 24, "deferred": 24}
+    assert owner(network, 3) == owner(network, 4) == "never moved"
+    assert network.harvester("sites", "confirm", "a").code == 0
     assert nights(network, "a")["a"] == {"listed": 24, "deleted": 24}
     assert network.held() == ALL
+    assert owner(network, 3) == owner(network, 4) == "a -> b"
     assert nights(network, "b")["b"] == {"listed": 24, "unchanged": 24}
+
+
+def test_a_document_that_a_person_gives_back_stays_where_it_is(two_sets: Network) -> None:
+    network, server = two_sets, two_sets.server
+    server.put("oai:test:4", sets=("b",), left=("a",))
+    nights(network, "b", "a", "b")
+    assert owner(network, 4) == "a -> b"
+    assert network.harvester("target", "transfer", "test/oai_dc/oai:test:4", "a").code == 0
+    server.put("oai:test:4", sets=("b",), left=("a",), title="Toads")
+    assert nights(network, "b")["b"] == {"listed": 1, "upload_error": 1}
+    assert nights(network, "b", options=("--full",))["b"] == {"listed": 2, "unchanged": 1, "upload_error": 1}
 
 
 @pytest.mark.parametrize("other", ["switched-off", "another-target", "another-origin"])

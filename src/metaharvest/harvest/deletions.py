@@ -63,12 +63,12 @@ class _Waiting:
 async def tell_deletions(site_run: SiteRun, target: SiteTarget, same: SameRepository, ctx: RunContext) -> int:
     """Tell the target which documents were deleted, unless they are too many; how many have their outcome now.
 
-    It is told of none whose record another site of the repository lists: the document goes to that site.
+    It is told of none whose record another site of the repository lists: the document goes to that site. That too waits
+    where they are too many, as a set may have a fault for a night.
     """
     site = site_run.site
     waiting = await in_thread(partial(_waiting, site_run, target, ctx))
-    moved = await same.hand_over(waiting.in_target, waiting.owners)
-    to_tell = {each.document_id for each in waiting.entries} - waiting.owners.keys() - moved.keys()
+    to_tell = {each.document_id for each in waiting.entries} - waiting.owners.keys()
     confirmed, why = waiting.still_confirmed(to_tell), None
     is_told = site.options.deletions is not Deletions.NOTE
     number = len(to_tell)
@@ -77,6 +77,7 @@ async def tell_deletions(site_run: SiteRun, target: SiteTarget, same: SameReposi
         confirmed = 0  # or those that came since would take the places of confirmed ones that are listed again
     if confirmed != waiting.confirmed:
         await ctx.journal.write(site_run, partial(_keep_confirmed, site.site_id, confirmed))
+    moved = {} if why else await same.hand_over(waiting.in_target, waiting.owners)
     for count, entry in enumerate(waiting.entries):
         document = ListedDocument(entry.document_id, entry.revision, entry.document_type, entry.url)
         outcome = Outcome(document, OutcomeKind.DELETED, entry.target_revision)

@@ -16,7 +16,7 @@ from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal import moves
 from metaharvest.journal.log_rows import LogRow
-from metaharvest.journal.moves import BY_ITSELF, Move
+from metaharvest.journal.moves import Move
 from metaharvest.model import Site, SiteRun
 from metaharvest.sites import records
 from metaharvest.sites.registry import read_sites
@@ -116,7 +116,7 @@ class SameRepository:
             return question(session, site_ids, document_ids)
 
     def _move_to(self, site: Site) -> Move:
-        to = Receiving(site.site_id, site.name, BY_ITSELF, self._ctx.journal.today, self._ctx.clock())
+        to = Receiving(site.site_id, site.name, records.BY_ITSELF, self._ctx.journal.today, self._ctx.clock())
         return Move(self._target.target, to, self._ctx.site_names)
 
 

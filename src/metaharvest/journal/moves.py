@@ -21,9 +21,6 @@ from metaharvest.targets.base import Target
 from metaharvest.targets.handover import give, to_be_taken
 from metaharvest.targets.transfers import Receiving, Taken
 
-BY_ITSELF = "the harvester"
-"""Who transferred a document that has moved with its record."""
-
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _HAS_FAILED = _LEDGER.c.outcome.in_([kind.value for kind in ERROR_OUTCOMES])
 

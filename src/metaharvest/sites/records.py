@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import Base, HarvestDocument, HarvestLog, SiteCheckpoint
+from metaharvest.database.models import Base, DocumentTransfer, HarvestDocument, HarvestLog, SiteCheckpoint
 from metaharvest.model import ERROR_OUTCOMES, Checkpoint, ListedDocument, OutcomeKind
 from metaharvest.sites.ledger import ENTRY, GOOD, LedgerEntry
 
@@ -36,6 +36,8 @@ _IS_LISTED = (
     func.coalesce(_LEDGER.c.outcome, "").not_in([OutcomeKind.DELETED.value, OutcomeKind.FILTERED.value]),
 )
 _AT_ONCE = 500
+BY_ITSELF = "the harvester"
+"""Who transferred a document that has moved with its record."""
 
 TREATMENT, AGAIN = "treatment", "again"
 """What is kept beside the source's own words in a checkpoint: see ListingState."""
@@ -130,10 +132,12 @@ def listed_by(session: Session, site_ids: Sequence[int], document_ids: Sequence[
 def gone_from(session: Session, site_ids: Sequence[int], document_ids: Sequence[str]) -> dict[str, set[int]]:
     """Those of these records that these sites had, and that are deleted or missing there: from which, for each.
 
-    Deletions that wait to be told, and documents that are being sent, are not among them.
+    Deletions that wait to be told, and documents that are being sent, are not among them; nor are those that a person
+    has ever transferred, who may have given them back.
     """
     is_gone = or_(_LEDGER.c.missing_since.is_not(None), _IS_DELETED)
-    is_settled = (~_LEDGER.c.to_delete, _LEDGER.c.pending_sha256.is_(None))
+    is_given = and_(DocumentTransfer.document_id == _LEDGER.c.document_id, DocumentTransfer.transferred_by != BY_ITSELF)
+    is_settled = (~_LEDGER.c.to_delete, _LEDGER.c.pending_sha256.is_(None), ~exists().where(is_given))
     return _sites_of(session, site_ids, document_ids, is_gone, *is_settled)
 
 
