@@ -1394,6 +1394,73 @@ def test_very_many_records_that_move_wait_to_be_confirmed_and_are_not_deleted_th
     assert nights(network, "b")["b"] == {"listed": 24, "unchanged": 24}
 
 
+def test_what_is_deleted_and_what_is_only_noted_in_one_night_are_told_apart(two_sets: Network) -> None:
+    network, server = two_sets, two_sets.server
+    server.put("oai:test:4", sets=("b",), left=("a",))
+    nights(network, "b")
+    server.delete("oai:test:6")
+    assert nights(network, "a")["a"] == {"listed": 2, "deleted": 2}
+    told = " ".join(network.report().split())
+    assert "2 documents: 1 is marked as deleted and 1 is marked as deleted (the copy stays)." in told
+
+
+def test_what_one_full_list_leaves_out_by_the_dozen_stays_the_documents_of_its_site(two_sets: Network) -> None:
+    network, server = two_sets, two_sets.server
+    server.now += timedelta(days=1)
+    for number in range(1, 22):
+        server.put(f"oai:test:{number}", sets=("a", "b"))
+    assert nights(network, "b")["b"] == {"listed": 21, "upload_error": 21}
+    for number in range(1, 22):
+        server.records[f"oai:test:{number}"].sets = ("b",)
+    network.harvester("sites", "edit", "a", "--deletions", "note")
+    server.put("oai:test:24", sets=("b",), left=("a",))
+    assert nights(network, "a", options=("--full",))["a"] == {"listed": 3, "unchanged": 2, "deleted": 1}
+    assert nights(network, "b", options=("--full",))["b"] == {"listed": 23, "unchanged": 2, "upload_error": 21}
+    assert owner(network, 24) == "a -> b"
+    for number in range(3, 22):
+        server.records[f"oai:test:{number}"].sets = ("a", "b")
+    assert nights(network, "a", options=("--full",))["a"] == {"listed": 22, "unchanged": 22}
+    # Two that are lost still are a few, and go with their records.
+    found = nights(network, "b", options=("--full",))["b"]
+    assert found == {"listed": 23, "unchanged": 4, "upload_error": 19}
+    assert (owner(network, 1), owner(network, 2), owner(network, 3)) == ("a -> b", "a -> b", "never moved")
+
+
+def test_a_site_that_may_lose_nothing_loses_no_document_to_another_one(two_sets: Network) -> None:
+    network, server = two_sets, two_sets.server
+    network.harvester("sites", "edit", "a", "--max-loss", "0", "--unasked")
+    server.put("oai:test:4", sets=("b",))
+    nights(network, "a", options=("--full",))
+    assert nights(network, "b")["b"] == {"listed": 1, "upload_error": 1}
+    assert owner(network, 4) == "never moved"
+
+
+def test_what_another_site_has_taken_over_is_no_longer_missing(two_sets: Network) -> None:
+    network, server = two_sets, two_sets.server
+
+    def missing() -> list[str]:
+        said = network.harvester("documents", "--site", "a", "--missing", "--json")
+        return [each["document_id"].removeprefix("test/oai_dc/oai:test:") for each in json.loads(said.out)]
+
+    def is_told() -> bool:
+        return "missing since" in network.harvester("documents", "show", "test/oai_dc/oai:test:4").out
+
+    for number in (4, 5):
+        server.put(f"oai:test:{number}", sets=())
+    nights(network, "a", options=("--full",))
+    assert (missing(), is_told()) == (["4", "5"], True)
+    server.put("oai:test:4", sets=("b",))
+    nights(network, "b")
+    assert (missing(), is_told()) == (["5"], False)
+    nights(network, "a", options=("--full",))
+    assert "oai:test:4" not in network.report()
+    assert "oai:test:5 is not in" in network.report()
+    told = "SELECT message FROM harvest_log WHERE harvest_operation_code = 'DocMissing' ORDER BY harvest_log_id DESC"
+    assert "1 record that was there before; 23 are known" in network.harvester.rows(told)[0][0]
+    server.put("oai:test:4", sets=("a", "b"))
+    assert nights(network, "a", "b") == {"a": {"listed": 1, "upload_error": 1}, "b": {"listed": 1, "unchanged": 1}}
+
+
 def test_a_document_that_a_person_gives_back_stays_where_it_is(two_sets: Network) -> None:
     network, server = two_sets, two_sets.server
     server.put("oai:test:4", sets=("b",), left=("a",))

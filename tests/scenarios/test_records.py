@@ -611,6 +611,42 @@ def test_killed_after_a_record_was_handed_over_to_another_site_it_is_neither_del
         assert (found["status"], found["listed"]) == ("succeeded", 1)
 
 
+class ListedMeanwhile(RemoteTarget):
+    """As soon as it is told of a deletion, another site has listed all of its records."""
+
+    def __init__(self, url: str, harvester: Harvester) -> None:
+        super().__init__(url)
+        self._harvester = harvester
+
+    def delete(self, document_id: str) -> bool:
+        with self._harvester.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE harvest_document SET listing = 1 WHERE listing IS NULL")
+        return super().delete(document_id)
+
+
+def test_what_another_site_lists_while_many_deletions_are_told_is_not_deleted(nights: Nights) -> None:
+    with Remote() as remote:
+        nights.repository.page = 50
+        nights.repository.records = records(150)
+        nights.harvest(target=RemoteTarget(remote.url))
+        nights.register("second")
+        nights.others["second"] = Repository(records(150))
+        assert nights.harvest("second", target=RemoteTarget(remote.url))["upload_error"] == 150
+        with nights.harvester.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE harvest_document SET listing = NULL WHERE outcome = 'upload-error'")
+        nights.repository.records = deleted(150)
+        nights.harvester("sites", "edit", "repo", "--max-loss", "100", "--unasked")
+        found = nights.harvest(target=ListedMeanwhile(remote.url, nights.harvester))
+        assert found == {"status": "succeeded", "listed": 150, "deleted": 150}
+        assert len(remote.told_deleted) == 100
+        assert nights.harvester.rows("SELECT from_site, to_site, count(*) FROM document_transfer GROUP BY 1, 2") == [
+            ("repo", "second", 50)
+        ]
+        nights.others["second"].is_complete, nights.others["second"].changed = False, ()
+        found = nights.harvest("second", target=RemoteTarget(remote.url))
+        assert found == {"status": "succeeded", "listed": 150, "inserted": 100, "updated": 50}
+
+
 def test_killed_as_deletions_are_refused_none_is_told_twice(nights: Nights) -> None:
     with Remote() as remote:
         nights.repository.page = 30

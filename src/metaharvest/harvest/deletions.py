@@ -30,14 +30,11 @@ from metaharvest.sites.ledger import LedgerEntry
 
 log = logging.getLogger(__name__)
 
-DEFAULT_MAX_LOSS = 10
-"""The share of a site's documents, in percent, that may be deleted in one harvest without being confirmed."""
-
-ALWAYS_DELETED = 20
-"""So many deletions are never too many, but for a site that may lose none."""
-
 _AT_ONCE = 1000
 """Documents that the target is asked about at a time."""
+
+_IN_TURN = 100
+"""Deletions that are told before others have their turn, and it is asked again which records other sites list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class _Waiting:
     """
 
     entries: Sequence[LedgerEntry]
-    in_target: Sequence[str]
+    in_target: Collection[str]
     owners: dict[str, str]
     held: int
     confirmed: int
@@ -72,17 +69,24 @@ async def tell_deletions(site_run: SiteRun, target: SiteTarget, same: SameReposi
     confirmed, why = waiting.still_confirmed(to_tell), None
     is_told = site.options.deletions is not Deletions.NOTE
     number = len(to_tell)
-    if is_told and number - confirmed > _most_unconfirmed(site.options.max_loss, waiting.held):
+    if is_told and number - confirmed > records.most_unconfirmed(site.options.max_loss, waiting.held):
         why = listings.many_deletions(number, waiting.held, site.name)
         confirmed = 0  # or those that came since would take the places of confirmed ones that are listed again
     if confirmed != waiting.confirmed:
         await ctx.journal.write(site_run, partial(_keep_confirmed, site.site_id, confirmed))
-    moved = {} if why else await same.hand_over(waiting.in_target, waiting.owners)
+    moved: dict[str, str] = {}
     for count, entry in enumerate(waiting.entries):
+        if count % _IN_TURN == 0:
+            # Asked just before they are told: the other site may be harvested at the same time, and targets are slow.
+            portion = [each.document_id for each in waiting.entries[count : count + _IN_TURN]]
+            portion = [document_id for document_id in portion if document_id in waiting.in_target]
+            moved = {} if why else await same.hand_over(portion, waiting.owners)
+            await asyncio.sleep(0)
         document = ListedDocument(entry.document_id, entry.revision, entry.document_type, entry.url)
         outcome = Outcome(document, OutcomeKind.DELETED, entry.target_revision)
         if name := moved.get(entry.document_id):
-            outcome = replace(outcome, findings=(_moved(entry.document_id, name),))
+            is_new = waiting.owners.get(entry.document_id) != name
+            outcome = replace(outcome, findings=(_moved(entry.document_id, name, is_new=is_new),))
         elif owner := waiting.owners.get(entry.document_id):
             finding = owned(document, owner)
             finding = replace(finding, message=f"{finding.message} It was not deleted.")
@@ -94,18 +98,9 @@ async def tell_deletions(site_run: SiteRun, target: SiteTarget, same: SameReposi
         deleting = target.in_journal if is_to_go else None
         await ctx.journal.record(OutcomeNote(site_run, outcome, None, entry, deleting))
         ctx.progress.documents_ended(site.name, 1)
-        if count % 100 == 99:
-            await asyncio.sleep(0)
     if why is not None:
         await ctx.journal.deferred(site_run, [why])
     return len(waiting.entries)
-
-
-def _most_unconfirmed(max_loss: int | None, held: int) -> int:
-    """So many deletions need no confirmation: a share of the documents, or a few; none where the site says 0."""
-    if max_loss == 0:
-        return 0
-    return max(ALWAYS_DELETED, held * (DEFAULT_MAX_LOSS if max_loss is None else max_loss) // 100)
 
 
 def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> _Waiting:
@@ -118,7 +113,7 @@ def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> _Waiting
     holdings: dict[str, Holding] = {}
     if site_run.site.options.deletions is not Deletions.NOTE:
         holdings = _holdings([each.document_id for each in entries], target)
-    return _Waiting(entries, list(holdings), _other_owners(holdings, site_run, ctx), held, confirmed)
+    return _Waiting(entries, holdings.keys(), _other_owners(holdings, site_run, ctx), held, confirmed)
 
 
 def other_owners(document_ids: Sequence[str], site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> dict[str, str]:
@@ -138,11 +133,12 @@ def _other_owners(holdings: Mapping[str, Holding], site_run: SiteRun, ctx: RunCo
     return {document_id: owner for document_id, owner in found.items() if owner is not None}
 
 
-def _moved(document_id: str, site_name: str) -> Finding:
+def _moved(document_id: str, site_name: str, *, is_new: bool) -> Finding:
+    since = " from now on" if is_new else ""
     return Finding(
         MOVED,
         f"The site '{site_name}' lists {document_id} still: nothing was deleted, and the document belongs to "
-        f"'{site_name}' from now on.",
+        f"'{site_name}'{since}.",
         f"Nothing is to be done if the record was to move. If it was deleted, the repository should say so where it is "
         f"asked for the sets of '{site_name}', too.",
         Level.WARNING,

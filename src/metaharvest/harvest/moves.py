@@ -6,7 +6,7 @@ sites with the same origin, format and target can have documents in common.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from sqlalchemy.orm import Session
@@ -43,7 +43,8 @@ class SameRepository:
         others = await self._sites() if document_ids else {}
         if not others:
             return False
-        gone = await in_thread(partial(self._asked, records.gone_from, list(others), document_ids))
+        max_loss = {site_id: site.options.max_loss for site_id, site in others.items()}
+        gone = await in_thread(partial(self._gone, max_loss, document_ids))
         taken: list[str] = []
         for some in _portions(list(gone)):
             if self._target.is_rehearsed:
@@ -52,13 +53,13 @@ class SameRepository:
                 self._target.suppose(found, self._site_run.site.site_id)
                 taken += found
             else:
-                await self._ctx.journal.write(self._site_run, partial(self._take_over, some, list(others), taken))
+                await self._ctx.journal.write(self._site_run, partial(self._take_over, some, max_loss, taken))
         return bool(taken)
 
     def _take_over(
-        self, document_ids: Sequence[str], others: Sequence[int], taken: list[str], session: Session
+        self, document_ids: Sequence[str], max_loss: Mapping[int, int | None], taken: list[str], session: Session
     ) -> Iterable[LogRow]:
-        found = moves.take_over(session, self._move_to(self._site_run.site), others, document_ids)
+        found = moves.take_over(session, self._move_to(self._site_run.site), max_loss, document_ids)
         taken += [each.document_id for each in found]
         return moves.told(found)
 
@@ -70,7 +71,7 @@ class SameRepository:
         sites = {key: site for key, site in (await self._sites()).items() if site.enabled} if document_ids else {}
         if not sites:
             return {}
-        listed = await in_thread(partial(self._asked, records.listed_by, list(sites), document_ids))
+        listed = await in_thread(partial(self._listed, list(sites), document_ids))
         moved: dict[str, str] = {}
         for site_id, site in sites.items():
             here = [each for each, lists in listed.items() if site_id in lists and each not in moved]
@@ -106,14 +107,13 @@ class SameRepository:
             if each.site_id != own.site_id and settings.target_of(each.name) == target
         }
 
-    def _asked(
-        self,
-        question: Callable[[Session, Sequence[int], Sequence[str]], dict[str, set[int]]],
-        site_ids: Sequence[int],
-        document_ids: Sequence[str],
-    ) -> dict[str, set[int]]:
+    def _gone(self, max_loss: Mapping[int, int | None], document_ids: Sequence[str]) -> dict[str, set[int]]:
         with self._ctx.reading() as session:
-            return question(session, site_ids, document_ids)
+            return records.gone_from(session, max_loss, document_ids)
+
+    def _listed(self, site_ids: Sequence[int], document_ids: Sequence[str]) -> dict[str, set[int]]:
+        with self._ctx.reading() as session:
+            return records.listed_by(session, site_ids, document_ids)
 
     def _move_to(self, site: Site) -> Move:
         to = Receiving(site.site_id, site.name, records.BY_ITSELF, self._ctx.journal.today, self._ctx.clock())

@@ -24,17 +24,18 @@ from metaharvest.queries.records import Record, columns, docid, revision_of
 from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import last_names
 from metaharvest.sites.ledger import nights
+from metaharvest.sites.records import MISSING_SINCE
 from metaharvest.sites.registry import read_sites
 from metaharvest.text import shown_url
 
 _FAILING = {*ERROR_OUTCOMES, OutcomeKind.DEFERRED}
 _COLUMNS = (
     "document_id revision document_url document_type target_revision outcome failing_since attempts next_attempt "
-    "datestamp missing_since"
+    "datestamp"
 )
 _ledger = HarvestDocument
 _IS_FAILING = _ledger.failing_since.is_not(None)
-_IS_MISSING = _ledger.missing_since.is_not(None)
+_IS_MISSING = MISSING_SINCE.is_not(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ def _pages(
 ) -> Iterator[list[Record]]:
     """The rows of a site, some hundred at a time; with `named` only those of these documents."""
     query = (
-        select(*columns(_ledger, _COLUMNS))
+        select(*columns(_ledger, _COLUMNS), MISSING_SINCE)
         .where(_ledger.site_schedule_id == site_id, *conditions)
         .order_by(_ledger.document_id, _ledger.revision)
     )

@@ -33,6 +33,7 @@ from metaharvest.queries.records import (
     would_be,
 )
 from metaharvest.queries.sites import last_names, site_names
+from metaharvest.sites.records import MISSING_SINCE
 from metaharvest.text import one_line, shown_url
 
 _EVENT = (
@@ -41,8 +42,7 @@ _EVENT = (
 )
 _FINDING = "level rule error_message remedy line_number column_number xpath excerpt"
 _LISTED = (
-    "site_schedule_id revision outcome target_revision document_url document_type failing_since attempts datestamp "
-    "missing_since"
+    "site_schedule_id revision outcome target_revision document_url document_type failing_since attempts datestamp"
 )
 _HELD = "revision size sha256 inserted_at source_url site_schedule_id"
 _TRANSFER = "from_site from_site_id to_site to_site_id transferred_on transferred_at transferred_by run_id message"
@@ -124,9 +124,16 @@ def _about(table: Any, document_id: str, revision: int | None) -> list[ColumnEle
     return conditions
 
 
-def _rows(session: Session, table: Any, document_id: str, names: str, revision: int | None = None) -> list[Record]:
+def _rows(
+    session: Session,
+    table: Any,
+    document_id: str,
+    names: str,
+    revision: int | None = None,
+    also: Sequence[ColumnElement[Any]] = (),
+) -> list[Record]:
     [key] = table.__table__.primary_key
-    query = select(*columns(table, names)).where(*_about(table, document_id, revision)).order_by(key)
+    query = select(*columns(table, names), *also).where(*_about(table, document_id, revision)).order_by(key)
     return [dict(row) for row in session.execute(query).mappings()]
 
 
@@ -156,7 +163,7 @@ def _listed(
     events: Sequence[Record],
 ) -> Iterator[Record]:
     last = {(event["site_id"], event["revision"]): event for event in events if event["outcome"]}
-    for row in _rows(session, HarvestDocument, document_id, _LISTED, revision):
+    for row in _rows(session, HarvestDocument, document_id, _LISTED, revision, (MISSING_SINCE,)):
         number = row["site_schedule_id"]
         listed = revision_of(row)
         event = last.get((number, listed))

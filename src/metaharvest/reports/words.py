@@ -282,11 +282,6 @@ def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST, note
         OutcomeKind.INVALID: ("is not valid", "are not valid"),
         OutcomeKind.UPLOAD_ERROR: (f"was refused by {here}", f"were refused by {here}"),
     }
-    if noted and noted == counts.get(OutcomeKind.DELETED):
-        verbs[OutcomeKind.DELETED] = (
-            "is marked as deleted (the copy stays)",
-            "are marked as deleted (the copies stay)",
-        )
     if source == OAI_REPOSITORY:
         verbs[OutcomeKind.UNCHANGED] = ("has not changed", "have not changed")
     if is_rehearsal:
@@ -295,7 +290,14 @@ def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST, note
             OutcomeKind.UPDATED: ("would be updated", "would be updated"),
             OutcomeKind.UPLOAD_ERROR: (f"would be refused by {here}", f"would be refused by {here}"),
         }
-    return [counted(counts[kind], one, many) for kind, (one, many) in verbs.items() if counts.get(kind)]
+    told, ends = _without_noted(counts, noted), list[str]()
+    for kind, (one, many) in verbs.items():
+        if told.get(kind):
+            ends.append(counted(told[kind], one, many))
+        if noted and kind is OutcomeKind.DELETED:
+            copies = "the copy stays" if noted == 1 else "the copies stay"
+            ends.append(f"{counted(noted, one, many)} ({copies})")
+    return ends
 
 
 def frequency(number: int | None, unit: str | None) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, exists, false, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, DocumentTransfer, HarvestDocument, HarvestLog, SiteCheckpoint
@@ -29,6 +29,9 @@ IS_HELD = or_(
 """Whether the target has the document of a row, as far as the ledger knows. Of those that the target has from another
 site, nothing was ever fetched."""
 
+MISSING_SINCE = case((IS_HELD, _LEDGER.c.missing_since)).label("missing_since")
+"""Since when a full list has not named the record of a document that the site has; NULL if it is not missing."""
+
 _IS_LISTED = (
     _LEDGER.c.listing.is_not(None),
     _LEDGER.c.missing_since.is_(None),
@@ -41,6 +44,12 @@ BY_ITSELF = "the harvester"
 
 TREATMENT, AGAIN = "treatment", "again"
 """What is kept beside the source's own words in a checkpoint: see ListingState."""
+
+DEFAULT_MAX_LOSS = 10
+"""The share of a site's documents, in percent, that may be deleted in one harvest without being confirmed."""
+
+ALWAYS_DELETED = 20
+"""So many deletions are never too many, but for a site that may lose none."""
 
 MOST_FAILED = 100
 """So many records that failed for good are looked at again in each harvest, though their datestamp is as it was."""
@@ -129,16 +138,30 @@ def listed_by(session: Session, site_ids: Sequence[int], document_ids: Sequence[
     return _sites_of(session, site_ids, document_ids, *_IS_LISTED)
 
 
-def gone_from(session: Session, site_ids: Sequence[int], document_ids: Sequence[str]) -> dict[str, set[int]]:
+def gone_from(session: Session, max_loss: Mapping[int, int | None], document_ids: Sequence[str]) -> dict[str, set[int]]:
     """Those of these records that these sites had, and that are deleted or missing there: from which, for each.
 
-    Deletions that wait to be told, and documents that are being sent, are not among them; nor are those that a person
-    has ever transferred, who may have given them back.
+    `max_loss` has the SiteOptions.max_loss of each of these sites by number: where one list has lost more than that, it
+    may have a fault, and what it lost is not among them. Deletions that wait to be told, and documents that are being
+    sent, are not either; nor are those that a person has ever transferred, who may have given them back.
     """
-    is_gone = or_(_LEDGER.c.missing_since.is_not(None), _IS_DELETED)
+    is_missing = _LEDGER.c.missing_since.is_not(None)
     is_given = and_(DocumentTransfer.document_id == _LEDGER.c.document_id, DocumentTransfer.transferred_by != BY_ITSELF)
     is_settled = (~_LEDGER.c.to_delete, _LEDGER.c.pending_sha256.is_(None), ~exists().where(is_given))
-    return _sites_of(session, site_ids, document_ids, is_gone, *is_settled)
+    found = _sites_of(session, list(max_loss), document_ids, or_(_IS_DELETED, is_missing), *is_settled)
+    if not found:
+        return found
+    is_lost = and_(is_missing, ~or_(false(), *_too_many_missing(session, max_loss)))
+    return _sites_of(session, list(max_loss), list(found), or_(_IS_DELETED, is_lost), *is_settled)
+
+
+def _too_many_missing(session: Session, max_loss: Mapping[int, int | None]) -> Iterator[ColumnElement[bool]]:
+    """Which rows are of records that went missing together with too many others of their site."""
+    site, day = _LEDGER.c.site_schedule_id, _LEDGER.c.missing_since
+    lost = select(site, day, func.count()).where(site.in_(max_loss), day.is_not(None), IS_HELD).group_by(site, day)
+    for site_id, since, number in session.connection().execute(lost).all():
+        if number > most_unconfirmed(max_loss[site_id], number_held(session, site_id)):
+            yield and_(site == site_id, day == since)
 
 
 def refused(session: Session, site_id: int) -> list[str]:
@@ -165,6 +188,13 @@ def _sites_of(
 def number_held(session: Session, site_id: int) -> int:
     """How many documents of the site the target has, as far as the ledger knows."""
     return session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, IS_HELD)) or 0
+
+
+def most_unconfirmed(max_loss: int | None, held: int) -> int:
+    """So many of its documents a site may lose at once without that being confirmed: a share, or a few; none for 0."""
+    if max_loss == 0:
+        return 0
+    return max(ALWAYS_DELETED, held * (DEFAULT_MAX_LOSS if max_loss is None else max_loss) // 100)
 
 
 def number_named(session: Session, site_id: int) -> int:
