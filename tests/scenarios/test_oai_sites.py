@@ -1215,6 +1215,20 @@ def test_sites_that_have_records_in_common_are_told_apart_as_they_are_registered
 
 
 @on_one_database
+def test_sites_that_get_records_in_common_are_told_apart_as_one_is_edited(network: Network) -> None:
+    network.server.sets = {"frogs": "Frogs", "toads": "Toads"}
+    network.register("--set", "frogs")
+    network.register("--set", "toads", name="second")
+    told = network.harvester("sites", "edit", "second", "--set", "frogs").out
+    assert "in the same format: repo. A record that" in told
+    assert "What second has, and asks for no more, stays its own until it is transferred." in told
+    for options in (("--every", "2", "--unit", "days"), ("--origin", "other")):
+        said = network.harvester("sites", "edit", "second", *options)
+        assert said.out.startswith("Changed second")
+        assert "in the same format" not in said.out
+
+
+@on_one_database
 def test_what_the_target_refuses_is_not_asked_for_all_over_again_every_night(network: Network) -> None:
     for number in range(26, 131):
         network.server.put(f"oai:test:{number}")

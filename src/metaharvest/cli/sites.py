@@ -73,15 +73,19 @@ def add(invocation: Invocation, /, name: str, unasked: bool, **options: Any) -> 
         others = _of_the_same_records(site, read_sites(session))
     click.echo(f"Registered {site.name}: {_when(site)}.")
     if others:
-        print_line(
-            f"Of the same repository, in the same format: {', '.join(others)}. A record that several of them list "
-            "belongs to the first that brings it, and is refused to the others: where they overlap, name all the sets "
-            "in one site, or give this one an --origin of its own."
-        )
+        print_line(_told_of(others))
     command = f"check {shlex.quote(shown_url(site.list_url))}"
     if site.options.oai is not None:
         command = f"run --site {shlex.quote(site.name)} --dry-run"
     click.echo(f"To see what its first report would say: {invocation.start} {command}")
+
+
+def _told_of(others: Sequence[str]) -> str:
+    return (
+        f"Of the same repository, in the same format: {', '.join(others)}. A record that several of them list "
+        "belongs to the first that brings it, and is refused to the others: where they overlap, name all the sets "
+        "in one site, or give this one an --origin of its own."
+    )
 
 
 def _of_the_same_records(site: Site, sites: Iterable[Site | BrokenSite]) -> list[str]:
@@ -149,7 +153,7 @@ def edit(invocation: Invocation, /, name: str, new_name: str | None, unasked: bo
     these is changed.
     """
     from metaharvest.sites.allowed import require_allowed
-    from metaharvest.sites.registry import edit_site, find_site
+    from metaharvest.sites.registry import edit_site, find_site, read_sites
 
     harvester = invocation.harvester
     _require_not_past(options["datenextharvest"], harvester.today())
@@ -162,17 +166,29 @@ def edit(invocation: Invocation, /, name: str, new_name: str | None, unasked: bo
             raise click.UsageError("Nothing to change: name at least one option.")
         site = edit_site(session, name, changes)
         require_allowed(harvester.settings, site, changes, former.name)
+        is_other = isinstance(former, Site) and _asked_for(former) != _asked_for(site)
+        others = _of_the_same_records(site, read_sites(session)) if is_other else []
     click.echo(f"Changed {site.name}: {_when(site)}.")
     if _has_login(former.list_url) and not _has_login(site.list_url):
         click.echo("The user name and password in its former URL were not kept: the new URL needs its own, if any.")
     if isinstance(former, Site) and _files(former) != _files(site):
         click.echo(_AS_REPOSITORY if site.options.oai is not None else _AS_LIST)
+    if others:
+        print_line(
+            f"{_told_of(others)} What {site.name} has, and asks for no more, stays its own until it is transferred."
+        )
     if not unasked and isinstance(former, Site) and _wanted(former) != _wanted(site):
         _, problems = _inspected(harvester, site)
         for finding in problems:
             print_line(f"warning: {finding.message} {finding.remedy}", err=True)
         if problems:
             print_line(f"The next harvest of {site.name} fails if that stays so.", err=True)
+
+
+def _asked_for(site: Site) -> tuple[object, ...]:
+    """Which records a site asks its repository for, and what their documents are called; nothing of a harvest list."""
+    oai = site.options.oai
+    return () if oai is None else (oai.origin, oai.prefix, oai.sets, oai.begin, oai.until)
 
 
 def _wanted(site: Site) -> tuple[object, ...]:
