@@ -1289,14 +1289,30 @@ def test_a_target_is_asked_of_what_the_list_does_not_name_alone_and_without_its_
 def two_sets(tmp_path: Path, server: OaiServer, request: pytest.FixtureRequest) -> Iterator[Network]:
     """A repository whose two sets are two sites, a of 24 records and b of one, both harvested; in two targets."""
     made = Network(tmp_path, server, request.param)
-    server.sets = {"a": "A", "b": "B"}
-    for number in range(1, 26):
-        server.records[f"oai:test:{number}"].sets = ("b",) if number == 25 else ("a",)
-    for name in ("a", "b"):
-        made.register("--set", name, name=name)
-    assert nights(made, "a", "b")["b"]["inserted"] == 1
+    harvest_two_sets(made)
     yield made
     made.harvester.close()
+
+
+def harvest_two_sets(network: Network) -> None:
+    network.server.sets = {"a": "A", "b": "B"}
+    for number in range(1, 26):
+        network.server.records[f"oai:test:{number}"].sets = ("b",) if number == 25 else ("a",)
+    for name in ("a", "b"):
+        network.register("--set", name, name=name)
+    assert nights(network, "a", "b")["b"]["inserted"] == 1
+
+
+def test_records_that_move_between_sets_go_with_their_documents_in_every_database(network: Network) -> None:
+    harvest_two_sets(network)
+    network.server.put("oai:test:4", sets=("b",), left=("a",))
+    network.server.put("oai:test:5", sets=("b",))
+    assert nights(network, "b")["b"] == {"listed": 2, "upload_error": 2}
+    assert nights(network, "a", options=("--full",))["a"] == {"listed": 23, "unchanged": 22, "deleted": 1}
+    assert nights(network, "b")["b"] == {"listed": 2, "unchanged": 2}
+    assert (owner(network, 4), owner(network, 5), owner(network, 6)) == ("a -> b", "a -> b", "never moved")
+    assert json.loads(network.harvester("documents", "--site", "a", "--missing", "--json").out) == []
+    assert network.held() == ALL
 
 
 def nights(network: Network, *sites: str, options: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
