@@ -1,8 +1,12 @@
-"""`python -m benchmarks.oai_pages PORT RECORDS PAGE`: a repository whose pages are made once, before it is asked."""
+"""`python -m benchmarks.oai_pages PORT RECORDS PAGE RATE`: a repository whose pages are made once, before it is asked.
+
+RATE: it gives out so many records a second, as real ones take their time; 0: as many as it can.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
@@ -63,7 +67,7 @@ def _record(number: int) -> str:
     )
 
 
-def serve(port: int, records: int, page: int) -> None:
+def serve(port: int, records: int, page: int, rate: int) -> None:
     """Answer until the process is ended."""
     made = list(pages(records, page))
 
@@ -75,6 +79,7 @@ def serve(port: int, records: int, page: int) -> None:
             asked = dict(parse_qsl(urlsplit(self.path).query))
             if asked.get("verb") == "ListRecords":
                 body = made[int(asked.get("resumptionToken", "0"))]
+                time.sleep(page / rate if rate else 0)
             else:
                 inner = _IDENTIFY if asked.get("verb") == "Identify" else _FORMATS
                 body = f"{_START}{inner}</OAI-PMH>".encode()
@@ -91,4 +96,4 @@ def serve(port: int, records: int, page: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(*map(int, sys.argv[1:4]))
+    serve(*map(int, sys.argv[1:5]))

@@ -24,6 +24,8 @@ TIMES = 5
 LARGE = 140_000
 """Records of one answer of more than 200 MB."""
 OTHERS = ("scythe", "sickle")
+REAL_RATE = 520
+"""Records a second: the quickest of the real repositories that were measured."""
 
 
 def repositories(scratch: Path, scale: float) -> Iterator[Line]:
@@ -58,6 +60,18 @@ def repositories(scratch: Path, scale: float) -> Iterator[Line]:
             goal_is_ratio=True,
             note=f"{number / min(cost.wall for cost in whole):,.0f} records a second on the clock, start included",
         )
+    with _serving(number, PAGES[0], REAL_RATE) as url:
+        alone = cost_of(_command("sickle", url), dict(os.environ)).wall if sickle else None
+        took_all = _harvested(scratch / "real", url, number).wall
+    yield Line(
+        f"whole program, a repository of {REAL_RATE} records a second",
+        took_all,
+        beside="sickle alone" if alone else "",
+        yardstick=alone,
+        goal=1 if alone else None,
+        goal_is_ratio=True,
+        note=f"{number / took_all:,.0f} records a second on the clock, start and reports included",
+    )
     large = max(1_000, round(LARGE * scale))
     with _serving(large, large) as url:
         cost = cost_of(_command("with-digests", url), dict(os.environ))
@@ -79,10 +93,10 @@ def _harvested(folder: Path, url: str, records: int) -> Cost:
 
 
 @contextmanager
-def _serving(records: int, page: int) -> Iterator[str]:
-    """The base URL of a repository in a process of its own."""
+def _serving(records: int, page: int, rate: int = 0) -> Iterator[str]:
+    """The base URL of a repository in a process of its own; `rate`: see benchmarks.oai_pages."""
     port = free_port()
-    command = [sys.executable, "-m", "benchmarks.oai_pages", str(port), str(records), str(page)]
+    command = [sys.executable, "-m", "benchmarks.oai_pages", str(port), str(records), str(page), str(rate)]
     process = subprocess.Popen(command)
     try:
         _wait_for(port)
