@@ -589,16 +589,23 @@ def test_killed_as_it_tells_of_deletions_none_is_lost_or_told_in_two_ways(nights
         assert nights.harvest(target=RemoteTarget(remote.url)) == {"status": "succeeded"}
 
 
+def harvest_and_refuse_the_second(
+    nights: Nights, remote: Remote, first: dict[str, bytes | None], second: dict[str, bytes | None]
+) -> None:
+    """Harvest these records of a repository, and then those of a second site, which belong to the first one."""
+    nights.repository.page = 30
+    nights.repository.records = first
+    nights.harvest(target=RemoteTarget(remote.url))
+    nights.register("second")
+    nights.others["second"] = Repository(second)
+    assert nights.harvest("second", target=RemoteTarget(remote.url))["upload_error"] == len(second)
+
+
 def test_killed_after_a_record_was_handed_over_to_another_site_it_is_neither_deleted_nor_handed_over_twice(
     nights: Nights,
 ) -> None:
     with Remote() as remote:
-        nights.repository.page = 30
-        nights.repository.records = records(30)
-        nights.harvest(target=RemoteTarget(remote.url))
-        nights.register("second")
-        nights.others["second"] = Repository(records(1))
-        assert nights.harvest("second", target=RemoteTarget(remote.url))["upload_error"] == 1
+        harvest_and_refuse_the_second(nights, remote, records(30), records(1))
         nights.repository.records |= deleted(3)
         nights.lists_changes(*deleted(3))
         with pytest.raises(PowerCut):
@@ -626,12 +633,7 @@ class ListedMeanwhile(RemoteTarget):
 
 def test_what_another_site_lists_while_many_deletions_are_told_is_not_deleted(nights: Nights) -> None:
     with Remote() as remote:
-        nights.repository.page = 50
-        nights.repository.records = records(150)
-        nights.harvest(target=RemoteTarget(remote.url))
-        nights.register("second")
-        nights.others["second"] = Repository(records(150))
-        assert nights.harvest("second", target=RemoteTarget(remote.url))["upload_error"] == 150
+        harvest_and_refuse_the_second(nights, remote, records(150), records(150))
         with nights.harvester.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE harvest_document SET listing = NULL WHERE outcome = 'upload-error'")
         nights.repository.records = deleted(150)

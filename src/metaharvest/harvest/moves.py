@@ -6,7 +6,7 @@ sites with the same origin, format and target can have documents in common.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from sqlalchemy.orm import Session
@@ -44,7 +44,7 @@ class SameRepository:
         if not others:
             return False
         max_loss = {site_id: site.options.max_loss for site_id, site in others.items()}
-        gone = await in_thread(partial(self._gone, max_loss, document_ids))
+        gone = await self._asked(lambda session: records.gone_from(session, max_loss, document_ids))
         taken: list[str] = []
         for some in _portions(list(gone)):
             if self._target.is_rehearsed:
@@ -71,16 +71,16 @@ class SameRepository:
         sites = {key: site for key, site in (await self._sites()).items() if site.enabled} if document_ids else {}
         if not sites:
             return {}
-        listed = await in_thread(partial(self._listed, list(sites), document_ids))
+        listed = await self._asked(lambda session: records.listed_by(session, list(sites), document_ids))
         moved: dict[str, str] = {}
         for site_id, site in sites.items():
             here = [each for each, lists in listed.items() if site_id in lists and each not in moved]
             theirs = [each for each in here if owners.get(each) == site.name]
-            for some in _portions([each for each in here if each not in owners]):
-                if self._target.is_rehearsed:
-                    theirs += some
-                else:
-                    await self._ctx.journal.write(self._site_run, partial(self._hand_over, some, site, theirs))
+            free = [each for each in here if each not in owners]
+            if self._target.is_rehearsed:
+                theirs += free
+            elif free:
+                await self._ctx.journal.write(self._site_run, partial(self._hand_over, free, site, theirs))
             moved |= dict.fromkeys(theirs, site.name)
         return moved
 
@@ -107,13 +107,12 @@ class SameRepository:
             if each.site_id != own.site_id and settings.target_of(each.name) == target
         }
 
-    def _gone(self, max_loss: Mapping[int, int | None], document_ids: Sequence[str]) -> dict[str, set[int]]:
-        with self._ctx.reading() as session:
-            return records.gone_from(session, max_loss, document_ids)
+    async def _asked(self, question: Callable[[Session], dict[str, set[int]]]) -> dict[str, set[int]]:
+        def ask() -> dict[str, set[int]]:
+            with self._ctx.reading() as session:
+                return question(session)
 
-    def _listed(self, site_ids: Sequence[int], document_ids: Sequence[str]) -> dict[str, set[int]]:
-        with self._ctx.reading() as session:
-            return records.listed_by(session, site_ids, document_ids)
+        return await in_thread(ask)
 
     def _move_to(self, site: Site) -> Move:
         to = Receiving(site.site_id, site.name, records.BY_ITSELF, self._ctx.journal.today, self._ctx.clock())

@@ -151,6 +151,7 @@ def gone_from(session: Session, max_loss: Mapping[int, int | None], document_ids
     found = _sites_of(session, list(max_loss), document_ids, or_(_IS_DELETED, is_missing), *is_settled)
     if not found:
         return found
+    # Only now, as it takes a look at all rows of these sites.
     is_lost = and_(is_missing, ~or_(false(), *_too_many_missing(session, max_loss)))
     return _sites_of(session, list(max_loss), list(found), or_(_IS_DELETED, is_lost), *is_settled)
 
