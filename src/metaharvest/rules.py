@@ -710,7 +710,7 @@ RULES: dict[str, Rule] = {
         "its sets.",
     ),
     "records.many-deletions": Rule(
-        "The repository says that very many documents are deleted",
+        "The repository says that more documents are deleted than may be at once",
         "More of the site's documents than it may lose in one harvest (a tenth, or its `--max-loss`; 20 in any "
         "case, but with 0 none) are deleted, if the repository is right. None of them was deleted.",
         "Ask the keeper of the repository. If it is right, the administrator confirms it: `metaharvest sites confirm`.",
@@ -980,9 +980,10 @@ RULES: dict[str, Rule] = {
     ),
     "oai.clock": Rule(
         "The repository's clock cannot be right",
-        "The date of its answers (responseDate) is earlier than in a harvest before, or differs from that of its web "
-        "server as a time zone does, where local time is written with a Z. What to ask for is told by that date, so "
-        "that changes would be left out; everything was listed again, or changes from earlier on, instead.",
+        "The date of its answers (responseDate) is earlier than in a harvest before, or ahead of that of its web "
+        "server, or differs from it as a time zone does, where local time is written with a Z. What to ask for is told "
+        "by that date, so that changes would be left out; everything was listed again, or changes from earlier on, "
+        "instead.",
         "The repository's keeper looks after the clock of its server, or of each of them if there are several.",
     ),
     "oai.granularity": Rule(
@@ -997,11 +998,11 @@ RULES: dict[str, Rule] = {
     ),
     "oai.list-size": Rule(
         "The size of the list is not quite right",
-        "Slightly fewer records came than completeListSize had announced; records that change meanwhile may be left "
-        "out.",
-        "Nothing is to be done for once: the next harvest overlaps this one.",
-        for_contact="Nothing is to be done for once: the next full list has what was left out. If it is told again and "
-        "again, let the repository announce as many records as it lists (completeListSize).",
+        "Slightly fewer records came than completeListSize had announced, or records changed while the list was read; "
+        "where its pages moved for that, others were left out.",
+        "Nothing is to be done for once: the next harvest asks for the same list once more.",
+        for_contact="Nothing is to be done for once: the next harvest asks for the same list once more. If it is told "
+        "again and again, let the repository announce as many records as it lists (completeListSize).",
     ),
     "oai.token": Rule(
         "An odd resumption token",

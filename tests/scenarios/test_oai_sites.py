@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from email import message_from_bytes, policy
 from math import inf
@@ -18,73 +18,11 @@ import pytest
 
 from support.databases import TestDatabase, on_one_database
 from support.eml_documents import eml
-from support.harvester import IN_A_FILE, SETTINGS, Harvester, harvest_list
+from support.harvester import harvest_list
 from support.mails import words_of
+from support.oai_network import ALL, TOTALS, Network
 from support.oai_server import Asked, OaiServer, Odd
 from support.remote_target import Repository, installed
-
-TOTALS = "listed inserted updated unchanged deleted filtered duplicate deferred access_error invalid upload_error"
-
-
-class Network:
-    """A harvester, and the repository of its only site."""
-
-    def __init__(self, folder: Path, server: OaiServer, settings: str = "", database: TestDatabase = IN_A_FILE) -> None:
-        self.harvester = Harvester(folder, SETTINGS + settings, database)
-        self.server = server
-        self.night = 0
-
-    def register(self, *options: str, name: str = "repo") -> str:
-        said = self.harvester("sites", "add", name, "--oai", self.server.base_url, "--origin", "test", *options)
-        assert said.code == 0, said.err
-        return said.out
-
-    def harvest(self, *options: str) -> dict[str, Any]:
-        """The next night: the status of the site run, and those of its totals that are not 0."""
-        self.night += 1
-        self.server.now += timedelta(days=1)
-        [site] = self.harvester.run(f"2030-01-{self.night:02}", "--site", "repo", *options)["sites"]
-        return {"status": site["status"], **{name: site[name] for name in TOTALS.split() if site[name]}}
-
-    def kill(self, is_time: Callable[[Asked], bool], date: str, *options: str) -> None:
-        """A run that is killed as it asks the repository for this."""
-        started: list[subprocess.Popen[str]] = []
-
-        def kill(body: bytes, asked: Asked) -> bytes:
-            if started and is_time(asked):
-                started.pop().send_signal(signal.SIGKILL)
-            return body
-
-        self.server.tamper = kill
-        started.append(process := self.harvester.start("run", "--date", date, *options))
-        process.communicate(timeout=60)
-        assert process.returncode == -signal.SIGKILL
-        self.server.tamper = None
-
-    def held(self) -> dict[str, int]:
-        """The highest revision of each document that the target says it has."""
-        with self.harvester.opened() as opened, opened.targets.default.session(None) as session:
-            ids = [row[0] for row in self.harvester.rows("SELECT DISTINCT document_id FROM harvest_document")]
-            held = session.holdings(ids) if ids else {}
-            return {each.removeprefix("test/oai_dc/oai:test:"): held[each].revision for each in held}
-
-    def report(self, kind: str = "site") -> str:
-        """The text of the last report to the site, or of another kind."""
-        sql = f"SELECT content FROM report_outbox WHERE kind = '{kind}' ORDER BY report_id DESC LIMIT 1"
-        [(content,)] = self.harvester.rows(sql)
-        return words_of(message_from_bytes(content, policy=policy.default))
-
-    def table(self) -> str:
-        """The table that is attached to the last report to the site."""
-        sql = "SELECT content FROM report_outbox WHERE kind = 'site' ORDER BY report_id DESC LIMIT 1"
-        [(content,)] = self.harvester.rows(sql)
-        mail = message_from_bytes(content, policy=policy.default)
-        return "".join(str(part.get_content()) for part in mail.iter_attachments())
-
-    def subject(self, kind: str) -> str:
-        """The subject of the last report of this kind."""
-        sql = f"SELECT subject FROM report_outbox WHERE kind = '{kind}' ORDER BY report_id DESC LIMIT 1"
-        return str(self.harvester.rows(sql)[0][0])
 
 
 @pytest.fixture
@@ -100,9 +38,6 @@ def network(tmp_path: Path, server: OaiServer, database: TestDatabase) -> Iterat
     made.harvester.close()
 
 
-ALL = {str(number): 1 for number in range(1, 26)}
-
-
 @on_one_database
 def test_registering_asks_the_repository_and_takes_its_contacts(network: Network) -> None:
     said = network.harvester("sites", "add", "repo", "--oai", network.server.base_url)
@@ -113,6 +48,46 @@ def test_registering_asks_the_repository_and_takes_its_contacts(network: Network
     assert shown["oai"]["prefix"] == "oai_dc"
     [(kind,)] = network.harvester.rows("SELECT source_kind FROM harvest_site_schedule")
     assert kind == "oai-pmh"
+
+
+@on_one_database
+def test_no_two_repositories_have_one_origin_unless_they_are_given_it(network: Network) -> None:
+    urls = {
+        "http://127.0.0.1/x/oai": "127.0.0.1-x-oai",
+        "http://127.0.0.1/x-oai": "127.0.0.1-x-oai-",
+        "http://127.0.0.1/X/oai": "127.0.0.1-x-oai-",
+        "http://127.0.0.1:81/oai": "127.0.0.1-81-oai",
+        "http://127.0.0.1/81/oai": "127.0.0.1-81-oai-",
+        "http://архив.example.ru/oai": "xn-80aer5aza.example.ru-oai",
+        "http://музей.example.ru/oai": "xn-e1adhj9a.example.ru-oai",
+        "https://127.0.0.1/x-oai/": "127.0.0.1-x-oai-",
+    }
+    add = ("--unasked", "--contact", "c@example.org", "--oai")
+    said = [network.harvester("sites", "add", str(n), *add, url) for n, url in enumerate(urls)]
+    assert [each.code for each in said] == [0] * 8
+    assert ["Of the same repository" in each.out for each in said] == [False] * 7 + [True]
+    origins = [site["oai"]["origin"] for site in json.loads(network.harvester("sites", "list", "--json").out)]
+    assert len(set(origins)) == 7
+    assert origins[1] == origins[7]
+    for origin, expected in zip(origins, urls.values(), strict=True):
+        assert origin == expected if not expected.endswith("-") else origin.startswith(expected)
+
+
+@on_one_database
+@pytest.mark.parametrize(
+    ("question", "right"),
+    [
+        ("?verb=Identify", "/oai"),
+        ("?x=1&verb=Identify", "/oai?x=1"),
+        ("?metadataPrefix=oai_dc", "/oai"),
+        ("?page=oai&set=frogs", "/oai?page=oai"),
+    ],
+)
+def test_a_question_is_no_part_of_a_base_url(network: Network, question: str, right: str) -> None:
+    said = network.harvester("sites", "add", "repo", "--oai", f"{network.server.base_url}{question}")
+    assert said.code != 0
+    assert "has a question of OAI-PMH behind it" in said.err
+    assert f"leave that away: {network.server.base_url.removesuffix('/oai')}{right}" in " ".join(said.err.split())
 
 
 @on_one_database
@@ -1066,7 +1041,7 @@ def test_a_token_that_is_refused_in_the_second_set_leaves_none_of_the_first_miss
     for number in range(1, 26):
         network.server.records[f"oai:test:{number}"].sets = ("a",) if number <= 10 else ("b",)
     network.register("--set", "a", "--set", "b")
-    network.server.refuse_tokens = b"", 404
+    network.server.refuse_tokens = b"", 503
     found = network.harvest()
     assert (found["status"], found["inserted"]) == ("incomplete", 20)
     network.server.refuse_tokens = None
@@ -1089,7 +1064,7 @@ def test_what_is_odd_is_counted_once_where_the_second_set_begins_again(network: 
     for number in (3, 13):
         server.records[f"oai:test:{number}"].xml = b"<record><header/><metadata><a/></metadata></record>"
     network.register("--set", "a", "--set", "b")
-    server.refuse_tokens = b"", 404
+    server.refuse_tokens = b"", 503
     assert network.harvest()["status"] == "incomplete"
     server.refuse_tokens = None
     server.odd |= {Odd.TOKEN_EXPIRES_ONCE} if is_refused else set()

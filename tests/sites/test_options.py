@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metaharvest.sites.options import origin_of
+from metaharvest.sites.origins import origin_of
 
 
 def test_base_urls_that_differ_in_their_query_have_origins_of_their_own_in_which_no_key_can_be_read() -> None:
@@ -12,3 +12,8 @@ def test_base_urls_that_differ_in_their_query_have_origins_of_their_own_in_which
     assert all(origin.startswith("repository.example.org-oai") for origin in origins)
     assert not any("cret" in origin or "other" in origin for origin in origins)
     assert len(origin_of(f"https://repository.example.org/{'x' * 500}?key=a")) <= 200
+
+
+def test_an_origin_is_made_of_what_is_sent() -> None:
+    assert origin_of("https://архив.example.org/oai") == "xn-80aer5aza.example.org-oai"
+    assert origin_of("https://example.org/архив") == "example.org-d0-b0-d1-80-d1-85-d0-b8-d0-b2"

@@ -10,6 +10,7 @@ What is wrong with a record is in its XML: see `Record.xml`, which is sent as it
 
 from __future__ import annotations
 
+import gzip
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,6 +26,9 @@ from support.http_server import Asking, HttpServer
 
 DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
 HTML = b"<!DOCTYPE html><html><head><title>Our repository</title></head><body>Welcome</body></html>"
+DAMAGED = gzip.compress(b"<OAI-PMH/>")[:-8] + b"12345678"
+GZIP = {"Content-Encoding": "gzip"}
+INTERNAL_ERROR = b"<html><title>Internal error</title></html>"
 _LISTS = ("ListRecords", "ListIdentifiers")
 _CUT = b"(cut off here)"
 _FIRST = datetime(2026, 1, 1, tzinfo=UTC)
@@ -59,6 +63,7 @@ class Odd(Enum):
     UNESCAPED_REQUEST = auto()  # the request element has a bare &
     JUNK_AT_THE_END = auto()  # something follows the root element
     EMPTY_ANSWERS = auto()  # lists are answered with nothing
+    DAMAGED_ONCE = auto()  # the second page has another check sum than its gzip stream says, once
 
 
 @dataclass
@@ -147,7 +152,8 @@ class OaiServer:
         self.records: dict[str, Record] = {}
         self.odd: set[Odd] = set()
         self.poison: set[str] = set()
-        """Identifiers of records that make every answer they are in a 500."""
+        """Identifiers of records that make every answer they are in `poisoned`."""
+        self.poisoned: tuple[bytes, int, dict[str, str]] = (INTERNAL_ERROR, 500, {"Content-Type": "text/html"})
         self.unreadable: set[str] = set()
         """Identifiers of records that only GetRecord cannot give."""
         self.unknown: set[str] = set()
@@ -217,12 +223,14 @@ class OaiServer:
             return asking.answer(HTML, 200, {"Content-Type": "text/html"})
         if Odd.EMPTY_ANSWERS in self.odd and asked.verb in _LISTS:
             return asking.answer(b"\n", 200)
+        if "resumptionToken" in arguments and self._first_time(Odd.DAMAGED_ONCE):
+            return asking.answer(DAMAGED, 200, GZIP)
         if self.refuse_tokens and "resumptionToken" in arguments:
             return asking.answer(*self.refuse_tokens)
         try:
             body, status = self._body(asked)
         except ZeroDivisionError:
-            return asking.answer(b"<html><title>Internal error</title></html>", 500, {"Content-Type": "text/html"})
+            return asking.answer(*self.poisoned)
         if self.tamper:
             body = self.tamper(body, asked)
         asking.answer(body, status, {"Content-Type": "text/xml;charset=UTF-8"})

@@ -81,28 +81,22 @@ def _base_urls(invocation: Invocation, source: str, networks: tuple[Network, ...
     return found
 
 
-def _key(url: str) -> str:
-    """What two base URLs of one repository have in common: however the host is written, with TLS or without."""
-    from metaharvest.sources.oai_pmh.records import without_login
-
-    return without_login(url).partition("://")[2].rstrip("/")
-
-
 def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefix: str) -> dict[str, str]:
     """The names under which those of the URLs are registered now that were not before. Raises ScheduleError."""
     from metaharvest.model import OaiOptions, SiteOptions
-    from metaharvest.sites.options import options_text, origin_of
+    from metaharvest.sites.options import options_text
+    from metaharvest.sites.origins import origin_for, repository_key
     from metaharvest.sites.registry import add_site, read_sites
 
     harvester = invocation.harvester
     found: dict[str, str] = {}
     with harvester.writing() as session:
-        sites = read_sites(session)
-        known, names = {_key(site.list_url) for site in sites}, {site.name for site in sites}
+        sites = list(read_sites(session))
+        known, names = {repository_key(site.list_url) for site in sites}, {site.name for site in sites}
         for url in urls:
-            if _key(url) in known:
+            if repository_key(url) in known:
                 continue
-            origin = origin_of(url)
+            origin = origin_for(url, sites)
             name = next(name for name in _names(origin) if name not in names)
             values = {
                 "name": name,
@@ -113,8 +107,8 @@ def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefi
                 "datenextharvest": harvester.today(),
                 "options": options_text(SiteOptions(oai=OaiOptions(origin, prefix))),
             }
-            add_site(session, values)
-            known.add(_key(url))
+            sites.append(add_site(session, values))
+            known.add(repository_key(url))
             names.add(name)
             found[url] = name
     return found

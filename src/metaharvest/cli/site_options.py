@@ -253,7 +253,7 @@ def _site_options(options: Options, before: Site | BrokenSite | None) -> str | N
 
 def _oai(options: Options, own: SiteOptions, before: Site | BrokenSite | None) -> OaiOptions:
     from metaharvest.model import OaiOptions
-    from metaharvest.sites.options import origin_of
+    from metaharvest.sites.origins import origin_of
 
     url = options["base_url"] or (before.list_url if before else "")
     default = OaiOptions(origin_of(url))

@@ -55,12 +55,16 @@ def add(invocation: Invocation, /, name: str, unasked: bool, **options: Any) -> 
     it has the format and the sets; the addresses that it gives are the contacts if none are named.
     """
     from metaharvest.sites.allowed import require_allowed
+    from metaharvest.sites.origins import origin_for
     from metaharvest.sites.registry import add_site, new_site, read_sites
 
     harvester = invocation.harvester
     _require_not_past(options["datenextharvest"], harvester.today())
     if options["documentlisturl"] is None and options["base_url"] is None:
         raise click.UsageError("Give --list-url, where the site's harvest list is, or --oai for a repository.")
+    if options["base_url"] is not None and options["origin"] is None:
+        with harvester.reading() as session:
+            options["origin"] = origin_for(options["base_url"], read_sites(session))
     values = {"name": name, "datenextharvest": harvester.today(), **columns_of(options, None)}
     is_asked = options["base_url"] is not None and not unasked
     if options["contact_email"] is None and not is_asked:

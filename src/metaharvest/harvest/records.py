@@ -41,13 +41,15 @@ class PagePlan:
     """What is to be done with a page.
 
     `listed` of its records are accounted for with it; so many are `unchanged`, of which `settled` are to be noted in
-    the ledger, or name a record that the listing has named before (`duplicate`). `ended` have their outcome, `chains`
-    are to be brought in, and the target is to be told that those in `to_delete` were deleted.
+    the ledger, or name a record that the listing has named before (`duplicate`). So many have `moved`: the listing has
+    named them before, with another datestamp. `ended` have their outcome, `chains` are to be brought in, and the target
+    is to be told that those in `to_delete` were deleted.
     """
 
     listed: int = 0
     unchanged: int = 0
     duplicate: int = 0
+    moved: int = 0
     settled: list[OutcomeAndEntry] = field(default_factory=list)
     ended: list[OutcomeAndEntry] = field(default_factory=list)
     chains: list[list[Todo]] = field(default_factory=list)
@@ -98,6 +100,8 @@ def plan_page(
             plan.listed += 1
             plan.duplicate += 1
         else:
+            is_again = document_id in seen.before or _was_listed(entry, seen)
+            plan.moved += bool(is_again and entry and entry.datestamp not in (None, _datestamp(record)))
             revision = _next_revision(entry, holdings.get(document_id), used_up.get(document_id, 0))
             _decide(record, entry, holdings.get(document_id), revision, plan, site_run, site_names, seen.again)
     return plan

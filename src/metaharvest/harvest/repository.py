@@ -66,7 +66,7 @@ class ListBrokenOff(Exception):
 class _SoFar:
     """How far the listing has come, in this site run and, for `ids`, since the last checkpoint.
 
-    `treatment` is what is kept with it: see ListingState.
+    `treatment` and `moved` are what is kept with it: see ListingState.
     """
 
     seen: AccountedFor
@@ -75,6 +75,7 @@ class _SoFar:
     is_empty: bool
     goes_on: bool
     treatment: str
+    moved: int = 0
     pages: int = 0
     received: int = 0
     announced: int | None = None
@@ -198,7 +199,8 @@ async def _begun(site_run: SiteRun, listing: PagedListing, state: ListingState, 
     anew = _is_to_judge_anew(site_run, state, ctx)
     again = anew or state.again or (ctx.full and ctx.treatment.transforms)
     treatment = ctx.treatment.digest if anew and not listing.is_empty else state.treatment
-    how = listing.is_complete, listing.is_empty, listing.is_begun, treatment
+    moved = state.moved if listing.is_begun else 0
+    how = listing.is_complete, listing.is_empty, listing.is_begun, treatment, moved
     if not site_run.resumed:
         return _SoFar(AccountedFor(number, number, again), Tally(), *how)
     is_same = _is_of(site_run, state)
@@ -239,6 +241,7 @@ async def _harvest_page(
     tally.listed += plan.listed
     tally.unchanged += plan.unchanged
     tally.duplicates += plan.duplicate
+    so_far.moved += plan.moved
     so_far.pages += 1
     so_far.received += len(page.records)
     ctx.progress.documents_listed(site_run.site.name, max(so_far.received, so_far.announced or 0))
@@ -247,7 +250,6 @@ async def _harvest_page(
     # Where there are records that cannot be named, nobody can say which ones are missing.
     is_complete = page.is_last and so_far.is_complete and not any(finding.is_error for finding in page.findings)
     of_others = await in_thread(partial(_of_others, so_far, site_run, target, ctx)) if is_complete else frozenset()
-    again = so_far.seen.again and not page.is_last
     end = PageEnd(
         page.checkpoint,
         so_far.seen.listing,
@@ -256,23 +258,29 @@ async def _harvest_page(
         tally.unchanged,
         tally.duplicates,
         so_far.treatment,
-        again,
+        so_far.seen.again and not page.is_last,
+        so_far.moved,
     )
 
     def keep(session: Session) -> Iterable[LogRow]:
         checkpoints.write_page_end(session, site_run, end)
         if not page.is_last:
             return ()
-        site, announced = site_run.site, so_far.announced or 0
         rows = [listings.ended(so_far.received, so_far.pages)]
-        named = records.number_listed(session, site.site_id, end.listing)
-        if so_far.goes_on and named < announced:
-            rows.append(listings.left_out(named, announced, site.name))
+        named = records.number_listed(session, site_run.site.site_id, end.listing)
+        left_out = max(page.left_out, so_far.announced - named if so_far.announced else so_far.moved)
+        if 0 < left_out < inf and not any(finding.rule == listings.LIST_SIZE for finding in page.findings):
+            again = page.again is not None
+            rows.append(listings.left_out(int(left_out), so_far.announced, site_run.site.name, asks_again=again))
+        if left_out and page.again is not None:
+            anew = replace(end, checkpoint=page.again, to_delete=(), again=so_far.seen.again)
+            checkpoints.write_page_end(session, site_run, anew)
         if is_complete and named:
-            rows += _note_missing(session, site_run, end.listing, of_others, journal.today)
+            rows += _note_missing(session, site_run, end.listing, of_others, left_out, journal.today)
         elif so_far.is_empty or is_complete:
-            unnamed = records.unnamed(session, site.site_id, end.listing)
-            rows += listings.empty(site, sum(each.is_held and each.missing_since is None for each in unnamed))
+            unnamed = records.unnamed(session, site_run.site.site_id, end.listing)
+            known = sum(each.is_held and each.missing_since is None for each in unnamed)
+            rows += listings.empty(site_run.site, known)
         return rows
 
     await journal.write(site_run, keep)
@@ -326,14 +334,17 @@ def _of_others(so_far: _SoFar, site_run: SiteRun, target: SiteTarget, ctx: RunCo
 
 
 def _note_missing(
-    session: Session, site_run: SiteRun, listing: int, of_others: Collection[str], today: date
+    session: Session, site_run: SiteRun, listing: int, of_others: Collection[str], left_out: float, today: date
 ) -> list[LogRow]:
     """Mark the copies whose records a complete list did not name; the row that tells of them, if there are any.
 
-    What never came in is forgotten, and with it that it failed; and what belongs to other sites by now.
+    What never came in is forgotten, and with it that it failed; and what belongs to other sites by now. So many may
+    have been `left_out` of the list: no more than these are not missing for that.
     """
     site_id = site_run.site.site_id
     unnamed = list(records.unnamed(session, site_id, listing))
+    if sum(each.missing_since is None for each in unnamed) <= left_out:
+        unnamed = [each for each in unnamed if each.missing_since is not None]
     gone = [each for each in unnamed if each.is_held and each.document_id not in of_others]
     checkpoints.forget(session, sorted({each.entry_id for each in unnamed} - {each.entry_id for each in gone}))
     if not gone:

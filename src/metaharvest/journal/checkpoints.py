@@ -14,7 +14,7 @@ from metaharvest.database.models import Base, HarvestDocument, HarvestLog
 from metaharvest.journal.ledger_rows import delete_entries, ledger_key
 from metaharvest.model import Checkpoint, ListedDocument, SiteRun
 from metaharvest.sites.ledger import LedgerEntry
-from metaharvest.sites.records import AGAIN, TREATMENT, keep_listing_state
+from metaharvest.sites.records import AGAIN, MOVED, TREATMENT, keep_listing_state
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _AT_ONCE = 500
@@ -35,7 +35,7 @@ class PageEnd:
 
     `checkpoint` is None in the middle of an answer, from where a listing cannot go on: then nothing but `to_delete` is
     kept. `document_ids` are those that were named since the last checkpoint. So many records of this site run were
-    `unchanged`, or named again (`duplicate`). `treatment` and `again`: see ListingState.
+    `unchanged`, or named again (`duplicate`). `treatment`, `again` and `moved`: see ListingState.
     """
 
     checkpoint: Checkpoint | None
@@ -46,6 +46,7 @@ class PageEnd:
     duplicate: int
     treatment: str
     again: bool
+    moved: int
 
 
 def write_page_end(session: Session, site_run: SiteRun, end: PageEnd) -> None:
@@ -65,7 +66,7 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd) -> None:
         some = end.document_ids[first : first + _AT_ONCE]
         session.execute(_NAMED, {"site": site_id, "documents": some, "number": end.listing})
     kept = {
-        "checkpoint": json.dumps({**end.checkpoint, TREATMENT: end.treatment, AGAIN: end.again}),
+        "checkpoint": json.dumps({**end.checkpoint, TREATMENT: end.treatment, AGAIN: end.again, MOVED: end.moved}),
         "listing": end.listing,
         "site_run_id": site_run.site_run_id,
         "unchanged": end.unchanged,

@@ -229,7 +229,7 @@ class Journal:
 
     async def broken_off(self, site_run: SiteRun, listed: int, unchanged: int, duplicates: int, row: LogRow) -> None:
         """Close a site run whose list did not come to its end: what was listed stands, the site's dates stay."""
-        rows = (*site_runs.rows_without_documents(unchanged, duplicates), row)
+        rows = (*site_runs.rows_without_documents(site_run.site, unchanged, duplicates), row)
         status, reason = SiteRunStatus.INCOMPLETE, row.message
         await self._end(Closing(site_run, rows, listed, unchanged, duplicates, status=status, reason=reason))
 
@@ -250,7 +250,7 @@ class Journal:
         list is kept, now that its documents are safe, for the next harvest to ask about. `phases`: where the time went.
         `is_complete`: the list named everything, not only what has changed.
         """
-        rows = site_runs.rows_without_documents(unchanged, duplicates)
+        rows = site_runs.rows_without_documents(site_run.site, unchanged, duplicates)
         await self._end(Closing(site_run, rows, listed, unchanged, duplicates, version, is_complete, phases=phases))
 
     async def deferred(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:

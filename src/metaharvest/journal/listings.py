@@ -18,6 +18,10 @@ BROKEN_OFF = "oai.broken-off"
 """The rule of findings that say of a list after how many records it broke off, and why."""
 
 
+LIST_SIZE = "oai.list-size"
+"""The rule of findings that say of a list how many records are not in it that should be."""
+
+
 def begun(site: Site, findings: Sequence[Finding]) -> list[LogRow]:
     """The rows about a repository that has said what it is, and what is doubtful about that."""
     rows = [LogRow("IdentifySuccess", f"The repository {shown_url(site.list_url)} answers.")]
@@ -74,14 +78,28 @@ def missing(document_ids: Sequence[str], number: int, known: int, is_shrunk: boo
     return LogRow("DocMissing", message, (*all_told, *named))
 
 
-def left_out(named: int, announced: int, name: str) -> LogRow:
-    """The row about a list that was gone on with after an interruption, and named fewer records than it announced."""
-    message = (
-        f"The list was broken off and gone on with later. It announced {announced:,} records (completeListSize), and "
-        f"{named:,} different ones came: where the list moved meanwhile, {announced - named:,} were left out."
-    )
-    remedy = f"The next full list has them. The administrator asks for one by `metaharvest run --site '{name}' --full`."
-    return LogRow("ListRecordsWarning", message, (Finding("oai.list-size", message, remedy, Level.WARNING),))
+def left_out(number: int, announced: int | None, name: str, *, asks_again: bool) -> LogRow:
+    """The row about a list that moved while it was read: so many records may have been left out of it.
+
+    `announced`: so many it announced, if that is known. `asks_again`: the next harvest does.
+    """
+    others = "1 record was" if number == 1 else f"{number:,} records were"
+    if announced:
+        message = (
+            f"The list announced {announced:,} records (completeListSize), and {announced - number:,} different ones "
+            f"came: where it moved while it was read, {others} left out."
+        )
+    else:
+        message = (
+            f"Records changed while the list was read, and came again: where it moved for that, {others} left out."
+        )
+    remedy = "Nothing is to be done: the next harvest asks for the same list once more."
+    if not asks_again:
+        remedy = (
+            "It was asked for twice. The administrator asks for all records, at a time when few of them change, by "
+            f"`metaharvest run --site '{name}' --full`."
+        )
+    return LogRow("ListRecordsWarning", message, (Finding(LIST_SIZE, message, remedy, Level.WARNING),))
 
 
 def empty(site: Site, known: int) -> list[LogRow]:

@@ -221,7 +221,7 @@ def close_all(
     return _reported(session, closings, registered, stamp, settings, repositories)
 
 
-def rows_without_documents(unchanged: int, duplicates: int) -> tuple[LogRow, ...]:
+def rows_without_documents(site: Site, unchanged: int, duplicates: int) -> tuple[LogRow, ...]:
     """The rows that tell of documents that have none of their own."""
     rows = []
     if unchanged:
@@ -232,6 +232,12 @@ def rows_without_documents(unchanged: int, duplicates: int) -> tuple[LogRow, ...
         message = f"{duplicates:,} more {entries} a document that the list has named before."
         remedy = "Name each document once, and give a newer document a higher revision."
         finding = Finding("list.duplicate", message, remedy, Level.WARNING)
+        if site.options.oai is not None:
+            message = (
+                f"{duplicates:,} more {entries} a record that the list has named before; its newest version counts."
+            )
+            remedy = "Nothing is to be done, unless the repository names records twice that it has once."
+            finding = Finding("oai.duplicates", message, remedy, Level.WARNING)
         rows.append(LogRow("DocDuplicate", message, (finding,)))
     return tuple(rows)
 

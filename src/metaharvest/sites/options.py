@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -11,7 +10,6 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from metaharvest.config.field_types import check_network
 from metaharvest.config.paths import at_home
@@ -68,20 +66,6 @@ def check_window(begin: str | None, until: str | None) -> None:
     """Raises ValueError if there are no datestamps between these, or a repository would refuse them."""
     if begin and until and (len(begin) != len(until) or begin > until):
         raise ValueError("from (begin) and until must have the same form, and from must not be later")
-
-
-def origin_of(base_url: str) -> str:
-    """The name in document ids that a repository gets if nobody gives it one: its base URL without the scheme.
-
-    Document ids are public, and a query may have a key in it: of that, there is a digest.
-    """
-    try:
-        parts = urlsplit(base_url.strip())
-    except ValueError:  # it is told as no web address where the site is checked
-        return "repository"
-    query = f"-{hashlib.sha256(parts.query.encode()).hexdigest()[:8]}" if parts.query else ""
-    address = f"{parts.netloc.rpartition('@')[2]}{parts.path}".lower()
-    return f"{re.sub('[^a-z0-9._~]+', '-', address).strip('-')[:190] or 'repository'}{query}"
 
 
 def _oai(stored: Any) -> OaiOptions:

@@ -42,7 +42,7 @@ _AT_ONCE = 500
 BY_ITSELF = "the harvester"
 """Who transferred a document that has moved with its record."""
 
-TREATMENT, AGAIN = "treatment", "again"
+TREATMENT, AGAIN, MOVED = "treatment", "again", "moved"
 """What is kept beside the source's own words in a checkpoint: see ListingState."""
 
 DEFAULT_MAX_LOSS = 10
@@ -78,7 +78,8 @@ class ListingState:
     """How far the listing of a site has come: see SiteCheckpoint. All is 0 where nothing was listed yet.
 
     `treatment` is the digest of the Treatment by which all of its records were judged, those that a full list under way
-    is still to name included; `again`: that list judges also the records that have not changed.
+    is still to name included; `again`: that list judges also the records that have not changed. So many records have
+    `moved` in the list under way.
     """
 
     checkpoint: Checkpoint | None = None
@@ -89,6 +90,7 @@ class ListingState:
     confirmed: int = 0
     treatment: str = ""
     again: bool = False
+    moved: int = 0
 
 
 def listing_state(session: Session, site_id: int, treatment: str = "") -> ListingState:
@@ -100,7 +102,8 @@ def listing_state(session: Session, site_id: int, treatment: str = "") -> Listin
     state = ListingState(checkpoint, row.listing, row.site_run_id, row.unchanged, row.duplicate, row.confirmed)
     if checkpoint is None:
         return state
-    return replace(state, treatment=checkpoint.pop(TREATMENT, treatment), again=checkpoint.pop(AGAIN, False))
+    state = replace(state, treatment=checkpoint.pop(TREATMENT, treatment), again=checkpoint.pop(AGAIN, False))
+    return replace(state, moved=checkpoint.pop(MOVED, 0))
 
 
 def known_records(session: Session, site_id: int, document_ids: Sequence[str]) -> dict[str, KnownRecord]:

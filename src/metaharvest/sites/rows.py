@@ -14,7 +14,7 @@ from datetime import date, datetime
 from enum import StrEnum
 from json import JSONDecodeError
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from metaharvest.config.field_types import check_email, url_parts
 from metaharvest.config.kinds import SOURCES
@@ -28,6 +28,7 @@ OAI = "oai-pmh"
 """The source kind of sites that are OAI-PMH repositories."""
 
 _MAX_FREQUENCY = 99
+_OAI_ARGUMENTS = ("verb", "identifier", "metadataPrefix", "set", "from", "until", "resumptionToken")
 _OPTIONS_DO_NOT_FIT = "are those of a site of another kind"
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -138,10 +139,13 @@ def no_base_url(url: str) -> str:
         question = urlsplit(url).query
     except ValueError:  # it is no URL at all, which is told as that
         return ""
-    if "verb" not in dict(parse_qsl(question, keep_blank_values=True)):
+    arguments = parse_qsl(question, keep_blank_values=True)
+    asked = [name for name, _ in arguments if name in _OAI_ARGUMENTS]
+    if not asked:
         return ""
-    right = shown_url(url.partition("?")[0])
-    return f"the base URL has a question of OAI-PMH behind it (verb=); leave that away: {right}"
+    others = urlencode([each for each in arguments if each[0] not in _OAI_ARGUMENTS])
+    right = shown_url(url.partition("?")[0] + (f"?{others}" if others else ""))
+    return f"the base URL has a question of OAI-PMH behind it ({asked[0]}=); leave that away: {right}"
 
 
 class _RowCheck:

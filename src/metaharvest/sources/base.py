@@ -44,7 +44,9 @@ class Page:
 
     `checkpoint`: from here the listing can go on in another run; None: it cannot yet. `findings` are about the list.
     `announced`: how many records the repository says the list has in all, if it does. `is_last`: the list has come
-    to its end; every list that does has such a page, with which it is noted what the list did not name.
+    to its end; every list that does has such a page, with which it is noted what the list did not name. So many records
+    may have been left out of it (`left_out`, infinite where nobody can say how many); with the checkpoint `again` the
+    next harvest asks once more for what this one has asked for, None where it was asked for again already.
     """
 
     records: Sequence[ListedRecord]
@@ -52,6 +54,8 @@ class Page:
     findings: tuple[Finding, ...] = ()
     announced: int | None = None
     is_last: bool = False
+    left_out: float = 0
+    again: Checkpoint | None = None
 
 
 @dataclass(frozen=True, slots=True)

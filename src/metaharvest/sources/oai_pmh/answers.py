@@ -17,7 +17,17 @@ from lxml import etree
 
 from metaharvest.fetch.html_page import HEAD_BYTES, html_title
 from metaharvest.model import Finding, Level
-from metaharvest.sources.oai_pmh.cutting import BEFORE, Damage, Lost, Mended, Surrounding, cut, mended_whole
+from metaharvest.sources.oai_pmh.cutting import (
+    BEFORE,
+    TOO_DEEP,
+    Damage,
+    Lost,
+    Mended,
+    Surrounding,
+    cut,
+    in_words,
+    mended_whole,
+)
 from metaharvest.sources.oai_pmh.protocol import AnswerRoot, ProtocolError, Token, root_of, token_from
 from metaharvest.text import one_line
 
@@ -82,9 +92,8 @@ def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
         _note(child, answer)
         found = found or child.tag == root.name(verb)
         if child.tag == root.name(verb):
-            answer.token = next((_token(each) for each in child if each.tag == root.name("resumptionToken")), None)
-    if root.is_old:
-        answer.token = next((_token(each) for each in tree if each.tag == root.name("resumptionToken")), None)
+            for each in child.iterchildren(root.name("resumptionToken")):
+                _note(each, answer)
     if not (found or answer.errors or root.verb == verb):
         raise NoAnswer(_another_verb(verb))
     return tree, answer
@@ -176,9 +185,9 @@ def _ended(file: BinaryIO, item: str, verb: str) -> Iterator[Iterable[tuple[str,
         try:
             parser.feed(chunk)
         except etree.XMLSyntaxError as error:
-            raise Damage(error.msg or "not well-formed") from None
+            raise Damage(in_words(error.msg or "not well-formed")) from None
         if len(parser.feed_error_log) and (wrong := parser.feed_error_log.filter_from_errors()):
-            raise Damage(wrong[0].message)
+            raise Damage(in_words(wrong[0].message))
         yield parser.read_events()
     try:
         parser.close()
@@ -266,7 +275,11 @@ def _others(children: Iterable[etree._Element], answer: Answer, take: Take[Item]
 def _note(element: etree._Element, answer: Answer) -> None:
     name = _local(element)
     if name == "resumptionToken":
-        answer.token = _token(element)
+        token, before = _token(element), answer.token
+        if before is not None and token.text != before.text:
+            answer.note("tokens", token.text or before.text)
+        if token.text or not (before and before.text):
+            answer.token = token
     elif name == "responseDate":
         answer.response_date = text_of(element)
     elif name == "error":
@@ -353,13 +366,20 @@ def _another_verb(verb: str) -> Finding:
 IN_THE_LOG = "The repository's keeper sees in its log why, and mends what stopped it."
 """What to do about an answer that the repository did not give, or not to its end."""
 
-WELL_FORMED = (
+_WELL_FORMED = (
     "The repository's keeper has its answers written by a program that writes XML: mostly a & or < in a text is not "
     "escaped, or something stands before <?xml."
 )
 
 
+def well_formed(damage: str) -> str:
+    """What is to be done about an answer of which the parser says this."""
+    if damage == TOO_DEEP:
+        return "The repository's keeper looks for elements that are never closed, and mends the record."
+    return IN_THE_LOG if damage.startswith("Premature end") else _WELL_FORMED
+
+
 def ill_formed(answer: Answer) -> Finding:
     """An answer is not well-formed, and was read all the same."""
     message = f"The answer to {answer.verb} is no well-formed XML: {answer.damage}. What could be read of it was taken."
-    return Finding("oai.ill-formed", message, WELL_FORMED, Level.WARNING)
+    return Finding("oai.ill-formed", message, well_formed(answer.damage), Level.WARNING)

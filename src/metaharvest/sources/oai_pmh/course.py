@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, ListMethod
 from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
-from metaharvest.sources.oai_pmh.datestamps import Window
+from metaharvest.sources.oai_pmh.datestamps import Window, ahead_of
 from metaharvest.sources.oai_pmh.progress import ListProgress
 from metaharvest.sources.oai_pmh.protocol import Token
 from metaharvest.text import one_line
@@ -18,8 +18,12 @@ MOST_STALE = 10
 _NOTHING_RULES = frozenset({"oai.not-oai", "http.empty"})
 """What comes from a program that ended while it wrote a page; of the first page of a list, from something else."""
 
-ONE_PAGE_RULES = frozenset({"http.deadline", "http.timeout-read", "http.truncated", "http.too-large"})
+ONE_PAGE_RULES = frozenset(
+    {"http.deadline", "http.timeout-read", "http.truncated", "http.too-large", "http.encoding", "http.protocol"}
+)
 """What may be so of one page alone, as there is too much in it, or something that cannot be written."""
+
+_PARTIAL, _TOO_LARGE = 206, 413
 
 _NEXT_TOKEN = (
     "The repository's keeper has each token lead to the records behind those that came with it, and the last page end "
@@ -38,7 +42,9 @@ class Course:
     `used` are the tokens that were sent, `named` the records that came, each with its version (see note_record),
     beside `nameless` ones that cannot be told from others. `stale` counts the pages in a row without new ones,
     `broken` those that broke off. `restarted`: it was begun again, as a token was refused; `fresh` counts what came
-    since then, or at all, and had not come before in this harvest. `notes` are warnings.
+    since then, or at all, and had not come before in this harvest. `most` are the records of the longest page; so many
+    have `moved` on the one that is read (see ListProgress). `in_doubt`: it has `ended`, and nobody can say whether that
+    was its end. `notes` are warnings.
     """
 
     method: ListMethod
@@ -53,7 +59,10 @@ class Course:
     broken: int = 0
     restarted: bool = False
     fresh: int = 0
+    most: int = 0
+    moved: int = 0
     ended: bool = False
+    in_doubt: bool = False
     notes: list[Finding] = field(default_factory=list)
 
     @property
@@ -72,6 +81,7 @@ class Course:
         """A part of this list has come to its end."""
         self.named |= part.named
         self.nameless += part.nameless
+        self.in_doubt = self.in_doubt or part.in_doubt
         self.progress = replace(self.progress, first=self.progress.first or part.progress.first)
 
     def part(self, window: Window, method: ListMethod) -> Course:
@@ -84,7 +94,7 @@ class Course:
         self.restarted = True
         self.used.clear()
         self.named = {}
-        self.nameless = self.fresh = 0
+        self.nameless = self.fresh = self.most = 0
 
     def note_record(self, key: int, version: int = 0) -> bool:
         """Note that this version of the record has come; True if none had, in this list since it was begun."""
@@ -95,7 +105,9 @@ class Course:
     def note_unusable(self, answer: Answer) -> int:
         """Note the records of an answer of which nothing was made; how many of them are new."""
         new = sum(self.note_record(key) for key in answer.unusable if key is not None)
-        self.nameless += len(answer.unusable) - new
+        nameless = len(answer.unusable) - new
+        self.nameless += nameless
+        self.progress = replace(self.progress, different=self.progress.different + nameless)
         return new
 
     def follow(self, answer: Answer, number: int, new: int) -> Finding | None:
@@ -103,19 +115,29 @@ class Course:
         token, before = answer.token or Token(""), self.progress
         if before.token:
             self.used.add(before.token)
+        different = before.different + new
+        announced = token.size or before.announced
+        if token.text and announced and different > announced:
+            announced = None  # more is to come than the list has in all: it is the size of something else
+        ahead = 0 if before.first else int(ahead_of(answer.response_date, answer.date).total_seconds())
         self.progress = replace(
             before,
             token=token.text,
             expires=token.expires,
             first=before.first or answer.response_date,
+            ahead=max(before.ahead, ahead),
             pages=before.pages + 1,
             received=before.received + number,
-            announced=token.size or before.announced,
+            announced=announced,
+            different=different,
+            moved=before.moved + self.moved,
         )
+        self.moved = 0
         self.broken = 0
         self.stale = 0 if new else self.stale + 1
         if token.is_blank:
-            self.notes.append(_blank(self.progress.received))
+            self._end_in_blank(number)
+        self.most = max(self.most, number)
         if token.text in self.used and not new:
             return _repeated(token.text)
         if token.text and self.stale >= MOST_STALE:
@@ -130,12 +152,13 @@ class Course:
         if isinstance(error, NoAnswer):
             return not is_first and error.finding.rule in _NOTHING_RULES
         rule = error.findings[0].rule
-        is_of_page = rule in ONE_PAGE_RULES or (error.status >= 500 and error.status != 503)
-        return is_of_page or (not is_first and rule in _NOTHING_RULES)
+        if rule in ONE_PAGE_RULES or (error.status >= 500 and error.status != 503) or error.status == _TOO_LARGE:
+            return True
+        return not is_first and (rule in _NOTHING_RULES or is_refusal(error))
 
     def may_pass(self, rule: str) -> bool:
         """Whether a page that failed so is asked for again, before smaller ones: not in each part of the list anew."""
-        return rule == "oai.cut-off" or (self.is_main and rule in _NOTHING_RULES)
+        return rule == "oai.cut-off" or (self.is_main and rule in {*_NOTHING_RULES, "http.encoding"})
 
     def end(self, answer: Answer) -> Finding | None:
         """There is nothing more, as the repository says noRecordsMatch; what is wrong about that."""
@@ -144,10 +167,10 @@ class Course:
         if not self.progress.token:
             return None
         message = f"A list of the repository ended in an error: {', '.join(map(str, answer.errors))}."
-        if not self.progress.announced:
-            message += f" {self.progress.received:,} records had come, and it was not said how many there are "
-            message += "(completeListSize): whether those are all cannot be told, and none is said to be missing."
-            self.notes.append(Finding("oai.token", message, _NEXT_TOKEN))
+        announced, received = self.progress.announced, self.progress.received
+        # What is announced may be the number of the records on a page.
+        if not announced or (self.progress.pages < 2 and received == announced):
+            self._doubt(f"{message} {received:,} records had come", Level.ERROR)
             return None
         self.notes.append(Finding("oai.token", message, _NEXT_TOKEN, Level.WARNING))
         return self._size()
@@ -155,13 +178,38 @@ class Course:
     def add_up(self) -> Finding | None:
         """The list has come to its end by its parts; why they are too few together."""
         self.ended = True
-        self.progress = replace(self.progress, received=len(self.named) + self.nameless)
+        came = len(self.named) + self.nameless
+        self.in_doubt = self.in_doubt and not self.progress.announced
+        self.progress = replace(self.progress, received=came, different=came)
         return self._size()
+
+    def _end_in_blank(self, number: int) -> None:
+        """The list ends in a token of white space, on a page of so many records."""
+        message = (
+            "The resumption token of a page was nothing but white space, which was taken for the end of the list: "
+        )
+        message += f"{self.progress.received:,} records had come"
+        # Behind tokens that led on, on a page that has less than others, it stands for none.
+        if self.progress.announced or number < self.most:
+            self.notes.append(Finding("oai.token", f"{message}.", _NEXT_TOKEN, Level.WARNING))
+        else:
+            self._doubt(message, Level.WARNING)
+
+    def _doubt(self, message: str, level: Level) -> None:
+        """The list has ended, nobody can say whether with all that it has."""
+        message += ", and no completeListSize says whether those are all: none is said to be missing, and the next "
+        message += "harvest asks for all of them again."
+        self.notes.append(Finding("oai.token", message, _NEXT_TOKEN, level))
+        self.in_doubt = True
 
     def _size(self) -> Finding | None:
         """Why a list that has ended is too short; one that is shorter by very little is only noted."""
         announced, received = self.progress.announced or 0, self.progress.received
-        short = announced - received
+        short, left_out = announced - received, announced - self.progress.different
+        left_out = left_out if announced else self.progress.moved
+        if left_out <= 0:
+            return None
+        self.progress = replace(self.progress, left_out=self.progress.left_out + left_out)
         if short <= 0:
             return None
         message = f"The repository announced a list of {announced:,} records (completeListSize) and sent {received:,}."
@@ -171,17 +219,14 @@ class Course:
         return None
 
 
+def is_refusal(error: FetchError) -> bool:
+    """Whether a page was refused by its status: whoever keeps programs out does so with all."""
+    return not error.transient and (400 <= error.status < 500 or error.status == _PARTIAL)
+
+
 def _repeated(token: str) -> Finding:
     message = f"The repository gives the same resumption token again, with no new records: {one_line(token, 100)}."
     return Finding("oai.broken-off", message, _NEXT_TOKEN)
-
-
-def _blank(received: int) -> Finding:
-    message = (
-        "The resumption token of a page was nothing but white space, which was taken for the end of the list: "
-        f"{received:,} records had come."
-    )
-    return Finding("oai.token", message, _NEXT_TOKEN, Level.WARNING)
 
 
 def cut_off(answer: Answer) -> Finding:

@@ -77,6 +77,14 @@ class Damage(Exception):
     """An answer is not well-formed; the message is the parser's."""
 
 
+TOO_DEEP = "its elements are nested more than 2,048 levels deep"
+
+
+def in_words(message: str) -> str:
+    """A message of the parser; in other words where it speaks of how the parser may be set."""
+    return TOO_DEEP if message.startswith("Excessive depth") else one_line(message, 200)
+
+
 @dataclass(frozen=True, slots=True)
 class Lost:
     """A record that cannot be read; `identifier` is empty if not even that can."""
@@ -246,7 +254,7 @@ class _Frame:
             return Mended(self._parsed(mended(record, self._encoding), "utf-8"))
         except _ILL_FORMED as error:
             why = error.msg if isinstance(error, etree.XMLSyntaxError) else str(error)
-            return Lost("", one_line(why or "it is not well-formed", 200))
+            return Lost("", in_words(why or "it is not well-formed"))
 
     def surrounding(self, head: bytes, tail: bytes) -> Surrounding:
         """The protocol's elements before and behind the records: the first of them, and the last."""

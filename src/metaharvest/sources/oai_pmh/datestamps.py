@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from metaharvest.fetch.backoff import http_date
+
 OVERLAP = timedelta(minutes=5)
 """How far before the last harvest the next one begins, where datestamps have seconds; a day where they have not, or
 where the repository does not say what its clock shows in UTC."""
@@ -54,6 +56,12 @@ def may_be_a_zone(difference: timedelta) -> bool:
     """Whether two clocks differ as those of a zone and of UTC do: by quarters of an hour, and 14 hours at the most."""
     quarters = round(abs(difference) / _QUARTER)
     return 1 <= quarters <= 14 * 4 and abs(abs(difference) - quarters * _QUARTER) <= timedelta(minutes=1)
+
+
+def ahead_of(shown: str, sent: str) -> timedelta:
+    """By how much a responseDate is ahead of the HTTP header Date beside it; 0 where one of them is no date."""
+    one, other = moment(shown), http_date(sent)
+    return one - other if one and other and has_zone(shown) else timedelta(0)
 
 
 def from_watermark(watermark: str, ahead: timedelta, *, seconds: bool, local: bool) -> str | None:

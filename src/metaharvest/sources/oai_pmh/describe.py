@@ -13,11 +13,10 @@ from datetime import timedelta
 from lxml import etree
 
 from metaharvest.errors import FetchError, ListError
-from metaharvest.fetch.backoff import http_date
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed
-from metaharvest.sources.oai_pmh.datestamps import has_zone, may_be_a_zone, moment
+from metaharvest.sources.oai_pmh.datestamps import OVERLAP, ahead_of, has_zone, may_be_a_zone, moment
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, ProtocolError, Set
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.text import one_line
@@ -26,6 +25,8 @@ _MOST_PAGES = 1000
 _MOST_KEPT = 1000
 _NAMED = 12
 """Formats or sets that a sentence names."""
+
+CLOCK_RIGHT = "The repository's keeper sets the clock of its server right, or of each of them if there are several."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,26 +104,26 @@ class _Asking:
         )
 
     def _ahead(self, answer: Answer) -> timedelta:
-        """By how much the repository's clock is ahead of its web server's, where it may be that of a time zone.
+        """By how much the repository's clock is ahead of its web server's, by which datestamps may go.
 
-        Whoever writes local time with a Z may do so in responseDate, and not in datestamps.
+        Whoever writes local time with a Z may do so in responseDate, and not in datestamps. One that is behind by
+        anything else may be that of an answer which a proxy has kept.
         """
-        shown, sent = moment(answer.response_date), http_date(answer.date)
-        if shown is None or sent is None or not has_zone(answer.response_date):
-            return timedelta(0)
-        ahead = shown - sent
-        if not may_be_a_zone(ahead):
-            return timedelta(0)
-        is_ahead = ahead > timedelta(0)
-        message = (
-            f"The repository's clock shows {one_line(answer.response_date, 60)} (responseDate), which is "
-            f"{_in_words(abs(ahead))} {'ahead of' if is_ahead else 'behind'} that of its web server "
-            f"({one_line(answer.date, 60)}), as local time would be."
-        )
-        if is_ahead:
-            message += " Changes are asked for from so much earlier on, as others would be left out."
-        remedy = "The repository's keeper has responseDate and datestamps written in UTC, not in local time."
-        self.findings.append(Finding("oai.clock", message, remedy, Level.WARNING))
+        ahead = ahead_of(answer.response_date, answer.date)
+        is_zone, is_ahead = may_be_a_zone(ahead), ahead > timedelta(0)
+        if is_zone or ahead > OVERLAP:
+            message = (
+                f"The repository's clock shows {one_line(answer.response_date, 60)} (responseDate), which is "
+                f"{_in_words(abs(ahead))} {'ahead of' if is_ahead else 'behind'} that of its web server "
+                f"({one_line(answer.date, 60)})"
+            )
+            message += ", as local time would be." if is_zone else "."
+            if is_ahead:
+                message += " Changes are asked for from so much earlier on, as others would be left out."
+            remedy = CLOCK_RIGHT
+            if is_zone:
+                remedy = "The repository's keeper has responseDate and datestamps written in UTC, not in local time."
+            self.findings.append(Finding("oai.clock", message, remedy, Level.WARNING))
         return ahead
 
     async def formats(self) -> tuple[MetadataFormat, ...]:
@@ -193,7 +194,10 @@ class _Asking:
 
 def _in_words(time: timedelta) -> str:
     minutes = round(time.total_seconds() / 60)
-    return f"{minutes} minutes" if minutes < 120 else f"{minutes / 60:,.1f}".removesuffix(".0") + " hours"
+    if minutes < 120:
+        return f"{minutes} minutes"
+    hours = f"{minutes / 60:,.1f}".removesuffix(".0") + " hours"
+    return hours if minutes < 2880 else f"{minutes // 1440:,} days"
 
 
 def _clock(identity: Identity) -> Iterator[Finding]:

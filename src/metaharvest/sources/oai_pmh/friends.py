@@ -43,7 +43,9 @@ def _in_xml(content: bytes) -> Iterator[str]:
 
 
 def is_url(text: str) -> bool:
-    """Whether this may be a base URL."""
+    """Whether this may be a base URL, and is text."""
+    if "\ufffd" in text:
+        return False
     try:
         parse_url(text)
     except BadUrl:

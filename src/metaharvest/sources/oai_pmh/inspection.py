@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, cast
 
 from metaharvest.errors import BrokenOff, FetchError, HarvestError, ListError
@@ -182,7 +183,9 @@ async def _read_list(
             for record in page.records:
                 rehearsal.count(record)
             for finding in page.findings:
-                rehearsal.add(finding)
+                # Whoever cannot tell that the list has ended has lost what is behind.
+                is_lost = page.left_out == inf and finding.rule == "oai.token"
+                rehearsal.add(replace(finding, level=Level.ERROR) if is_lost else finding)
             rehearsal.pages += bool(page.records) and page.checkpoint is not None
             if most_pages is not None and rehearsal.pages >= most_pages:
                 return

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from math import inf
 from typing import BinaryIO, cast
 
 from metaharvest.config.settings import HttpSettings
@@ -19,7 +20,7 @@ from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions, limited
 from metaharvest.sources.base import ListedRecord, Page, Patience
 from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
-from metaharvest.sources.oai_pmh.course import ONE_PAGE_RULES, Course, cut_off
+from metaharvest.sources.oai_pmh.course import ONE_PAGE_RULES, Course, cut_off, is_refusal
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.progress import ListProgress
@@ -31,6 +32,9 @@ from metaharvest.sources.oai_pmh.singly import Singly, Stopped
 
 MOST_FAILED = 200
 """Pages in a row that could not be had, after which records are asked for one by one, however many there are."""
+
+_REFUSAL = 5
+"""A page that is refused by its status counts as so many that failed: whoever refuses all of them is asked no more."""
 
 FEW = 30
 """Records of a day that are asked for one by one rather than in smaller lists."""
@@ -110,13 +114,14 @@ class OaiListing:
                     async for page in pages:
                         yield page
                 if self.progress.number == number:
-                    self.progress = course.progress
-                    self._next_set()
+                    self.progress = self._next_set(course)
         if self._identity.has_seconds and not self.in_days and (odd := self._records.without_time()):
             self._notes.append(odd)
             self.in_days = True
         self.is_done = True
-        yield Page((), self._checkpoint(self), (*self._told(), *self._records.findings()), is_last=True)
+        left_out = inf if self.progress.in_doubt else self.progress.left_out
+        findings = (*self._told(), *self._records.findings())
+        yield Page((), self._checkpoint(self), findings, is_last=True, left_out=left_out)
 
     async def _list(self, course: Course) -> AsyncGenerator[Page, None]:
         """One list to its end. Raises BrokenOff."""
@@ -158,7 +163,7 @@ class OaiListing:
             if course.progress.token and not isinstance(error, Stopped) and self._may_be_the_token(error):
                 self._begin_again(course, error.finding if isinstance(error, NoAnswer) else error.findings[0])
                 return
-            raise self._failure(error, course) from error
+            raise await self._failure(error, course) from error
         was_resumed, self._is_resumed = self._is_resumed, False
         number += len(answer.unusable)
         new += course.note_unusable(answer)
@@ -194,11 +199,10 @@ class OaiListing:
                 return None
             came = self._before + self._yielded + more
             left = self.progress.narrowed(course.window.until, course.progress.first, came)
-            self.progress = replace(left, odd_before=self._records.counted())
+            in_doubt = left.in_doubt or course.in_doubt
+            self.progress = replace(left, odd_before=self._records.counted(), in_doubt=in_doubt)
             return self._checkpoint(self)
-        self.progress = course.progress
-        if course.ended:
-            self._next_set()
+        self.progress = self._next_set(course) if course.ended else course.progress
         return self._checkpoint(self)
 
     def _begun_again(self) -> Checkpoint:
@@ -208,16 +212,9 @@ class OaiListing:
         self._notes.clear()
         return self._checkpoint(self)
 
-    def _next_set(self) -> None:
+    def _next_set(self, course: Course) -> ListProgress:
         """The list of one set has ended."""
-        done = self.progress
-        self.progress = replace(
-            done.restarted(),
-            number=done.number + 1,
-            since=None,
-            earlier=done.earlier + done.received,
-            odd_before=self._records.counted(),
-        )
+        return course.progress.next_set(self._records.counted(), in_doubt=course.in_doubt)
 
     def _heed(self, answer: Answer, course: Course, *, was_resumed: bool) -> Finding | None:
         """What follows from errors of the protocol. Raises BrokenOff, and _PageFailed.
@@ -353,7 +350,7 @@ class OaiListing:
         """
         fresh: list[ListedRecord] = []
         new, is_whole = 0, course.named is self._seen
-        is_usual = not (course.is_main and len(self._sets) == 1) or course.restarted or course.broken > 0
+        is_usual = not course.is_main or course.restarted or course.broken > 0
         if not course.is_main:
             self._look_at([each.document.origin.datestamp for each in part if each.document.origin], course)
         for record in part:
@@ -361,9 +358,11 @@ class OaiListing:
             assert origin is not None
             key, version = hash(origin.identifier), hash((origin.datestamp, record.deleted))
             before = self._seen.get(key)
-            new += before is None if is_whole else course.note_record(key, version)
-            if before is not None:
-                self._records.odd["twice"] += not is_usual
+            is_new = before is None if is_whole else course.note_record(key, version)
+            new += is_new
+            if not (is_new or is_usual):
+                self._records.odd["twice"] += 1
+                course.moved += before != version
             if before != version:
                 self._seen[key] = version
                 fresh.append(record)
@@ -379,15 +378,17 @@ class OaiListing:
         if why := self._patience.heed():
             raise self._broken_off(why, course)
 
-    def _failure(self, error: FetchError | NoAnswer | Stopped, course: Course) -> BrokenOff | _PageFailed:
+    async def _failure(self, error: FetchError | NoAnswer | Stopped, course: Course) -> BrokenOff | _PageFailed:
         """What follows from an answer that did not come."""
         cause = error.error if isinstance(error, Stopped) else error
         first = cause.finding if isinstance(cause, NoAnswer) else cause.findings[0]
         stopped = self._patience.heed()
-        if course.may_be_of_page(cause) and not (stopped or isinstance(error, Stopped)):
-            return _PageFailed(first)
-        transient = isinstance(cause, FetchError) and cause.transient
-        return self._broken_off(stopped or first, course, transient=transient)
+        if not (stopped or isinstance(error, Stopped)):
+            refused = isinstance(cause, FetchError) and is_refusal(cause)
+            if course.may_be_of_page(cause) or (refused and await self._ask_for_at_most(0, course) is not None):
+                self._failed += _REFUSAL - 1 if refused else 0
+                return _PageFailed(first)
+        return self._broken_off(stopped or first, course, transient=isinstance(cause, FetchError) and cause.transient)
 
     def _broken_off(self, why: Finding, course: Course, more: int = 0, *, transient: bool = False) -> BrokenOff:
         """The list ends here, after what was yielded and so many `more`."""

@@ -14,11 +14,12 @@ from metaharvest.sources.oai_pmh.datestamps import Window
 class ListProgress:
     """A list under way: `full` or changes only, its window as sent, and the set that is being read, by its number.
 
-    `first` is the responseDate of the first answer. `pages`, `received` and `announced` are of this set's list from
-    `since` on: what is older has come already, if there is a `since`. What came before is in `earlier`. `odd` (see
-    Records.counted) and `notes` are what is to be told of the list at its end; `odd_before` is what of `odd` came
-    before, like `earlier`. By `ahead` seconds the repository's clock was ahead of its web server's when the list was
-    begun.
+    `first` is the responseDate of the first answer. `pages`, `received`, `different` (of these) and `announced`
+    are of this set's list from `since` on: what is older has come already, if there is one. What came before is in
+    `earlier`. `odd` (see Records.counted) and `notes` are what is to be told of the list at its end; `odd_before` is
+    what of `odd` came before, like `earlier`. By `ahead` seconds the repository's clock was ahead of its web server's
+    when the list was begun. So many records were `left_out` of the lists that have ended; `in_doubt`: the end of one of
+    them may not have been its end. So many of this set's records `moved`: they came again with another datestamp.
     """
 
     full: bool
@@ -37,6 +38,10 @@ class ListProgress:
     notes: Sequence[Finding] = ()
     ahead: int = 0
     odd_before: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    different: int = 0
+    left_out: int = 0
+    in_doubt: bool = False
+    moved: int = 0
 
     @property
     def window(self) -> Window:
@@ -51,12 +56,19 @@ class ListProgress:
     def narrowed(self, since: str, first: str, came: int) -> ListProgress:
         """What is left of it: so many records `came` until now, among them all that are older than `since`."""
         left = ListProgress(self.full, self.begin, self.until, self.number, ahead=self.ahead)
+        left = replace(left, left_out=self.left_out, in_doubt=self.in_doubt)
         return replace(left, first=self.first or first, earlier=came, since=since)
+
+    def next_set(self, odd: Mapping[str, Sequence[Any]], *, in_doubt: bool) -> ListProgress:
+        """The list of one set has ended; so much was odd until now."""
+        came, in_doubt = self.earlier + self.received, self.in_doubt or in_doubt
+        left = replace(self.restarted(), number=self.number + 1, since=None, earlier=came)
+        return replace(left, odd_before=odd, in_doubt=in_doubt)
 
     def restarted(self) -> ListProgress:
         """The same set's list from its beginning."""
         odd = self.odd_before
-        return replace(self, token="", expires="", pages=0, received=0, announced=None, odd=odd)
+        return replace(self, token="", expires="", pages=0, received=0, announced=None, different=0, moved=0, odd=odd)
 
     def in_days(self) -> ListProgress:
         """The same with windows in whole days."""
@@ -70,7 +82,8 @@ class State:
 
     `asked` are the options that make another list if they change. `watermark` is the first responseDate of the last
     list that came to its end, `full_at` that of the last full one. By `ahead` seconds the clock that showed the first
-    was ahead of the web server's. `in_days`: seconds are advertised, not accepted.
+    was ahead of the web server's. `in_days`: seconds are advertised, not accepted. `is_second`: the next list is asked
+    for once more, as records were left out of it.
     """
 
     asked: tuple[object, ...]
@@ -79,6 +92,7 @@ class State:
     full_at: str = ""
     in_days: bool = False
     ahead: int = 0
+    is_second: bool = False
     progress: ListProgress | None = None
 
     def as_checkpoint(self) -> Checkpoint:

@@ -106,7 +106,7 @@ class Identity:
     """What a repository says of itself (Identify). `granularity` and `deleted_record` are as it wrote them.
 
     `friends` are base URLs of other repositories; `version` is the one that its answer is written in. By `ahead` its
-    clock, which `response_date` shows, is ahead of that of its web server, if that may be a time zone; below 0: behind.
+    clock, which `response_date` shows, is ahead of that of its web server; below 0: behind.
     """
 
     name: str

@@ -53,7 +53,7 @@ class Reading:
 
         Raises FetchError, and NoAnswer.
         """
-        await self._repository.ask_list(answer.verb, arguments, self._spool, self._patience)
+        answer.date = await self._repository.ask_list(answer.verb, arguments, self._spool, self._patience)
         found = listed(self._spool, answer, self._records)
         is_short = size_of(self._spool) <= SHORT
         more = True

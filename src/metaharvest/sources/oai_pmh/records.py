@@ -15,7 +15,7 @@ from lxml import etree
 from metaharvest.fetch.url import BadUrl, parse_url
 from metaharvest.model import Finding, Level, ListedDocument, OaiOptions, RecordOrigin
 from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh.answers import WELL_FORMED, Answer, text_of
+from metaharvest.sources.oai_pmh.answers import Answer, text_of, well_formed
 from metaharvest.sources.oai_pmh.cutting import Lost
 from metaharvest.sources.oai_pmh.datestamps import is_proper
 from metaharvest.sources.oai_pmh.protocol import AnswerRoot
@@ -260,7 +260,8 @@ class Records:
         if number := self.odd["ill-formed"]:
             answers = "1 answer of the list was" if number == 1 else f"{number:,} answers of the list were"
             message = f"{answers} not well-formed XML ({self.example['ill-formed']}); what could be read was taken."
-            found.append(Finding("oai.ill-formed", message, WELL_FORMED, Level.WARNING))
+            remedy = well_formed(self.example["ill-formed"])
+            found.append(Finding("oai.ill-formed", message, remedy, Level.WARNING))
         if is_whole and (number := self.odd["twice"]):
             records = "1 record" if number == 1 else f"{number:,} records"
             message = f"{records} came twice in the list. Where that is because the list moved while it was read, "
@@ -281,6 +282,12 @@ _ODD = {
         "The list has {0:,} elements that are neither records nor a resumption token, such as {1}; they are left out.",
         "The repository's keeper has its lists written with records, and at the end a resumptionToken, alone.",
         Level.ERROR,
+    ),
+    "tokens": (
+        "oai.token",
+        "{0:,} of the list's answers have several resumption tokens; the last that is not empty was followed ({1}).",
+        "The repository's keeper has each page end with one resumption token, empty on the last page alone.",
+        Level.WARNING,
     ),
     "namespace": (
         "oai.protocol",

@@ -12,6 +12,7 @@ from metaharvest.model import Finding, ListedDocument
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, NoAnswer
+from metaharvest.sources.oai_pmh.course import cut_off
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.protocol import ProtocolError
 from metaharvest.sources.oai_pmh.reading import record_in
@@ -159,6 +160,8 @@ def checked_record(content: bytes, identifier: str, records: Records) -> ListedR
         if not answer.unusable:
             records.not_in_format(identifier)
         return None
+    if record is None and not answer.is_whole:
+        raise FetchError(cut_off(answer))
     if record is None:
         nothing = ProtocolError("an answer without a record")
         raise FetchError(refused(f"the record {one_line(identifier, 200)}", [nothing]))

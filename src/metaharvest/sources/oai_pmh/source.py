@@ -7,7 +7,7 @@ in listing.py.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
@@ -29,7 +29,7 @@ from metaharvest.model import (
 from metaharvest.sources.base import Page, PagedListing, Patience
 from metaharvest.sources.oai_pmh.answers import NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment, window, written
-from metaharvest.sources.oai_pmh.describe import Description, changes, described, missing
+from metaharvest.sources.oai_pmh.describe import CLOCK_RIGHT, Description, changes, described, missing
 from metaharvest.sources.oai_pmh.listing import OaiListing
 from metaharvest.sources.oai_pmh.progress import ListProgress, State, asked_by, asks_for_others, state_from
 from metaharvest.sources.oai_pmh.protocol import Identity
@@ -81,11 +81,17 @@ class OaiSource:
         listing.in_days = state.in_days
         pages = listing.pages(patience)
         first = await _first(pages)
+
+        def again() -> Checkpoint | None:
+            if state.is_second:
+                return None
+            return replace(_state_again(replace(state, identity=remembered), listing), is_second=True).as_checkpoint()
+
         is_empty = listing.is_done and not (first.records or progress.earlier or progress.received)
         # A record that changes leaves a window with an end: it is not missing.
         is_whole = progress.full and options.until is None
         return PagedListing(
-            _with_first(first, pages),
+            _with_first(first, pages, again),
             is_whole and not is_empty,
             listing.is_begun,
             findings,
@@ -160,10 +166,7 @@ def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
                 f"The repository's clock shows {identity.response_date}, and showed {stamp} in an earlier harvest: it "
                 "cannot be told what has changed since then, and everything is listed again."
             )
-            remedy = (
-                "The repository's keeper sets the clock of its server right, or of each of them if there are several."
-            )
-            yield Finding("oai.clock", message, remedy, Level.WARNING)
+            yield Finding("oai.clock", message, CLOCK_RIGHT, Level.WARNING)
             return
 
 
@@ -185,12 +188,19 @@ def _is_due(state: State, options: OaiOptions, now: str) -> bool:
 def _state_after(state: State, listing: OaiListing, before: str) -> State:
     """What is kept now; the watermark moves when a list has come to its end. `before`: a date before it began."""
     progress = listing.so_far
-    state = replace(state, in_days=listing.in_days)
     if not listing.is_done:
-        return replace(state, progress=progress)
+        return replace(state, in_days=listing.in_days, progress=progress)
+    if progress.in_doubt:
+        return _state_again(state, listing)
     first = progress.first or before
-    full_at = first if progress.full else state.full_at
-    return replace(state, watermark=first, full_at=full_at, ahead=progress.ahead, progress=None)
+    state = replace(state, watermark=first, full_at=first if progress.full else state.full_at, ahead=progress.ahead)
+    return replace(state, in_days=listing.in_days, is_second=False, progress=None)
+
+
+def _state_again(state: State, listing: OaiListing) -> State:
+    """What is kept where the next list is to ask for all that this one has asked for."""
+    watermark = "" if listing.progress.full else state.watermark
+    return replace(state, watermark=watermark, in_days=listing.in_days, progress=None)
 
 
 async def _first(pages: AsyncIterator[Page]) -> Page:
@@ -207,11 +217,14 @@ async def _first(pages: AsyncIterator[Page]) -> Page:
         raise failed from error
 
 
-async def _with_first(first: Page, pages: AsyncGenerator[Page, None]) -> AsyncGenerator[Page, None]:
+async def _with_first(
+    first: Page, pages: AsyncGenerator[Page, None], again: Callable[[], Checkpoint | None]
+) -> AsyncGenerator[Page, None]:
     async with aclosing(pages):
-        yield first
-        async for page in pages:
-            yield page
+        page: Page | None = first
+        while page is not None:
+            yield replace(page, again=again()) if page.is_last else page
+            page = await anext(pages, None)
 
 
 def _gone(identifier: str) -> Finding:

@@ -1,0 +1,274 @@
+"""Lists of repositories that may have left records out: what was left out comes in a later night, or is told."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from support.oai_network import ALL, Network
+from support.oai_server import DAMAGED, GZIP, Asked, OaiServer, Odd
+
+NO_RECORDS_MATCH = b'<error code="noRecordsMatch">nothing</error>'
+
+
+@pytest.fixture
+def server() -> Iterator[OaiServer]:
+    with OaiServer(records=25) as made:
+        made.sets = {"a": "A", "b": "B"}
+        for number in range(1, 26):
+            made.records[f"oai:test:{number}"].sets = ("b",) if number > 22 else ("a",)
+        yield made
+
+
+@pytest.fixture
+def network(tmp_path: Path, server: OaiServer) -> Iterator[Network]:
+    made = Network(tmp_path, server)
+    yield made
+    made.harvester.close()
+
+
+def without_size(body: bytes) -> bytes:
+    return re.sub(rb' completeListSize="\d+"', b"", body)
+
+
+def is_list(asked: Asked) -> bool:
+    return asked.verb in ("ListRecords", "ListIdentifiers")
+
+
+def told(network: Network) -> str:
+    return " ".join(network.report().split())
+
+
+def missing(network: Network) -> int:
+    return len(json.loads(network.harvester("documents", "--site", "repo", "--missing", "--json").out))
+
+
+def moving(server: OaiServer, change: Callable[[], object], *, sizes: bool) -> Callable[[bytes, Asked], bytes]:
+    """The list changes once, behind its first page."""
+    is_done = False
+
+    def tamper(body: bytes, asked: Asked) -> bytes:
+        nonlocal is_done
+        if is_list(asked) and not is_done:
+            is_done = True
+            change()
+        return body if sizes else without_size(body)
+
+    return tamper
+
+
+# -- lists that move while they are read
+
+
+@pytest.mark.parametrize("sizes", [True, False], ids=["with-sizes", "without-sizes"])
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--set", "a"), ("--set", "a", "--set", "b"), ("--set", "a", "--set", "b", "--method", "list-identifiers")],
+    ids=["all", "one-set", "two-sets", "identifiers"],
+)
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["changed", "deleted"])
+def test_what_a_moving_list_leaves_out_comes_in_the_next_night(
+    network: Network, options: tuple[str, ...], sizes: bool, is_deleted: bool
+) -> None:
+    server = network.server
+    network.register(*options)
+    server.tamper = moving(
+        server,
+        lambda: server.delete("oai:test:1") if is_deleted else server.put("oai:test:1", title="Toads", sets=("a",)),
+        sizes=sizes,
+    )
+    network.harvest()
+    expected = {key: 1 for key in ALL if options[:2] != ("--set", "a") or int(key) < 23 or "b" in options}
+    expected["1"] = 1 if "list-identifiers" in options else 2  # it has changed before it is asked for by itself
+    if is_deleted:
+        del expected["1"]
+    assert network.held() == {key: expected[key] for key in expected if key != "11"}
+    assert "1 record was left out" in told(network)
+    assert "the next harvest asks for the same list once more" in told(network)
+    network.harvest()
+    assert network.held() == expected
+    server.forget()
+    assert network.harvest()["status"] == "succeeded"
+    assert all("from" in each.arguments for each in server.answered if is_list(each))
+
+
+def test_what_a_moving_list_leaves_out_after_a_crash_comes_in_the_next_night(network: Network) -> None:
+    """Also where the crash parts the record's two places in the list."""
+    server = network.server
+    network.register("--set", "a", "--set", "b")
+    asked_for = 0
+
+    def is_time(asked: Asked) -> bool:
+        nonlocal asked_for
+        asked_for += is_list(asked)
+        return asked_for == 3
+
+    network.kill(is_time, "2030-01-01")
+    server.put("oai:test:1", title="Toads", sets=("a",))
+    network.night = 1
+    network.harvest()
+    assert len(network.held()) == 24
+    assert "the next harvest asks for the same list once more" in told(network)
+    network.harvest()
+    assert network.held() == {**ALL, "1": 2}
+
+
+def test_a_list_that_leaves_records_out_every_night_is_not_listed_from_its_beginning_for_ever(
+    network: Network,
+) -> None:
+    server = network.server
+    server.odd.add(Odd.SIZE_NEARLY)
+    network.register()
+    for _ in range(2):
+        network.harvest()
+        assert "announced a list of 26 records (completeListSize) and sent 25" in told(network)
+    server.forget()
+    network.harvest()
+    assert all("from" in each.arguments for each in server.answered if is_list(each))
+
+
+def test_a_full_list_that_left_records_out_calls_as_many_not_missing(network: Network) -> None:
+    server = network.server
+    network.register()
+    network.harvest()
+    kept = server.records.pop("oai:test:14")
+    server.odd.add(Odd.SIZE_NEARLY)
+    network.harvest("--full")
+    assert missing(network) == 0
+    del server.records["oai:test:15"]
+    network.harvest("--full")
+    assert missing(network) == 2  # one more than the list says that it left out
+    server.odd.clear()
+    server.records["oai:test:14"] = kept
+    network.harvest("--full")
+    assert missing(network) == 1
+
+
+# -- lists of which nobody can say whether they have ended
+
+
+def ends_early(body: bytes, asked: Asked) -> bytes:
+    if is_list(asked) and "resumptionToken" in asked.arguments:
+        return re.sub(rb"<(List\w+)>.*</\1>", NO_RECORDS_MATCH, body, flags=re.DOTALL)
+    return body
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda body, asked: re.sub(rb"(<resumptionToken) [^>]*>[^<]+", rb"\1>\n ", body),
+        lambda body, asked: without_size(ends_early(body, asked)),
+        lambda body, asked: re.sub(rb'completeListSize="\d+"', b'completeListSize="5"', ends_early(body, asked)),
+        lambda body, asked: re.sub(rb'completeListSize="\d+"', b'completeListSize="10"', ends_early(body, asked)),
+    ],
+    ids=["blank", "no-records-match", "size-proved-wrong", "size-of-the-page"],
+)
+def test_a_list_that_may_not_have_ended_is_asked_for_again_until_it_has(
+    network: Network, end: Callable[[bytes, Asked], bytes]
+) -> None:
+    server = network.server
+    server.tamper = end
+    network.register()
+    for _ in range(2):
+        network.harvest()
+        assert len(network.held()) == 10
+        assert "10 records had come, and no completeListSize says whether those are all" in told(network)
+        assert "Fixed" not in told(network)
+    server.tamper = None
+    network.harvest()
+    assert network.held() == ALL
+    server.tamper = end
+    network.harvest("--full")
+    assert missing(network) == 0
+    server.tamper = None
+    network.harvest()
+    server.forget()
+    network.harvest()
+    assert all("from" in each.arguments for each in server.answered if is_list(each))
+
+
+def test_white_space_behind_the_last_of_many_pages_is_the_end(network: Network) -> None:
+    server = network.server
+    server.tamper = lambda body, asked: re.sub(rb"></resumptionToken>", b">\n</resumptionToken>", without_size(body))
+    network.register()
+    assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
+    assert "nothing but white space, which was taken for the end of the list: 25 records had come." in told(network)
+    server.forget()
+    network.harvest()
+    assert all("from" in each.arguments for each in server.answered if is_list(each))
+
+
+def test_an_empty_token_behind_a_token_is_not_the_end(network: Network) -> None:
+    network.server.tamper = lambda body, asked: body.replace(
+        b"</resumptionToken>", b"</resumptionToken><resumptionToken/>"
+    )
+    network.register()
+    network.harvest()
+    assert network.held() == ALL
+    assert "2 of the list's answers have several resumption tokens" in told(network)
+
+
+# -- clocks
+
+
+@pytest.mark.parametrize("minutes", [6, 8, 25, 900, 1440, 4320, 60 * 24 * 365 * 70])
+def test_what_changes_behind_a_clock_that_is_ahead_is_not_lost(network: Network, minutes: int) -> None:
+    server = network.server
+    server.ahead = timedelta(minutes=minutes)
+    network.register()
+    network.harvest()
+    assert "ahead of that of its web server" in told(network)
+    server.put("oai:test:5", server.now + timedelta(seconds=1), title="Toads")
+    server.now += timedelta(days=3)
+    server.put("oai:test:6", title="Toads")
+    network.harvest()
+    assert network.held() == {**ALL, "5": 2, "6": 2}
+
+
+# -- pages that are refused, or damaged on their way
+
+
+@pytest.mark.parametrize("number", [4, 14])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *((b"no", status, {}) for status in (206, 400, 401, 403, 404, 405, 406, 410, 413, 414, 415, 418, 421, 451)),
+        (DAMAGED, 200, GZIP),
+        (b"<OAI-PMH/>", 200, GZIP),
+    ],
+    ids=lambda answer: f"{answer[1]} {answer[0][:4]!r}",
+)
+def test_a_page_that_is_always_refused_costs_the_one_record_that_is(
+    network: Network, answer: tuple[bytes, int, dict[str, str]], number: int
+) -> None:
+    server = network.server
+    server.poison.add(f"oai:test:{number}")
+    server.poisoned = answer
+    network.register()
+    found = network.harvest()
+    assert (found["status"], found["inserted"], found["access_error"]) == ("with-errors", 24, 1)
+    assert "A page of the list could not be had, and its records were asked for in smaller lists" in told(network)
+    assert f"The repository lists the record oai:test:{number}, and it cannot be had" in told(network)
+    assert len(server.answered) < 80
+
+
+def test_a_page_that_was_damaged_once_is_asked_for_again(network: Network) -> None:
+    network.server.odd.add(Odd.DAMAGED_ONCE)
+    network.register()
+    assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
+    assert "smaller lists" not in told(network)
+    assert len(network.server.asked("ListRecords")) == 4
+
+
+def test_a_server_that_refuses_all_but_the_first_page_is_not_asked_hundreds_of_times(network: Network) -> None:
+    server = network.server
+    network.register()
+    server.poison = {f"oai:test:{number}" for number in range(11, 26)}
+    server.poisoned = (b"no", 403, {})
+    assert network.harvest()["inserted"] == 10
+    assert len(server.answered) < 150
