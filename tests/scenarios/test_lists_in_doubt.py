@@ -230,6 +230,26 @@ def test_what_changes_behind_a_clock_that_is_ahead_is_not_lost(network: Network,
     assert network.held() == {**ALL, "5": 2, "6": 2}
 
 
+def test_sets_behind_one_that_breaks_off_are_named(network: Network) -> None:
+    network.server.odd.add(Odd.CIRCLE)
+    network.register("--set", "a", "--set", "b")
+    assert network.harvest()["status"] == "incomplete"
+    assert "Other sets of this site were not asked for: b." in told(network)
+
+
+def test_a_long_list_that_may_not_have_ended_is_asked_for_once_more_and_not_every_night(network: Network) -> None:
+    server = network.server
+    for number in range(26, 2100):
+        server.put(f"oai:test:{number}")
+    server.page = 2010
+    server.tamper = lambda body, asked: re.sub(rb"(<resumptionToken) [^>]*>[^<]+", rb"\1>\n ", body)
+    network.register()
+    for expected in (False, False, True):
+        server.forget()
+        network.harvest()
+        assert all(("from" in each.arguments) is expected for each in server.answered if is_list(each))
+
+
 # -- pages that are refused, or damaged on their way
 
 

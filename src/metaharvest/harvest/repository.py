@@ -268,7 +268,9 @@ async def _harvest_page(
             return ()
         rows = [listings.ended(so_far.received, so_far.pages)]
         named = records.number_listed(session, site_run.site.site_id, end.listing)
-        left_out = max(page.left_out, so_far.announced - named if so_far.announced else so_far.moved)
+        left_out = page.left_out
+        if so_far.goes_on:  # what came before, and came again since, its source does not know
+            left_out = max(left_out, so_far.announced - named if so_far.announced else so_far.moved)
         if 0 < left_out < inf and not any(finding.rule == listings.LIST_SIZE for finding in page.findings):
             again = page.again is not None
             rows.append(listings.left_out(int(left_out), so_far.announced, site_run.site.name, asks_again=again))

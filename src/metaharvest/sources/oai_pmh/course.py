@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, ListMethod
@@ -76,6 +78,10 @@ class Course:
             return {"resumptionToken": self.progress.token}
         named = {} if is_old and self.method is ListMethod.LIST_IDENTIFIERS else {"metadataPrefix": prefix}
         return {**named, "set": self.set_spec or "", **self.window.arguments()}
+
+    def closed(self, odd: Mapping[str, Sequence[Any]]) -> ListProgress:
+        """The progress of the next set's list, now that this one has ended; so much was odd until now."""
+        return self.progress.next_set(odd, in_doubt=self.in_doubt)
 
     def take_in(self, part: Course) -> None:
         """A part of this list has come to its end."""
@@ -197,8 +203,7 @@ class Course:
 
     def _doubt(self, message: str, level: Level) -> None:
         """The list has ended, nobody can say whether with all that it has."""
-        message += ", and no completeListSize says whether those are all: none is said to be missing, and the next "
-        message += "harvest asks for all of them again."
+        message += ", and no completeListSize says whether those are all. None is said to be missing for that."
         self.notes.append(Finding("oai.token", message, _NEXT_TOKEN, level))
         self.in_doubt = True
 

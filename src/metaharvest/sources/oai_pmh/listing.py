@@ -29,6 +29,7 @@ from metaharvest.sources.oai_pmh.reading import MOST_RECORDS, Reading
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.singly import Singly, Stopped
+from metaharvest.text import one_line
 
 MOST_FAILED = 200
 """Pages in a row that could not be had, after which records are asked for one by one, however many there are."""
@@ -114,7 +115,7 @@ class OaiListing:
                     async for page in pages:
                         yield page
                 if self.progress.number == number:
-                    self.progress = self._next_set(course)
+                    self.progress = course.closed(self._records.counted())
         if self._identity.has_seconds and not self.in_days and (odd := self._records.without_time()):
             self._notes.append(odd)
             self.in_days = True
@@ -202,7 +203,7 @@ class OaiListing:
             in_doubt = left.in_doubt or course.in_doubt
             self.progress = replace(left, odd_before=self._records.counted(), in_doubt=in_doubt)
             return self._checkpoint(self)
-        self.progress = self._next_set(course) if course.ended else course.progress
+        self.progress = course.closed(self._records.counted()) if course.ended else course.progress
         return self._checkpoint(self)
 
     def _begun_again(self) -> Checkpoint:
@@ -211,10 +212,6 @@ class OaiListing:
         self._records.odd.clear()
         self._notes.clear()
         return self._checkpoint(self)
-
-    def _next_set(self, course: Course) -> ListProgress:
-        """The list of one set has ended."""
-        return course.progress.next_set(self._records.counted(), in_doubt=course.in_doubt)
 
     def _heed(self, answer: Answer, course: Course, *, was_resumed: bool) -> Finding | None:
         """What follows from errors of the protocol. Raises BrokenOff, and _PageFailed.
@@ -396,5 +393,7 @@ class OaiListing:
         of = f" of {progress.earlier + progress.announced:,}" if progress.announced else ""
         came = self._before + self._yielded + more
         message = f"The list broke off after {came:,}{of} records: {why.message}"
+        if others := [one_line(each, 60) for each in self._sets[self.progress.number + 1 :] if each]:
+            message += f" Other sets of this site were not asked for: {', '.join(others)}."
         finding = Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
         return BrokenOff(finding, *self._told(), *self._records.findings(is_whole=False), transient=transient)

@@ -38,6 +38,9 @@ from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.singly import checked_record
 from metaharvest.text import one_line
 
+_FEW = 2_000
+"""Records of a list that is asked for every night until it has ended beyond doubt; a longer one, once more."""
+
 
 class OaiSource:
     """The records of one repository that a site asks for: in one format, of all sets or of some.
@@ -190,8 +193,8 @@ def _state_after(state: State, listing: OaiListing, before: str) -> State:
     progress = listing.so_far
     if not listing.is_done:
         return replace(state, in_days=listing.in_days, progress=progress)
-    if progress.in_doubt:
-        return _state_again(state, listing)
+    if progress.in_doubt and (progress.earlier <= _FEW or not state.is_second):
+        return replace(_state_again(state, listing), is_second=True)
     first = progress.first or before
     state = replace(state, watermark=first, full_at=first if progress.full else state.full_at, ahead=progress.ahead)
     return replace(state, in_days=listing.in_days, is_second=False, progress=None)
