@@ -85,6 +85,12 @@ RULES: dict[str, Rule] = {
         "within the condition of a `//` are what costs most.",
         for_contact=_OURS,
     ),
+    "filter.normalized": Rule(
+        "Normalising has made the document one that is not acceptable",
+        "What was received is in order. What the site's normalising has added to it is not.",
+        "The administrator should correct the file of the normalising.",
+        for_contact=_OURS,
+    ),
     # -- http.*: fetching (fetch/)
     "http.bad-url": Rule(
         "The URL cannot be read",

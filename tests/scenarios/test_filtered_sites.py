@@ -181,7 +181,19 @@ def test_what_normalising_makes_is_what_is_checked(harvester: Harvester, server:
     site(harvester, serve(server, [eml("a.1.1", "On water")]), normalize=put(harvester, "normalize.xml", wrong))
     run = harvester.run("2026-11-20")
     assert run["sites"][0]["invalid"] == 1
-    assert ("a.1", "error", "schema.unexpected-element") in harvester.findings(run["run_id"])
+    found = harvester.findings(run["run_id"])
+    assert ("a.1", "error", "schema.unexpected-element") in found
+    assert ("a.1", "error", "filter.normalized") in found
+
+
+@on_one_database
+def test_normalising_is_not_blamed_for_what_was_wrong_before(harvester: Harvester, server: HttpServer) -> None:
+    content = eml("a.1.1", "On water").replace(b"<title>", b"<titel/><title>", 1)
+    site(harvester, serve(server, [content]), normalize=put(harvester, "normalize.xml", NORMALIZE))
+    run = harvester.run("2026-11-20")
+    assert [rule for _, level, rule in harvester.findings(run["run_id"]) if level == "error"] == [
+        "schema.unexpected-element"
+    ]
 
 
 @on_one_database

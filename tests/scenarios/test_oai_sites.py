@@ -799,6 +799,20 @@ def test_a_record_that_moved_to_the_set_of_another_site_is_transferred_and_not_m
 
 
 @on_one_database
+def test_a_missing_record_that_somebody_transfers_is_missing_no_longer(network: Network) -> None:
+    network.server.sets = {"b": "B"}
+    network.register()
+    network.register("--set", "b", name="other")
+    network.harvest()
+    del network.server.records["oai:test:4"]
+    network.harvest("--full")
+    missing = ("documents", "--site", "repo", "--missing", "--json")
+    assert len(json.loads(network.harvester(*missing).out)) == 1
+    assert network.harvester("target", "transfer", "test/oai_dc/oai:test:4", "other").code == 0
+    assert json.loads(network.harvester(*missing).out) == []
+
+
+@on_one_database
 def test_all_that_a_repository_does_not_have_is_counted(network: Network) -> None:
     network.server.sets = {"frogs": "Frogs"}
     network.register("--set", "frogs")

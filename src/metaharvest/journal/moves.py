@@ -43,17 +43,7 @@ def take_over(
     """
     gone = records.gone_from(session, max_loss, document_ids)
     found = to_be_taken(session, move.target, list(gone), move.to.site_id, move.site_names)
-    taken = _given(session, move, [each for each in found if each.site_id in gone[each.document_id]])
-    ids = [each.document_id for each in taken]
-    # The former site is rid of them, as of what the target has from another site. Its harvest may be writing its rows
-    # now, so that they stay until its next full list.
-    lost = (
-        _LEDGER.c.site_schedule_id.in_(max_loss),
-        _LEDGER.c.document_id.in_(ids),
-        _LEDGER.c.missing_since.is_not(None),
-    )
-    session.execute(update(_LEDGER).where(*lost).values(sha256=None))
-    return taken
+    return _given(session, move, [each for each in found if each.site_id in gone[each.document_id]])
 
 
 def hand_over(session: Session, move: Move, former: int, document_ids: Sequence[str]) -> list[str]:

@@ -168,6 +168,17 @@ def _too_many_missing(session: Session, max_loss: Mapping[int, int | None]) -> I
             yield and_(site == site_id, day == since)
 
 
+def rid_of_missing(session: Session, document_ids: Sequence[str], site_id: int) -> None:
+    """Note that these documents, which belong to this site from now on, are missing in no other one.
+
+    The other one's harvest may be writing its rows now, so that they stay until its next full list.
+    """
+    lost = (_LEDGER.c.site_schedule_id != site_id, _LEDGER.c.missing_since.is_not(None))
+    for first in range(0, len(document_ids), _AT_ONCE):
+        some = _LEDGER.c.document_id.in_(document_ids[first : first + _AT_ONCE])
+        session.execute(update(_LEDGER).where(some, *lost).values(sha256=None))
+
+
 def refused(session: Session, site_id: int) -> list[str]:
     """The records that the site lists, and that the target did not take."""
     is_refused = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.outcome == OutcomeKind.UPLOAD_ERROR.value)

@@ -26,7 +26,7 @@ from lxml import etree
 from metaharvest.model import Level, ListedDocument, ValidationLevel, Verdict, limited
 from metaharvest.validation import against_schema, catalogue, eml, formats, identity, parse_lock, places, wellformed
 from metaharvest.validation.catalogue import VERSIONS, Described, EmlVersion
-from metaharvest.validation.treatment import BY_EML, TransformLimit, Treatment, transformed
+from metaharvest.validation.treatment import BY_EML, TransformLimit, Treatment, by_normalizing, transformed
 
 __all__ = ["VERSIONS", "Treatment", "Validator"]
 
@@ -74,7 +74,11 @@ class Validator:
         if isinstance(changed, Verdict):
             return changed
         verdict = self._checked(changed, document, how, tools)
-        return verdict if changed is content else replace(verdict, content=changed)
+        if changed is content:
+            return verdict
+        if not verdict.acceptable and self._checked(content, document, how, tools).acceptable:
+            verdict = replace(verdict, findings=limited((by_normalizing(), *verdict.findings)))
+        return replace(verdict, content=changed)
 
     def _checked(self, content: bytes, document: ListedDocument, how: Treatment, tools: _ParserAndSchemas) -> Verdict:
         is_small, level = len(content) <= _OWN_THREAD_BYTES, how.level

@@ -84,6 +84,16 @@ _REMEDY = (
 )
 
 
+def by_normalizing() -> Finding:
+    """What is said of a document that is acceptable as it was received."""
+    message = "As it was received the document is in order: what is wrong with it was added by the site's normalising."
+    remedy = (
+        "The harvester's administrator should correct the file of the site's normalising; `metaharvest filter test` "
+        "tries it on a document."
+    )
+    return Finding("filter.normalized", message, remedy)
+
+
 def too_costly() -> Finding:
     """What is said of a document for which the site's own files took too long."""
     message = "The filters of this site, or its normalising, take too long on this document, and were ended."
