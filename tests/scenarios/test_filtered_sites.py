@@ -308,7 +308,7 @@ def test_a_full_list_that_is_asked_for_tries_changed_filters_on_all_records(harv
     with OaiServer(records=25) as repository:
         options = ("--filters", put(harvester, "filters.xml", written % "rights"), "--origin", "test")
         assert harvester("sites", "add", "repo", "--oai", repository.base_url, *options).code == 0
-        repository.refuse_tokens = b"", 404
+        repository.refuse_tokens = b"", 503
         [told] = harvester.run("2030-01-01", "--site", "repo")["sites"]
         assert (told["status"], told["filtered"]) == ("incomplete", 10)
         repository.refuse_tokens = None

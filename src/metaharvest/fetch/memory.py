@@ -15,13 +15,15 @@ class MemoryBudget:
     a document that would take more than this gives way to the others.
 
     Of what one site takes, no more than a quarter of `limit` counts for the others: it does not hold them up, however
-    large its documents are, and however long they take to be checked. What waits to be recorded is of no site.
+    large its documents are, and however long they take to be checked. What is not counted for that is half of `limit`
+    at most, of all sites together. What waits to be recorded is of no site.
     """
 
     def __init__(self, limit: int = BUDGET_BYTES) -> None:
         self.limit = limit
         self._most = 4 * limit
         self._share = limit // 4
+        self._most_uncounted = limit // 2
         self._taken = 0
         self._by_site: Counter[int] = Counter()
         self._uncounted = 0
@@ -34,7 +36,8 @@ class MemoryBudget:
 
     def has_room(self, site_id: int = 0) -> bool:
         """Whether another document may be asked for, for this site."""
-        counted = self._taken - self._uncounted + self._uncounted_of(site_id)
+        of_others = self._uncounted - self._uncounted_of(site_id)
+        counted = self._taken - min(of_others, self._most_uncounted)
         return counted < self.limit and self._taken < self._most
 
     def take(self, number: int, site_id: int = 0) -> None:
