@@ -15,8 +15,8 @@ class MemoryBudget:
     a document that would take more than this gives way to the others.
 
     Of what one site takes, no more than a quarter of `limit` counts for the others: it does not hold them up, however
-    large its documents are, and however long they take to be checked. What is not counted for that is half of `limit`
-    at most, of all sites together. What waits to be recorded is of no site.
+    large its documents are, and however long they take to be checked. Of several such sites together, what is not
+    counted is half of `limit` at most, or what one of them has. What waits to be recorded is of no site.
     """
 
     def __init__(self, limit: int = BUDGET_BYTES) -> None:
@@ -37,7 +37,10 @@ class MemoryBudget:
     def has_room(self, site_id: int = 0) -> bool:
         """Whether another document may be asked for, for this site."""
         of_others = self._uncounted - self._uncounted_of(site_id)
-        counted = self._taken - min(of_others, self._most_uncounted)
+        if of_others > self._most_uncounted:
+            largest = max(self._uncounted_of(each) for each in self._by_site if each != site_id)
+            of_others = min(of_others, max(largest, self._most_uncounted))
+        counted = self._taken - of_others
         return counted < self.limit and self._taken < self._most
 
     def take(self, number: int, site_id: int = 0) -> None:
