@@ -292,3 +292,18 @@ def test_a_server_that_refuses_all_but_the_first_page_is_not_asked_hundreds_of_t
     server.poisoned = (b"no", 403, {})
     assert network.harvest()["inserted"] == 10
     assert len(server.answered) < 150
+
+
+def test_a_wall_that_begins_in_the_middle_of_a_list_is_left_alone_and_the_list_goes_on_when_it_is_gone(
+    network: Network,
+) -> None:
+    server = network.server
+    network.register()
+    server.poisoned = (b"no", 403, {})
+    server.refuses = lambda asked: is_list(asked) and len([each for each in server.answered if is_list(each)]) > 1
+    assert network.harvest() == {"status": "incomplete", "listed": 10, "inserted": 10}
+    assert len([each for each in server.answered if is_list(each)]) <= 3
+    server.refuses = lambda asked: False
+    server.forget()
+    assert network.harvest() == {"status": "succeeded", "listed": 15, "inserted": 15}
+    assert "!10!" in server.asked("ListRecords")[0].arguments["resumptionToken"]

@@ -154,6 +154,8 @@ class OaiServer:
         self.poison: set[str] = set()
         """Identifiers of records that make every answer they are in `poisoned`."""
         self.poisoned: tuple[bytes, int, dict[str, str]] = (INTERNAL_ERROR, 500, {"Content-Type": "text/html"})
+        self.refuses: Callable[[Asked], bool] = lambda asked: False
+        """Which requests are answered with `poisoned`."""
         self.unreadable: set[str] = set()
         """Identifiers of records that only GetRecord cannot give."""
         self.unknown: set[str] = set()
@@ -223,6 +225,8 @@ class OaiServer:
             return asking.answer(HTML, 200, {"Content-Type": "text/html"})
         if Odd.EMPTY_ANSWERS in self.odd and asked.verb in _LISTS:
             return asking.answer(b"\n", 200)
+        if self.refuses(asked):
+            return asking.answer(*self.poisoned)
         if "resumptionToken" in arguments and self._first_time(Odd.DAMAGED_ONCE):
             return asking.answer(DAMAGED, 200, GZIP)
         if self.refuse_tokens and "resumptionToken" in arguments:

@@ -123,8 +123,8 @@ class Course:
             self.used.add(before.token)
         different = before.different + new
         announced = token.size or before.announced
-        if token.text and announced and different > announced:
-            announced = None  # more is to come than the list has in all: it is the size of something else
+        if (token.text or token.is_blank) and announced and different > announced:
+            announced = None  # more came, and is to come, than the list has in all: it is the size of something else
         ahead = 0 if before.first else int(ahead_of(answer.response_date, answer.date).total_seconds())
         self.progress = replace(
             before,
@@ -160,7 +160,7 @@ class Course:
         rule = error.findings[0].rule
         if rule in ONE_PAGE_RULES or (error.status >= 500 and error.status != 503) or error.status == _TOO_LARGE:
             return True
-        return not is_first and (rule in _NOTHING_RULES or is_refusal(error))
+        return not is_first and rule in _NOTHING_RULES
 
     def may_pass(self, rule: str) -> bool:
         """Whether a page that failed so is asked for again, before smaller ones: not in each part of the list anew."""
@@ -225,7 +225,7 @@ class Course:
 
 
 def is_refusal(error: FetchError) -> bool:
-    """Whether a page was refused by its status: whoever keeps programs out does so with all."""
+    """Whether a page was refused by its status, as all are by whoever keeps programs out."""
     return not error.transient and (400 <= error.status < 500 or error.status == _PARTIAL)
 
 

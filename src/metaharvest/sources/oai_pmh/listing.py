@@ -382,7 +382,8 @@ class OaiListing:
         stopped = self._patience.heed()
         if not (stopped or isinstance(error, Stopped)):
             refused = isinstance(cause, FetchError) and is_refusal(cause)
-            if course.may_be_of_page(cause) or (refused and await self._ask_for_at_most(0, course) is not None):
+            is_answered = not course.is_main or (refused and await self._ask_for_at_most(0, course) is not None)
+            if course.may_be_of_page(cause) or (refused and is_answered):
                 self._failed += _REFUSAL - 1 if refused else 0
                 return _PageFailed(first)
         return self._broken_off(stopped or first, course, transient=isinstance(cause, FetchError) and cause.transient)

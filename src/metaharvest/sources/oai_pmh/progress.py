@@ -133,7 +133,8 @@ def state_from(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> Stat
 def _progress_from(given: Mapping[str, Any]) -> ListProgress:
     """Raises TypeError, ValueError or KeyError for what is none."""
     notes = (Finding(**{**each, "level": Level(each["level"])}) for each in given.get("notes", ()))
-    return ListProgress(**{**given, "notes": tuple(notes)})
+    # Of a list from before they were counted, all are taken to be different.
+    return ListProgress(**{"different": given.get("received", 0), **given, "notes": tuple(notes)})
 
 
 _STATE = frozenset(each.name for each in fields(State))
