@@ -799,6 +799,18 @@ def test_a_record_that_moved_to_the_set_of_another_site_is_transferred_and_not_m
 
 
 @on_one_database
+def test_a_full_list_that_was_killed_before_it_began_is_asked_for_by_the_next_run(network: Network) -> None:
+    network.register()
+    network.harvest()
+    network.kill(lambda asked: asked.verb == "ListRecords", "2030-01-02", "--site", "repo", "--full")
+    network.night = 2
+    for is_full in (True, False):
+        network.server.forget()
+        network.harvest()
+        assert ["from" not in each.arguments for each in network.server.asked("ListRecords")][:1] == [is_full]
+
+
+@on_one_database
 def test_a_missing_record_that_somebody_transfers_is_missing_no_longer(network: Network) -> None:
     network.server.sets = {"b": "B"}
     network.register()

@@ -109,8 +109,20 @@ async def in_repository(site_run: SiteRun, source: PagedSource, ctx: RunContext)
     Raises FetchError, and ListError.
     """
     state = await _listing_state(site_run, ctx)
-    resumed, full = _is_of(site_run, state), ctx.full or _is_to_judge_anew(site_run, state, ctx)
+    resumed, full = _is_of(site_run, state), _is_full(state, ctx) or _is_to_judge_anew(site_run, state, ctx)
+    if ctx.full and not resumed:
+        await ctx.journal.write(site_run, partial(_ask_for_all, site_run))
     return await source.list_records(state.checkpoint, ctx.deadlines, full=full, resumed=resumed)
+
+
+def _ask_for_all(site_run: SiteRun, session: Session) -> Iterable[LogRow]:
+    checkpoints.ask_for_all(session, site_run.site.site_id)
+    return ()
+
+
+def _is_full(state: ListingState, ctx: RunContext) -> bool:
+    """Whether a full list is asked for, now or by a run that was interrupted before it began."""
+    return ctx.full or state.full
 
 
 def _is_of(site_run: SiteRun, state: ListingState) -> bool:
@@ -197,7 +209,7 @@ async def _begun(site_run: SiteRun, listing: PagedListing, state: ListingState, 
     """Where the listing goes on, or begins: its number, and what this site run has accounted for already."""
     number = state.listing if listing.is_begun else state.listing + 1
     anew = _is_to_judge_anew(site_run, state, ctx)
-    again = anew or state.again or (ctx.full and ctx.treatment.transforms)
+    again = anew or state.again or (_is_full(state, ctx) and ctx.treatment.transforms)
     treatment = ctx.treatment.digest if anew and not listing.is_empty else state.treatment
     moved = state.moved if listing.is_begun else 0
     how = listing.is_complete, listing.is_empty, listing.is_begun, treatment, moved

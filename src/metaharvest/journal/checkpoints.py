@@ -10,11 +10,11 @@ from datetime import date
 from sqlalchemy import bindparam, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import Base, HarvestDocument, HarvestLog
+from metaharvest.database.models import Base, HarvestDocument, HarvestLog, SiteCheckpoint
 from metaharvest.journal.ledger_rows import delete_entries, ledger_key
 from metaharvest.model import Checkpoint, ListedDocument, SiteRun
 from metaharvest.sites.ledger import LedgerEntry
-from metaharvest.sites.records import AGAIN, MOVED, TREATMENT, keep_listing_state
+from metaharvest.sites.records import AGAIN, FULL, MOVED, TREATMENT, keep_listing_state
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _AT_ONCE = 500
@@ -73,6 +73,13 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd) -> None:
         "duplicate": end.duplicate,
     }
     keep_listing_state(session, site_id, kept)
+
+
+def ask_for_all(session: Session, site_id: int) -> None:
+    """Note that a full list is asked for, until the first part of one has come."""
+    row = session.get(SiteCheckpoint, site_id)
+    if row is not None and row.checkpoint:
+        row.checkpoint = json.dumps({**json.loads(row.checkpoint), FULL: True})
 
 
 def ask_for_others(session: Session, site_id: int) -> None:

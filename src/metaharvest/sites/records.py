@@ -42,7 +42,7 @@ _AT_ONCE = 500
 BY_ITSELF = "the harvester"
 """Who transferred a document that has moved with its record."""
 
-TREATMENT, AGAIN, MOVED = "treatment", "again", "moved"
+TREATMENT, AGAIN, MOVED, FULL = "treatment", "again", "moved", "full"
 """What is kept beside the source's own words in a checkpoint: see ListingState."""
 
 DEFAULT_MAX_LOSS = 10
@@ -79,7 +79,7 @@ class ListingState:
 
     `treatment` is the digest of the Treatment by which all of its records were judged, those that a full list under way
     is still to name included; `again`: that list judges also the records that have not changed. So many records have
-    `moved` in the list under way.
+    `moved` in the list under way. `full`: a full list was asked for, and has not begun.
     """
 
     checkpoint: Checkpoint | None = None
@@ -91,6 +91,7 @@ class ListingState:
     treatment: str = ""
     again: bool = False
     moved: int = 0
+    full: bool = False
 
 
 def listing_state(session: Session, site_id: int, treatment: str = "") -> ListingState:
@@ -103,7 +104,7 @@ def listing_state(session: Session, site_id: int, treatment: str = "") -> Listin
     if checkpoint is None:
         return state
     state = replace(state, treatment=checkpoint.pop(TREATMENT, treatment), again=checkpoint.pop(AGAIN, False))
-    return replace(state, moved=checkpoint.pop(MOVED, 0))
+    return replace(state, moved=checkpoint.pop(MOVED, 0), full=checkpoint.pop(FULL, False))
 
 
 def known_records(session: Session, site_id: int, document_ids: Sequence[str]) -> dict[str, KnownRecord]:
