@@ -1006,9 +1006,9 @@ RULES: dict[str, Rule] = {
         "The size of the list is not quite right",
         "Slightly fewer records came than completeListSize had announced, or records changed while the list was read; "
         "where its pages moved for that, others were left out.",
-        "Nothing is to be done for once: the next harvest asks for the same list once more.",
-        for_contact="Nothing is to be done for once: the next harvest asks for the same list once more. If it is told "
-        "again and again, let the repository announce as many records as it lists (completeListSize).",
+        "Nothing is to be done for once: the same list is asked for twice.",
+        for_contact="Nothing is to be done for once: the same list is asked for twice. If it is told again and again, "
+        "let the repository announce as many records as it lists (completeListSize).",
     ),
     "oai.token": Rule(
         "An odd resumption token",

@@ -69,6 +69,11 @@ def test_no_two_repositories_have_one_origin_unless_they_are_given_it(network: N
     origins = [site["oai"]["origin"] for site in json.loads(network.harvester("sites", "list", "--json").out)]
     assert len(set(origins)) == 7
     assert origins[1] == origins[7]
+    assert network.harvester("sites", "edit", "2", "--origin", "mine", "--unasked").code == 0
+    edited = network.harvester("sites", "edit", "2", "--origin", "none", "--unasked")
+    assert "Of the same repository" not in edited.out
+    after = [site["oai"]["origin"] for site in json.loads(network.harvester("sites", "list", "--json").out)]
+    assert after == origins
     for origin, expected in zip(origins, urls.values(), strict=True):
         assert origin == expected if not expected.endswith("-") else origin.startswith(expected)
 

@@ -12,7 +12,7 @@ import click
 
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
-from metaharvest.cli.site_options import AS_SETTINGS, columns_of, registration_options
+from metaharvest.cli.site_options import AS_SETTINGS, columns_of, give_origin, registration_options
 from metaharvest.cli.sites_import import import_metacat
 from metaharvest.model import Deletions, Site
 from metaharvest.text import one_line, shown_url
@@ -55,16 +55,14 @@ def add(invocation: Invocation, /, name: str, unasked: bool, **options: Any) -> 
     it has the format and the sets; the addresses that it gives are the contacts if none are named.
     """
     from metaharvest.sites.allowed import require_allowed
-    from metaharvest.sites.origins import origin_for
     from metaharvest.sites.registry import add_site, new_site, read_sites
 
     harvester = invocation.harvester
     _require_not_past(options["datenextharvest"], harvester.today())
     if options["documentlisturl"] is None and options["base_url"] is None:
         raise click.UsageError("Give --list-url, where the site's harvest list is, or --oai for a repository.")
-    if options["base_url"] is not None and options["origin"] is None:
-        with harvester.reading() as session:
-            options["origin"] = origin_for(options["base_url"], read_sites(session))
+    with harvester.reading() as session:
+        give_origin(options, None, read_sites(session))
     values = {"name": name, "datenextharvest": harvester.today(), **columns_of(options, None)}
     is_asked = options["base_url"] is not None and not unasked
     if options["contact_email"] is None and not is_asked:
@@ -163,6 +161,7 @@ def edit(invocation: Invocation, /, name: str, new_name: str | None, unasked: bo
     _require_not_past(options["datenextharvest"], harvester.today())
     with harvester.writing() as session:
         former = find_site(session, name)
+        give_origin(options, former, read_sites(session))
         changes = columns_of(options, former)
         if new_name is not None:
             changes["name"] = new_name

@@ -7,10 +7,9 @@ complete list does not name are missing.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -29,7 +28,7 @@ from metaharvest.harvest.plan import retry_batches
 from metaharvest.harvest.records import AccountedFor, PagePlan, plan_page
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
-from metaharvest.harvest.tasks import in_thread, side_by_side
+from metaharvest.harvest.tasks import in_thread, one_ahead, side_by_side
 from metaharvest.harvest.treating import is_checked_by_reading, outcome_told, told
 from metaharvest.journal import checkpoints, listings, problems
 from metaharvest.journal.checkpoints import PageEnd
@@ -153,7 +152,7 @@ async def harvest_repository(
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     same = SameRepository(site_run, target, ctx)
     try:
-        async with aclosing(_each(listing.pages)) as pages:
+        async with aclosing(one_ahead(listing.pages)) as pages:
             async for page in pages:
                 if why := ctx.deadlines.heed() or next(iter(target.health.given_up), None):
                     raise BrokenOff(why)
@@ -179,22 +178,6 @@ def _note_begun(
         checkpoints.ask_for_others(session, site.site_id)
         problems.end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
     return [*listings.begun(site, listing.findings), *([listings.judged_anew()] if anew else [])]
-
-
-async def _each(pages: AsyncIterator[Page]) -> AsyncGenerator[Page]:
-    """The pages, of which the next one is fetched while one is harvested."""
-
-    async def fetch() -> Page | None:
-        return await anext(pages, None)
-
-    fetching = asyncio.create_task(fetch())
-    try:
-        while (page := await fetching) is not None:
-            fetching = asyncio.create_task(fetch())
-            yield page
-    finally:
-        fetching.cancel()
-        await asyncio.wait([fetching])
 
 
 async def _listing_state(site_run: SiteRun, ctx: RunContext) -> ListingState:
@@ -270,7 +253,7 @@ async def _harvest_page(
         tally.unchanged,
         tally.duplicates,
         so_far.treatment,
-        so_far.seen.again and not page.is_last,
+        so_far.seen.again and not (page.is_last and page.left_out < inf),
         so_far.moved,
     )
 
@@ -280,17 +263,19 @@ async def _harvest_page(
             return ()
         rows = [listings.ended(so_far.received, so_far.pages)]
         named = records.number_listed(session, site_run.site.site_id, end.listing)
-        left_out = page.left_out
-        if so_far.goes_on:  # what came before, and came again since, its source does not know
-            left_out = max(left_out, so_far.announced - named if so_far.announced else so_far.moved)
-        if 0 < left_out < inf and not any(finding.rule == listings.LIST_SIZE for finding in page.findings):
-            again = page.again is not None
-            rows.append(listings.left_out(int(left_out), so_far.announced, site_run.site.name, asks_again=again))
-        if left_out and page.again is not None:
-            anew = replace(end, checkpoint=page.again, to_delete=(), again=so_far.seen.again)
-            checkpoints.write_page_end(session, site_run, anew)
+        left_out = max(page.left_out, _parted(so_far, page, named))
+        if 0 < left_out < inf:
+            if not any(finding.rule == listings.LIST_SIZE for finding in page.findings):
+                announced = so_far.announced if so_far.announced == named + left_out else None
+                asks_again = page.again is not None
+                rows.append(listings.left_out(int(left_out), announced, site_run.site.name, asks_again=asks_again))
+            if page.again is not None:
+                anew = replace(end, checkpoint=page.again, to_delete=(), again=so_far.seen.again)
+                checkpoints.write_page_end(session, site_run, anew)
         if is_complete and named:
-            rows += _note_missing(session, site_run, end.listing, of_others, left_out, journal.today)
+            # A list that leaves out as many each time counts something else.
+            spared = 0 if page.again is None and left_out < inf else left_out
+            rows += _note_missing(session, site_run, end.listing, of_others, spared, journal.today)
         elif so_far.is_empty or is_complete:
             unnamed = records.unnamed(session, site_run.site.site_id, end.listing)
             known = sum(each.is_held and each.missing_since is None for each in unnamed)
@@ -300,6 +285,17 @@ async def _harvest_page(
     await journal.write(site_run, keep)
     if page.checkpoint is not None:
         so_far.ids = set()
+
+
+def _parted(so_far: _SoFar, page: Page, named: int) -> int:
+    """How many records a list has left out that goes on from an earlier run: its source does not know what came then.
+
+    `named`: so many records came, of those that can be named.
+    """
+    if not so_far.goes_on:
+        return 0
+    is_known = so_far.announced is not None and not any(finding.is_error for finding in page.findings)
+    return (so_far.announced or 0) - named if is_known and (so_far.announced or 0) > named else so_far.moved
 
 
 async def _bring_in(plan: PagePlan, site: SiteDocuments, target: SiteTarget, ctx: RunContext) -> None:

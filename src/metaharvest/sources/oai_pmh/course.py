@@ -46,7 +46,7 @@ class Course:
     `broken` those that broke off. `restarted`: it was begun again, as a token was refused; `fresh` counts what came
     since then, or at all, and had not come before in this harvest. `most` are the records of the longest page; so many
     have `moved` on the one that is read (see ListProgress). `in_doubt`: it has `ended`, and nobody can say whether that
-    was its end. `notes` are warnings.
+    was its end. `notes` are warnings. Of different records, so many came in `earlier` harvests.
     """
 
     method: ListMethod
@@ -66,6 +66,10 @@ class Course:
     ended: bool = False
     in_doubt: bool = False
     notes: list[Finding] = field(default_factory=list)
+    earlier: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.earlier = self.progress.different
 
     @property
     def verb(self) -> str:
@@ -100,7 +104,7 @@ class Course:
         self.restarted = True
         self.used.clear()
         self.named = {}
-        self.nameless = self.fresh = self.most = 0
+        self.nameless = self.fresh = self.most = self.earlier = 0
 
     def note_record(self, key: int, version: int = 0) -> bool:
         """Note that this version of the record has come; True if none had, in this list since it was begun."""
@@ -111,9 +115,7 @@ class Course:
     def note_unusable(self, answer: Answer) -> int:
         """Note the records of an answer of which nothing was made; how many of them are new."""
         new = sum(self.note_record(key) for key in answer.unusable if key is not None)
-        nameless = len(answer.unusable) - new
-        self.nameless += nameless
-        self.progress = replace(self.progress, different=self.progress.different + nameless)
+        self.nameless += len(answer.unusable) - new
         return new
 
     def follow(self, answer: Answer, number: int, new: int) -> Finding | None:
@@ -121,7 +123,7 @@ class Course:
         token, before = answer.token or Token(""), self.progress
         if before.token:
             self.used.add(before.token)
-        different = before.different + new
+        different = self.earlier + len(self.named) + self.nameless
         announced = token.size or before.announced
         if (token.text or token.is_blank) and announced and different > announced:
             announced = None  # more came, and is to come, than the list has in all: it is the size of something else
@@ -137,6 +139,7 @@ class Course:
             announced=announced,
             different=different,
             moved=before.moved + self.moved,
+            shrunk=before.shrunk + max(0, (before.announced or 0) - (announced or before.announced or 0)),
         )
         self.moved = 0
         self.broken = 0
@@ -209,9 +212,10 @@ class Course:
 
     def _size(self) -> Finding | None:
         """Why a list that has ended is too short; one that is shorter by very little is only noted."""
-        announced, received = self.progress.announced or 0, self.progress.received
-        short, left_out = announced - received, announced - self.progress.different
-        left_out = left_out if announced else self.progress.moved
+        announced, received, different = self.progress.announced or 0, self.progress.received, self.progress.different
+        short, left_out = announced - received, self.progress.moved
+        if announced >= different > 0:  # or it is the size of something else
+            left_out = announced - different + self.progress.shrunk
         if left_out <= 0:
             return None
         self.progress = replace(self.progress, left_out=self.progress.left_out + left_out)

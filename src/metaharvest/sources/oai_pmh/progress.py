@@ -20,6 +20,7 @@ class ListProgress:
     what of `odd` came before, like `earlier`. By `ahead` seconds the repository's clock was ahead of its web server's
     when the list was begun. So many records were `left_out` of the lists that have ended; `in_doubt`: the end of one of
     them may not have been its end. So many of this set's records `moved`: they came again with another datestamp.
+    By so much what was announced has `shrunk` meanwhile.
     """
 
     full: bool
@@ -42,6 +43,7 @@ class ListProgress:
     left_out: int = 0
     in_doubt: bool = False
     moved: int = 0
+    shrunk: int = 0
 
     @property
     def window(self) -> Window:
@@ -68,7 +70,9 @@ class ListProgress:
     def restarted(self) -> ListProgress:
         """The same set's list from its beginning."""
         odd = self.odd_before
-        return replace(self, token="", expires="", pages=0, received=0, announced=None, different=0, moved=0, odd=odd)
+        return replace(
+            self, token="", expires="", pages=0, received=0, announced=None, different=0, moved=0, shrunk=0, odd=odd
+        )
 
     def in_days(self) -> ListProgress:
         """The same with windows in whole days."""

@@ -86,7 +86,7 @@ class OaiSource:
         first = await _first(pages)
 
         def again() -> Checkpoint | None:
-            if state.is_second:
+            if state.is_second and not (listing.progress.full and state.watermark):  # it was one of changes
                 return None
             return replace(_state_again(replace(state, identity=remembered), listing), is_second=True).as_checkpoint()
 
@@ -193,7 +193,9 @@ def _state_after(state: State, listing: OaiListing, before: str) -> State:
     progress = listing.so_far
     if not listing.is_done:
         return replace(state, in_days=listing.in_days, progress=progress)
-    if progress.in_doubt and (progress.earlier <= _FEW or not state.is_second):
+    if progress.in_doubt and progress.earlier <= _FEW:
+        return _state_again(state, listing)
+    if progress.in_doubt and not state.is_second:
         return replace(_state_again(state, listing), is_second=True)
     first = progress.first or before
     state = replace(state, watermark=first, full_at=first if progress.full else state.full_at, ahead=progress.ahead)
