@@ -426,3 +426,15 @@ def test_a_wall_that_begins_in_the_middle_of_a_list_is_left_alone_and_the_list_g
     server.forget()
     assert network.harvest() == {"status": "succeeded", "listed": 15, "inserted": 15}
     assert "!10!" in server.asked("ListRecords")[0].arguments["resumptionToken"]
+
+
+def test_a_list_of_nothing_that_was_announced_to_have_records_is_broken_off(network: Network) -> None:
+    network.server.tamper = lambda body, asked: re.sub(
+        rb"<record>.*</record>\s*(<resumptionToken[^>]*>).*</resumptionToken>",
+        rb"\1</resumptionToken>",
+        body,
+        flags=re.S,
+    )
+    network.register()
+    assert network.harvest()["status"] == "incomplete"
+    assert "announced a list of 25 records (completeListSize) and sent 0" in told(network)

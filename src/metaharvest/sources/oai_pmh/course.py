@@ -214,7 +214,7 @@ class Course:
         """Why a list that has ended is too short; one that is shorter by very little is only noted."""
         announced, received, different = self.progress.announced or 0, self.progress.received, self.progress.different
         short, left_out = announced - received, self.progress.moved
-        if announced >= different > 0:  # or it is the size of something else
+        if announced >= different:  # or it is the size of something else
             left_out = announced - different + self.progress.shrunk
         if left_out <= 0:
             return None
