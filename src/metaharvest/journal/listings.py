@@ -90,9 +90,7 @@ def left_out(number: int, announced: int | None, name: str, *, asks_again: bool)
             f"came: where it moved while it was read, {others} left out."
         )
     else:
-        message = (
-            f"Records changed while the list was read, and came again: where it moved for that, {others} left out."
-        )
+        message = f"Records changed or vanished while the list was read: where it moved for that, {others} left out."
     remedy = "Nothing is to be done: the next harvest asks for the same list once more."
     if not asks_again:
         remedy = (
