@@ -247,7 +247,7 @@ def _site_options(options: Options, before: Site | BrokenSite | None) -> str | N
     }
     own = replace(own, **files)
     if options["base_url"] is not None or own.oai is not None:
-        own = replace(own, oai=_oai(options, own, before))
+        own = replace(own, oai=_oai(options, own))
     return options_text(own)
 
 
@@ -262,12 +262,10 @@ def give_origin(options: dict[str, Any], former: Site | BrokenSite | None, sites
         options["origin"] = origin_for(url, (each for each in sites if former is None or each.name != former.name))
 
 
-def _oai(options: Options, own: SiteOptions, before: Site | BrokenSite | None) -> OaiOptions:
+def _oai(options: Options, own: SiteOptions) -> OaiOptions:
     from metaharvest.model import OaiOptions
-    from metaharvest.sites.origins import origin_of
 
-    url = options["base_url"] or (before.list_url if before else "")
-    default = OaiOptions(origin_of(url))
+    default = OaiOptions(options["origin"] or "")  # see give_origin
     oai = own.oai or default
     if options["sets"]:
         oai = replace(oai, sets=() if options["sets"] in ((_NONE,), ("",)) else tuple(dict.fromkeys(options["sets"])))

@@ -43,6 +43,14 @@ class UnsupportedScheme(BadUrl):
     """A URL is neither http nor https."""
 
 
+def without_login(url: str) -> str:
+    """A URL as it may be shown and kept: as it is sent, without user name and password; as it is if it is none."""
+    try:
+        return parse_url(url).url
+    except BadUrl:
+        return url
+
+
 @dataclass(frozen=True, slots=True)
 class WebAddress:
     """An http or https URL, ready for the wire: `url` is ASCII, without credentials and fragment, `host` lower case."""

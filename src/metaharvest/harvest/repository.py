@@ -261,18 +261,8 @@ async def _harvest_page(
         checkpoints.write_page_end(session, site_run, end)
         if not page.is_last:
             return ()
-        rows = [listings.ended(so_far.received, so_far.pages)]
-        named = records.number_listed(session, site_run.site.site_id, end.listing)
-        left_out = max(page.left_out, _parted(so_far, page, named))
-        if 0 < left_out < inf:
-            if not any(finding.rule == listings.LIST_SIZE for finding in page.findings):
-                announced = so_far.announced if so_far.announced == named + left_out else None
-                asks_again = page.again is not None
-                rows.append(listings.left_out(int(left_out), announced, site_run.site.name, asks_again=asks_again))
-            if page.again is not None:
-                anew = replace(end, checkpoint=page.again, to_delete=(), again=so_far.seen.again)
-                checkpoints.write_page_end(session, site_run, anew)
-        if is_complete and named:
+        rows, left_out = _note_left_out(session, site_run, page, so_far, end)
+        if is_complete and records.number_listed(session, site_run.site.site_id, end.listing):
             # A list that leaves out as many each time counts something else.
             spared = 0 if page.again is None and left_out < inf else left_out
             rows += _note_missing(session, site_run, end.listing, of_others, spared, journal.today)
@@ -280,11 +270,29 @@ async def _harvest_page(
             unnamed = records.unnamed(session, site_run.site.site_id, end.listing)
             known = sum(each.is_held and each.missing_since is None for each in unnamed)
             rows += listings.empty(site_run.site, known)
-        return rows
+        return [listings.ended(so_far.received, so_far.pages), *rows]
 
     await journal.write(site_run, keep)
     if page.checkpoint is not None:
         so_far.ids = set()
+
+
+def _note_left_out(
+    session: Session, site_run: SiteRun, page: Page, so_far: _SoFar, end: PageEnd
+) -> tuple[list[LogRow], float]:
+    """How many records may have been left out of a list that has ended; it is told, and asked for once more."""
+    named = records.number_listed(session, site_run.site.site_id, end.listing)
+    left_out = max(page.left_out, _parted(so_far, page, named))
+    if not 0 < left_out < inf:
+        return [], left_out
+    if page.again is not None:
+        anew = replace(end, checkpoint=page.again, document_ids=(), to_delete=(), again=so_far.seen.again)
+        checkpoints.write_page_end(session, site_run, anew)
+    if any(finding.rule == listings.LIST_SIZE for finding in page.findings):
+        return [], left_out
+    announced = so_far.announced if so_far.announced == named + left_out else None
+    asks_again = page.again is not None
+    return [listings.left_out(int(left_out), announced, site_run.site.name, asks_again=asks_again)], left_out
 
 
 def _parted(so_far: _SoFar, page: Page, named: int) -> int:

@@ -229,16 +229,13 @@ def rows_without_documents(site: Site, unchanged: int, duplicates: int) -> tuple
         rows.append(LogRow("MetacatHasDoc", f"{unchanged:,} {were} there already."))
     if duplicates:
         entries = "entry names" if duplicates == 1 else "entries name"
-        message = f"{duplicates:,} more {entries} a document that the list has named before."
+        rule, what = "list.duplicate", "a document that the list has named before."
         remedy = "Name each document once, and give a newer document a higher revision."
-        finding = Finding("list.duplicate", message, remedy, Level.WARNING)
         if site.options.oai is not None:
-            message = (
-                f"{duplicates:,} more {entries} a record that the list has named before; its newest version counts."
-            )
+            rule, what = "oai.duplicates", "a record that the list has named before; its newest version counts."
             remedy = "Nothing is to be done, unless the repository names records twice that it has once."
-            finding = Finding("oai.duplicates", message, remedy, Level.WARNING)
-        rows.append(LogRow("DocDuplicate", message, (finding,)))
+        message = f"{duplicates:,} more {entries} {what}"
+        rows.append(LogRow("DocDuplicate", message, (Finding(rule, message, remedy, Level.WARNING),)))
     return tuple(rows)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from metaharvest.fetch.url import BadUrl, parse_url
+from metaharvest.fetch.url import without_login
 from metaharvest.model import Site
 from metaharvest.sites.rows import BrokenSite
 
@@ -18,7 +18,7 @@ def origin_of(base_url: str) -> str:
     Document ids are public, and a query may have a key in it: of that, there is a digest.
     """
     try:
-        parts = urlsplit(_plain(base_url.strip()))
+        parts = urlsplit(without_login(base_url.strip()))
     except ValueError:  # it is told as no web address where the site is checked
         return "repository"
     query = f"-{hashlib.sha256(parts.query.encode()).hexdigest()[:8]}" if parts.query else ""
@@ -44,12 +44,4 @@ def origin_for(base_url: str, sites: Iterable[Site | BrokenSite]) -> str:
 
 def repository_key(base_url: str) -> str:
     """What two base URLs of one repository have in common: however the host is written, with TLS or without."""
-    return _plain(base_url).partition("://")[2].rstrip("/")
-
-
-def _plain(base_url: str) -> str:
-    """A base URL as it is sent, without user name and password."""
-    try:
-        return parse_url(base_url).url
-    except BadUrl:  # it is told where the site is checked
-        return base_url
+    return without_login(base_url).partition("://")[2].rstrip("/")

@@ -44,9 +44,9 @@ class Course:
     `used` are the tokens that were sent, `named` the records that came, each with its version (see note_record),
     beside `nameless` ones that cannot be told from others. `stale` counts the pages in a row without new ones,
     `broken` those that broke off. `restarted`: it was begun again, as a token was refused; `fresh` counts what came
-    since then, or at all, and had not come before in this harvest. `most` are the records of the longest page; so many
-    have `moved` on the one that is read (see ListProgress). `in_doubt`: it has `ended`, and nobody can say whether that
-    was its end. `notes` are warnings. Of different records, so many came in `earlier` harvests.
+    since then, or at all, and had not come before in this harvest. `most` are the records of the longest page.
+    `in_doubt`: it has `ended`, and nobody can say whether that was its end. `notes` are warnings. So many different
+    records `had_come` when the list was gone on with.
     """
 
     method: ListMethod
@@ -62,14 +62,13 @@ class Course:
     restarted: bool = False
     fresh: int = 0
     most: int = 0
-    moved: int = 0
     ended: bool = False
     in_doubt: bool = False
     notes: list[Finding] = field(default_factory=list)
-    earlier: int = field(init=False)
+    had_come: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.earlier = self.progress.different
+        self.had_come = self.progress.different
 
     @property
     def verb(self) -> str:
@@ -85,7 +84,9 @@ class Course:
 
     def closed(self, odd: Mapping[str, Sequence[Any]]) -> ListProgress:
         """The progress of the next set's list, now that this one has ended; so much was odd until now."""
-        return self.progress.next_set(odd, in_doubt=self.in_doubt)
+        done = self.progress
+        left = replace(done.restarted(), number=done.number + 1, since=None, earlier=done.earlier + done.received)
+        return replace(left, odd_before=odd, in_doubt=done.in_doubt or self.in_doubt)
 
     def take_in(self, part: Course) -> None:
         """A part of this list has come to its end."""
@@ -104,7 +105,7 @@ class Course:
         self.restarted = True
         self.used.clear()
         self.named = {}
-        self.nameless = self.fresh = self.most = self.earlier = 0
+        self.nameless = self.fresh = self.most = self.had_come = 0
 
     def note_record(self, key: int, version: int = 0) -> bool:
         """Note that this version of the record has come; True if none had, in this list since it was begun."""
@@ -123,7 +124,7 @@ class Course:
         token, before = answer.token or Token(""), self.progress
         if before.token:
             self.used.add(before.token)
-        different = self.earlier + len(self.named) + self.nameless
+        different = self.had_come + len(self.named) + self.nameless
         announced = token.size or before.announced
         if (token.text or token.is_blank) and announced and different > announced:
             announced = None  # more came, and is to come, than the list has in all: it is the size of something else
@@ -138,10 +139,8 @@ class Course:
             received=before.received + number,
             announced=announced,
             different=different,
-            moved=before.moved + self.moved,
             shrunk=before.shrunk + max(0, (before.announced or 0) - (announced or before.announced or 0)),
         )
-        self.moved = 0
         self.broken = 0
         self.stale = 0 if new else self.stale + 1
         if token.is_blank:

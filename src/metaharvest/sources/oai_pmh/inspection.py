@@ -15,13 +15,13 @@ from typing import Any, cast
 
 from metaharvest.errors import BrokenOff, FetchError, HarvestError, ListError
 from metaharvest.fetch.client import Fetcher
+from metaharvest.fetch.url import without_login
 from metaharvest.model import Finding, Level, OaiOptions, Site
 from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.answers import NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import has_zone, is_proper, moment
 from metaharvest.sources.oai_pmh.describe import Description, described, missing
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, Set
-from metaharvest.sources.oai_pmh.records import without_login
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.source import OaiSource
 from metaharvest.text import one_line, shown_url

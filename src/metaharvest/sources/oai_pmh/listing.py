@@ -359,7 +359,7 @@ class OaiListing:
             new += is_new
             if not (is_new or is_usual):
                 self._records.odd["twice"] += 1
-                course.moved += before != version
+                course.progress = replace(course.progress, moved=course.progress.moved + (before != version))
             if before != version:
                 self._seen[key] = version
                 fresh.append(record)

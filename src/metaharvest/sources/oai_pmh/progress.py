@@ -61,12 +61,6 @@ class ListProgress:
         left = replace(left, left_out=self.left_out, in_doubt=self.in_doubt)
         return replace(left, first=self.first or first, earlier=came, since=since)
 
-    def next_set(self, odd: Mapping[str, Sequence[Any]], *, in_doubt: bool) -> ListProgress:
-        """The list of one set has ended; so much was odd until now."""
-        came, in_doubt = self.earlier + self.received, self.in_doubt or in_doubt
-        left = replace(self.restarted(), number=self.number + 1, since=None, earlier=came)
-        return replace(left, odd_before=odd, in_doubt=in_doubt)
-
     def restarted(self) -> ListProgress:
         """The same set's list from its beginning."""
         odd = self.odd_before

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from lxml import etree
 
-from metaharvest.fetch.url import BadUrl, parse_url
+from metaharvest.fetch.url import without_login
 from metaharvest.model import Finding, Level, ListedDocument, OaiOptions, RecordOrigin
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import Answer, text_of, well_formed
@@ -41,14 +41,6 @@ _REMEDIES = {
     "oai.no-metadata": 'The repository\'s keeper gives it metadata, or has its header say status="deleted".',
     "oai.metadata-parts": "The repository's keeper has everything written into one element, and no text beside it.",
 }
-
-
-def without_login(base_url: str) -> str:
-    """A base URL as it may be shown and kept: without user name and password."""
-    try:
-        return parse_url(base_url).url
-    except BadUrl:
-        return base_url
 
 
 class Records:

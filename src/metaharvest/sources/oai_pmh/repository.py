@@ -14,11 +14,11 @@ from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.exchange import Query
 from metaharvest.fetch.limits import WaitedTooLong
+from metaharvest.fetch.url import without_login
 from metaharvest.model import Finding, Level, Site
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, short_answer
-from metaharvest.sources.oai_pmh.records import without_login
 from metaharvest.text import shown_url
 
 _LONGEST_URL = 4000

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from metaharvest.errors import BrokenOff, FetchError, ListError, NotUsable
 from metaharvest.fetch.client import Fetcher
+from metaharvest.fetch.url import without_login
 from metaharvest.model import (
     Checkpoint,
     FetchedDocument,
@@ -33,7 +34,7 @@ from metaharvest.sources.oai_pmh.describe import CLOCK_RIGHT, Description, chang
 from metaharvest.sources.oai_pmh.listing import OaiListing
 from metaharvest.sources.oai_pmh.progress import ListProgress, State, asked_by, asks_for_others, state_from
 from metaharvest.sources.oai_pmh.protocol import Identity
-from metaharvest.sources.oai_pmh.records import Records, without_login
+from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.singly import checked_record
 from metaharvest.text import one_line
