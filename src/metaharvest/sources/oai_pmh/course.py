@@ -20,7 +20,7 @@ MOST_STALE = 10
 _NOTHING_RULES = frozenset({"oai.not-oai", "http.empty"})
 """What comes from a program that ended while it wrote a page; of the first page of a list, from something else."""
 
-ONE_PAGE_RULES = frozenset(
+_ONE_PAGE_RULES = frozenset(
     {"http.deadline", "http.timeout-read", "http.truncated", "http.too-large", "http.encoding", "http.protocol"}
 )
 """What may be so of one page alone, as there is too much in it, or something that cannot be written."""
@@ -99,6 +99,21 @@ class Course:
         """A list of a part of this one's window."""
         return Course(method, self.set_spec, window, ListProgress(self.progress.full), is_main=False, notes=self.notes)
 
+    def ask_in_days(self, why: Finding) -> None:
+        """Ask for whole days from now on; `why`: what the repository said of seconds."""
+        message = f"The repository says that its datestamps have seconds, and refuses them: {why.message}"
+        remedy = "The repository's keeper corrects the granularity in Identify. Whole days were asked for instead."
+        self.notes.append(Finding("oai.granularity", message, remedy, Level.WARNING))
+        self.window, self.progress = self.window.in_days(), self.progress.in_days()
+
+    def ask_for_all(self, why: Finding) -> None:
+        """Ask for all that there is, not only for what has changed; `why`: what the repository said of that."""
+        message = f"The repository does not say what has changed since a date, and all was asked for: {why.message}"
+        remedy = "The repository's keeper has it take `from`, as it should. Each harvest asks for all until then."
+        self.notes.append(Finding("oai.error", message, remedy, Level.WARNING))
+        self.progress = replace(self.progress, begin=None, since=None)
+        self.window = self.progress.window
+
     def restart(self) -> None:
         """Begin again."""
         self.progress = self.progress.restarted()
@@ -154,13 +169,25 @@ class Course:
         self.ended = not token.text
         return self._size() if self.ended else None
 
+    def is_of_token(self, error: FetchError | NoAnswer, was_resumed: bool) -> bool:
+        """Whether the token may be refused by this: one that is from another harvest may be dead by now.
+
+        1.x has no other way to refuse any of them than the status 400.
+        """
+        if isinstance(error, NoAnswer):
+            return was_resumed
+        if error.status == 400:
+            return True
+        is_of_page = error.findings[0].rule in _ONE_PAGE_RULES or error.status >= 500
+        return was_resumed and not error.transient and not is_of_page
+
     def may_be_of_page(self, error: FetchError | NoAnswer) -> bool:
         """Whether this page alone may be one that cannot be had."""
         is_first = self.is_main and not self.progress.token
         if isinstance(error, NoAnswer):
             return not is_first and error.finding.rule in _NOTHING_RULES
         rule = error.findings[0].rule
-        if rule in ONE_PAGE_RULES or (error.status >= 500 and error.status != 503) or error.status == _TOO_LARGE:
+        if rule in _ONE_PAGE_RULES or (error.status >= 500 and error.status != 503) or error.status == _TOO_LARGE:
             return True
         return not is_first and rule in _NOTHING_RULES
 
@@ -235,6 +262,18 @@ def is_refusal(error: FetchError) -> bool:
 def _repeated(token: str) -> Finding:
     message = f"The repository gives the same resumption token again, with no new records: {one_line(token, 100)}."
     return Finding("oai.broken-off", message, _NEXT_TOKEN)
+
+
+def broke_off(
+    why: Finding, came: int, progress: ListProgress, set_spec: str | None, others: Sequence[str | None]
+) -> Finding:
+    """Why and where a list has broken off: so many records `came`, and the `others` are sets that wait for it."""
+    of = f" of {progress.earlier + progress.announced:,}" if progress.announced else ""
+    of_set = f" of the set {one_line(set_spec, 60)}" if set_spec else ""
+    message = f"The list{of_set} broke off after {came:,}{of} records: {why.message}"
+    if others := [one_line(each, 60) for each in others if each]:
+        message += f" Other sets of this site were not asked for: {', '.join(others)}."
+    return Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
 
 
 def cut_off(answer: Answer) -> Finding:

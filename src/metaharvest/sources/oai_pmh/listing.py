@@ -20,7 +20,7 @@ from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions, limited
 from metaharvest.sources.base import ListedRecord, Page, Patience
 from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
-from metaharvest.sources.oai_pmh.course import ONE_PAGE_RULES, Course, cut_off, is_refusal
+from metaharvest.sources.oai_pmh.course import Course, broke_off, cut_off, is_refusal
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.progress import ListProgress
@@ -29,7 +29,6 @@ from metaharvest.sources.oai_pmh.reading import MOST_RECORDS, Reading
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.singly import Singly, Stopped
-from metaharvest.text import one_line
 
 MOST_FAILED = 200
 """Pages in a row that could not be had, after which records are asked for one by one, however many there are."""
@@ -51,11 +50,15 @@ class _PageFailed(Exception):
         self.finding = finding
 
 
+class _SetBrokenOff(BrokenOff):
+    """The list of a set broke off by itself: those of other sets may come to their end."""
+
+
 class OaiListing:
     """One harvest of a repository's list. `progress` says how far it is, `in_days`: days alone are accepted.
 
     `checkpoint` makes the checkpoint of how it stands. `is_begun`: it goes on from a token. `is_done`: it has come to
-    its end.
+    its end. Where the list of one of several sets breaks off, those of the others are harvested before it does.
     """
 
     def __init__(
@@ -83,7 +86,7 @@ class OaiListing:
         self._notes = list(progress.notes if progress.is_begun else ())
         records.add(progress.odd if progress.is_begun else {})
         self.progress = progress
-        self.is_begun = progress.is_begun
+        self.is_begun, self._begun_at = progress.is_begun, progress.number
         self._is_resumed = bool(progress.token)
         self._before = progress.earlier + progress.received
         self.is_done = False
@@ -111,15 +114,27 @@ class OaiListing:
                 course = Course(self._options.method, self._sets[number], window, progress, notes=self._notes)
                 if len(self._sets) == 1:
                     course.named = self._seen
-                async with aclosing(self._list(course)) as pages:
-                    async for page in pages:
-                        yield page
+                try:
+                    async with aclosing(self._list(course)) as pages:
+                        async for page in pages:
+                            yield page
+                except _SetBrokenOff as error:
+                    if len(self._sets) == 1:
+                        raise
+                    self._notes[:] = error.findings
+                    self._records.odd.clear()
+                    left, came = course.closed({}), self._before + self._yielded
+                    self.progress = replace(left, earlier=came, broken_off=True)
                 if self.progress.number == number:
                     self.progress = course.closed(self._records.counted())
         if self._identity.has_seconds and not self.in_days and (odd := self._records.without_time()):
             self._notes.append(odd)
             self.in_days = True
         self.is_done = True
+        if self.progress.broken_off:
+            if self._yielded or self.is_begun:
+                yield Page((), self._checkpoint(self))
+            raise BrokenOff(*self._told(), *self._records.findings(is_whole=False))
         left_out = inf if self.progress.in_doubt else self.progress.left_out
         findings = (*self._told(), *self._records.findings())
         yield Page((), self._checkpoint(self), findings, is_last=True, left_out=left_out)
@@ -161,7 +176,7 @@ class OaiListing:
                     if course.method is ListMethod.LIST_IDENTIFIERS:
                         held = await self._singly.all_of(held)
         except (FetchError, NoAnswer, Stopped) as error:
-            if course.progress.token and not isinstance(error, Stopped) and self._may_be_the_token(error):
+            if course.progress.token and not isinstance(error, Stopped) and course.is_of_token(error, self._is_resumed):
                 self._begin_again(course, error.finding if isinstance(error, NoAnswer) else error.findings[0])
                 return
             raise await self._failure(error, course) from error
@@ -181,7 +196,7 @@ class OaiListing:
         else:
             wrong = course.follow(answer, number, new) if is_whole else cut_off(answer)
         if wrong and (is_whole or is_refusal):
-            broken_off = self._broken_off(wrong, course, len(held))
+            broken_off = self._broken_off(wrong, course, len(held), kind=_SetBrokenOff)
             yield self._page(held, course, self._begun_again())
             raise broken_off
         if wrong:
@@ -225,21 +240,14 @@ class OaiListing:
         if course.progress.token:
             self._begin_again(course, why)
         elif "badArgument" in codes and course.window.has_seconds:
-            message = f"The repository says that its datestamps have seconds, and refuses them: {why.message}"
-            remedy = "The repository's keeper corrects the granularity in Identify. Whole days were asked for instead."
-            course.notes.append(Finding("oai.granularity", message, remedy, Level.WARNING))
-            course.window, self.in_days = course.window.in_days(), True
-            course.progress = course.progress.in_days()
+            self.in_days = True
+            course.ask_in_days(why)
         elif not course.is_main:
             raise _PageFailed(why)
         elif "badArgument" in codes and course.window.begin and not self._options.begin:
-            message = f"The repository does not say what has changed since a date, and all was asked for: {why.message}"
-            remedy = "The repository's keeper has it take `from`, as it should. Each harvest asks for all until then."
-            course.notes.append(Finding("oai.error", message, remedy, Level.WARNING))
-            course.progress = replace(course.progress, begin=None, since=None)
-            course.window = course.progress.window
+            course.ask_for_all(why)
         else:
-            raise self._broken_off(why, course)
+            raise self._broken_off(why, course, kind=_SetBrokenOff)
         return None
 
     def _begin_again(self, course: Course, why: Finding) -> None:
@@ -256,18 +264,6 @@ class OaiListing:
         if course.is_main:
             self.is_begun, self._before = course.progress.is_begun, course.progress.earlier
             self._records.count_from(course.progress.odd_before)
-
-    def _may_be_the_token(self, error: FetchError | NoAnswer) -> bool:
-        """Whether the token may be refused by this, as one is that was kept from another harvest, and is dead by now.
-
-        1.x has no other way to refuse any of them than the status 400.
-        """
-        if isinstance(error, NoAnswer):
-            return self._is_resumed
-        if error.status == 400:
-            return True
-        is_of_page = error.findings[0].rule in ONE_PAGE_RULES or error.status >= 500
-        return self._is_resumed and not error.transient and not is_of_page
 
     async def _wait_to_try_again(self, course: Course, failed: _PageFailed) -> bool:
         """Count an answer that broke off, and wait before it is asked for again; False if it is not."""
@@ -290,7 +286,7 @@ class OaiListing:
         if why is not None:
             self._failed += 1
             if windows is None and method is ListMethod.LIST_IDENTIFIERS:
-                raise self._broken_off(why, course)
+                raise self._broken_off(why, course, kind=_SetBrokenOff)
             if not self._is_in_parts:
                 message = "A page of the list could not be had, and its records were asked for in smaller lists"
                 self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", IN_THE_LOG, Level.WARNING))
@@ -304,7 +300,7 @@ class OaiListing:
                     yield page
             course.take_in(part)
         if wrong := course.add_up():
-            broken_off = self._broken_off(wrong, course)
+            broken_off = self._broken_off(wrong, course, kind=_SetBrokenOff)
             yield self._page((), course, self._begun_again())
             raise broken_off
 
@@ -386,15 +382,17 @@ class OaiListing:
             if course.may_be_of_page(cause) or (refused and is_answered):
                 self._failed += _REFUSAL - 1 if refused else 0
                 return _PageFailed(first)
-        return self._broken_off(stopped or first, course, transient=isinstance(cause, FetchError) and cause.transient)
+        transient = isinstance(cause, FetchError) and cause.transient
+        is_general = stopped or transient or isinstance(error, Stopped) or course.progress.token
+        kind = BrokenOff if is_general else _SetBrokenOff
+        return self._broken_off(stopped or first, course, transient=transient, kind=kind)
 
-    def _broken_off(self, why: Finding, course: Course, more: int = 0, *, transient: bool = False) -> BrokenOff:
+    def _broken_off(
+        self, why: Finding, course: Course, more: int = 0, *, transient: bool = False, kind: type[BrokenOff] = BrokenOff
+    ) -> BrokenOff:
         """The list ends here, after what was yielded and so many `more`."""
         progress = course.progress if course.is_main else self.progress
-        of = f" of {progress.earlier + progress.announced:,}" if progress.announced else ""
-        came = self._before + self._yielded + more
-        message = f"The list broke off after {came:,}{of} records: {why.message}"
-        if others := [one_line(each, 60) for each in self._sets[self.progress.number + 1 :] if each]:
-            message += f" Other sets of this site were not asked for: {', '.join(others)}."
-        finding = Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
-        return BrokenOff(finding, *self._told(), *self._records.findings(is_whole=False), transient=transient)
+        number = self.progress.number
+        others = (*self._sets[: self._begun_at], *self._sets[number + 1 :]) if kind is BrokenOff else ()
+        finding = broke_off(why, self._before + self._yielded + more, progress, self._sets[number], others)
+        return kind(finding, *self._told(), *self._records.findings(is_whole=False), transient=transient)

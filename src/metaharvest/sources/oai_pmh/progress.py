@@ -20,7 +20,7 @@ class ListProgress:
     what of `odd` came before, like `earlier`. By `ahead` seconds the repository's clock was ahead of its web server's
     when the list was begun. So many records were `left_out` of the lists that have ended; `in_doubt`: the end of one of
     them may not have been its end. So many of this set's records `moved`: they came again with another datestamp.
-    By so much what was announced has `shrunk` meanwhile.
+    By so much what was announced has `shrunk` meanwhile. `broken_off`: the list of a set before this one has.
     """
 
     full: bool
@@ -44,6 +44,7 @@ class ListProgress:
     in_doubt: bool = False
     moved: int = 0
     shrunk: int = 0
+    broken_off: bool = False
 
     @property
     def window(self) -> Window:
@@ -58,7 +59,7 @@ class ListProgress:
     def narrowed(self, since: str, first: str, came: int) -> ListProgress:
         """What is left of it: so many records `came` until now, among them all that are older than `since`."""
         left = ListProgress(self.full, self.begin, self.until, self.number, ahead=self.ahead)
-        left = replace(left, left_out=self.left_out, in_doubt=self.in_doubt)
+        left = replace(left, left_out=self.left_out, in_doubt=self.in_doubt, broken_off=self.broken_off)
         return replace(left, first=self.first or first, earlier=came, since=since)
 
     def restarted(self) -> ListProgress:

@@ -194,7 +194,7 @@ def _state_after(state: State, listing: OaiListing, before: str) -> State:
     progress = listing.so_far
     if not listing.is_done:
         return replace(state, in_days=listing.in_days, progress=progress)
-    if progress.in_doubt and progress.earlier <= _FEW:
+    if progress.broken_off or (progress.in_doubt and progress.earlier <= _FEW):
         return _state_again(state, listing)
     if progress.in_doubt and not state.is_second:
         return replace(_state_again(state, listing), is_second=True)
