@@ -402,6 +402,7 @@ def test_records_that_a_complete_list_does_not_name_are_missing_and_stay(nights:
     assert nights.harvester.rows(missing) == [("repo/oai_dc/r2", "2026-11-21"), ("repo/oai_dc/r4", "2026-11-21")]
     told = json.loads(nights.harvester("documents", "--missing", "--json").out)
     assert [(each["document_id"], each["missing_since"]) for each in told] == nights.harvester.rows(missing)
+    assert json.loads(nights.harvester("documents", "--rule", "records.missing", "--json").out) == told
     assert "missing since 2026-11-21" in nights.harvester("documents", "show", "repo/oai_dc/r2").out
     assert "missing" not in nights.harvester("documents", "show", "repo/oai_dc/r1").out
     assert "r2" in nights.report()

@@ -85,7 +85,10 @@ def command(
     if nights is not None and not failing:
         raise click.UsageError("--for goes with --failing: for how many nights.")
     from metaharvest.queries.documents import DocumentFilter, document_rows
+    from metaharvest.reports.findings import MISSING
 
+    if rule == MISSING:  # which is found by no harvest of the record, but by a list without it
+        rule, missing = None, True
     wanted = DocumentFilter(site, failing, nights, rule, OutcomeKind(outcome) if outcome else None, missing)
     invocation: Invocation = context.obj
     today = invocation.harvester.today()
