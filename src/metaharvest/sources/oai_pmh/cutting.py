@@ -8,6 +8,7 @@ parts are found are lost too: by their identifiers, or as a number.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,6 +62,13 @@ _BESIDE = _compiled(r"<(~(responseDate|error|resumptionToken))(?:\s[^<>]*)?/?>")
 _PART_OF_ONE = _compiled(r"</?~(error|resumptionToken)\b")
 _PART_OF_TOKEN = re.compile(rb"resumption|Token")
 """Before the list there may be a request that quotes one."""
+
+_NO_TAGS = re.compile(
+    rb"<!--(?:[^<-]|-(?!->)|<(?!!--))*+-->"
+    rb"|<!\[CDATA\[(?:[^<\]]|\](?!\]>)|<(?!!\[CDATA\[))*+\]\]>"
+    rb"|<\?(?:[^<?]|\?(?!>)|<(?!\?))*+\?>"
+)
+"""Comments, CDATA sections and processing instructions: what looks like a tag in them is none."""
 
 _WORDS = 1000
 """Bytes of an error that is not well-formed."""
@@ -118,23 +126,24 @@ def cut(
     file: BinaryIO, root: AnswerRoot, verb: str, item: str, skip: int
 ) -> Iterator[etree._Element | Lost | Mended[etree._Element] | Surrounding]:
     """The records of the answer in `file`, without the first `skip`, and what is beside them at last."""
-    data, tags = _in_utf_8(_bytes_of(file)), _Tags(item)
-    start = tags.headed.search(data) or tags.start.search(data)
+    data = _in_utf_8(_bytes_of(file))
+    tags = _Tags(item, data)
+    start = tags.first()
     at = start.start() if start else len(data)
     head, tail = data[max(at - _HEAD, 0) : at], b""
     if not start:
         head, tail = data[: min(max(at - _TAIL, 0), _HEAD)], data[max(at - _TAIL, 0) :]
     frame = _Frame(head, data[:_HEAD], root, verb)
     if not skip:
-        yield from tags.traces(data, 0, at, _NO_BEGINNING)
+        yield from tags.traces(0, at, _NO_BEGINNING)
     number = 0
     while start:
-        begin, end, number = start.start(), tags.end_of(data, start), number + 1
+        begin, end, number = start.start(), tags.end_of(start), number + 1
         at = begin if end is None else end
         read: etree._Element | Lost | Mended[etree._Element] | None = None
         if number > skip:
             read = Lost("", "it has no end") if end is None else frame.read(data[begin:end])
-        start = tags.next(data, max(at, begin + 1), is_sure=not isinstance(read, Lost | Mended))
+        start = tags.next(max(at, begin + 1), is_sure=not isinstance(read, Lost | Mended))
         behind = start.start() if start else len(data)
         if start is None:
             tail = data[at : at + _TAIL] + data[max(at + _TAIL, len(data) - _TAIL) :]
@@ -142,9 +151,9 @@ def cut(
             if read is not None:
                 yield read
             if number >= skip:
-                yield from tags.traces(data, at, behind, _NO_BEGINNING)
+                yield from tags.traces(at, behind, _NO_BEGINNING)
         elif start or end or _ends(tail, root, verb):  # if the answer breaks off in a record, it is asked for again
-            yield from tags.traces(data, begin, behind, read.why, least=1)
+            yield from tags.traces(begin, behind, read.why, least=1)
     yield frame.surrounding(head, tail)
 
 
@@ -164,68 +173,88 @@ def mended_whole(content: bytes) -> bytes:
 class _Tags:
     """How what is listed begins and ends: records, their headers alone, or in 1.x their identifiers.
 
-    `start` is any beginning; `headed` one that is followed by what a record or a header begins with, as metadata may
+    A `start` is any beginning; a `headed` one is followed by what a record or a header begins with, as metadata may
     have elements of that name too.
     """
 
-    def __init__(self, item: str) -> None:
+    def __init__(self, item: str, data: Data) -> None:
+        self._data = data
+        self._hidden = [found.span() for found in _NO_TAGS.finditer(data) if b"<" in found[0][1:]]
         tag = rf"<((~){item})(?:\s[^<>]*)?"
-        self.start = _compiled(tag + "/?>")
+        self._start = _compiled(tag + "/?>")
         if item == "identifier":
-            self.headed = self.start
+            self._headed = self._start
             self._names = _compiled(r"</~identifier\s*>")
             self._counted = [self._names]
             return
         first = "header" if item == "record" else "identifier"
-        self.headed = _compiled(tag + rf">\s*(?:<!--(?:[^-]|-(?!->)){{0,200}}-->\s*)?<\2{first}[\s/>]")
+        self._headed = _compiled(tag + rf">\s*(?:<!--(?:[^-]|-(?!->)){{0,200}}-->\s*)?<\2{first}[\s/>]")
         stamped = r"\s*<~datestamp\s*>[^<>]{0,200}</~datestamp\s*>\s*(?:<~setSpec|</~header)[\s>]"
         self._names = _compiled(rf"</~identifier\s*>(?={stamped})")
         self._counted = [_compiled(r"</~(?:datestamp|setSpec)\s*>\s*</~header\s*>")]
         if item == "header":
             self._counted += [_compiled(r"<~datestamp[\s>]"), _compiled(r"</~datestamp[\s>]")]
 
-    def next(self, data: Data, at: int, *, is_sure: bool) -> re.Match[bytes] | None:
-        """The next beginning; behind parts of records only one that is `headed`, as it may be within metadata."""
-        found = self.start.search(data, at) if is_sure else None
-        return found if found and not data[at : found.start()].strip() else self.headed.search(data, at)
+    def first(self) -> re.Match[bytes] | None:
+        """Where the first item begins."""
+        return self._found(self._headed, 0) or self._found(self._start, 0)
 
-    def end_of(self, data: Data, start: re.Match[bytes]) -> int | None:
+    def next(self, at: int, *, is_sure: bool) -> re.Match[bytes] | None:
+        """The next beginning; behind parts of records only one that is `headed`, as it may be within metadata."""
+        found = self._found(self._start, at) if is_sure else None
+        return found if found and not self._data[at : found.start()].strip() else self._found(self._headed, at)
+
+    def end_of(self, start: re.Match[bytes]) -> int | None:
         """Where the item ends that begins at `start`, with elements of the same name within it."""
         depth = nested = 0
-        begin, limit = start.start(), min(start.start() + _LARGEST, len(data))
+        begin, limit = start.start(), min(start.start() + _LARGEST, len(self._data))
         tag = re.compile(rb"</?" + re.escape(start[1]) + rb"(?:\s[^<>]*)?/?>")
-        for found in tag.finditer(data, begin, limit):
+        for found in self._all(tag, begin, limit):
             text = found[0]
             if text.startswith(b"</"):
                 depth -= 1
             elif not text.endswith(b"/>"):
-                nested += bool(depth and self.headed.match(data, found.start()))
+                nested += bool(depth and self._headed.match(self._data, found.start()))
                 depth += 1
             if not depth:
                 return found.end()
             if nested > _MOST_NESTED:
                 break
-        following = self.headed.search(data, start.end())
-        last = data.rfind(b"</" + start[1], begin, min(following.start() if following else limit, limit))
-        found_last = tag.match(data, last) if last > 0 else None
-        return found_last.end() if found_last else None
+        following = self._found(self._headed, start.end())
+        closing = re.compile(rb"</" + re.escape(start[1]) + rb"(?:\s[^<>]*)?>")
+        last = None
+        for last in self._all(closing, begin, min(following.start() if following else limit, limit)):
+            pass
+        return last.end() if last else None
 
-    def traces(self, data: Data, begin: int, end: int, why: str, least: int = 0) -> Iterator[Lost]:
+    def traces(self, begin: int, end: int, why: str, least: int = 0) -> Iterator[Lost]:
         """The items of which there are parts, by their identifiers; those without, but `least` of all, as a number."""
-        names = dict.fromkeys(self._identifiers(data, begin, end))
-        number = max(least, *(sum(1 for _ in each.finditer(data, begin, end)) for each in self._counted))
+        names = dict.fromkeys(self._identifiers(begin, end))
+        number = max(least, *(sum(1 for _ in self._all(each, begin, end)) for each in self._counted))
         yield from (Lost(name, why) for name in names)
         yield from (Lost("", why) for _ in range(len(names), number))
 
-    def _identifiers(self, data: Data, begin: int, end: int) -> Iterator[str]:
-        metadata = _METADATA.search(data, begin, end)
+    def _identifiers(self, begin: int, end: int) -> Iterator[str]:
+        metadata = self._found(_METADATA, begin, end)
         until = metadata.start() if metadata else end
-        if own := _IDENTIFIER.search(data, begin, min(until, begin + 65_536)):
+        if own := self._found(_IDENTIFIER, begin, min(until, begin + 65_536)):
             yield _text(own[1])
-        for found in self._names.finditer(data, begin, end):
-            text = data[max(found.start() - 2000, begin) : found.start()].rpartition(b">")[2]
+        for found in self._all(self._names, begin, end):
+            text = self._data[max(found.start() - 2000, begin) : found.start()].rpartition(b">")[2]
             if text and b"<" not in text:
                 yield _text(text)
+
+    def _found(self, pattern: re.Pattern[bytes], begin: int, end: int | None = None) -> re.Match[bytes] | None:
+        return next(self._all(pattern, begin, len(self._data) if end is None else end), None)
+
+    def _all(self, pattern: re.Pattern[bytes], begin: int, end: int) -> Iterator[re.Match[bytes]]:
+        """What matches between there, but not where tags are none."""
+        while found := pattern.search(self._data, begin, end):
+            number = bisect_right(self._hidden, (found.start(), len(self._data))) - 1
+            hidden_until = self._hidden[number][1] if number >= 0 else 0
+            if hidden_until <= found.start():
+                yield found
+            begin = max(found.end(), hidden_until)
 
 
 class _Frame:
@@ -236,6 +265,7 @@ class _Frame:
         self._root, self._verb = root, verb
         self._list = _compiled(rf"</?~{verb}[\s/>]")
         names = [verb] if root.is_old else ["OAI-PMH", verb]
+        head, first = _shown(head), _shown(first)
         self._depth = len(names)
         self._open, self._close = b"", b""
         for name in names:
@@ -259,25 +289,26 @@ class _Frame:
     def surrounding(self, head: bytes, tail: bytes) -> Surrounding:
         """The protocol's elements before and behind the records: the first of them, and the last."""
         text, at = head + tail, 0
-        starts = list(_BESIDE.finditer(text))
+        shown = _shown(text)
+        starts = list(_BESIDE.finditer(shown))
         elements, unread, between = [], set(), []
         for start in starts if len(starts) <= 2 * _MOST_BESIDE else starts[:_MOST_BESIDE] + starts[-_MOST_BESIDE:]:
             if start.start() < at:
                 continue
-            between.append(text[at : start.start()])
-            closing = -1 if start[0].endswith(b"/>") else text.find(b"</" + start[1], start.end())
-            at = text.find(b">", closing) + 1 if closing > 0 else start.end()
+            between.append(shown[at : start.start()])
+            closing = -1 if start[0].endswith(b"/>") else shown.find(b"</" + start[1], start.end())
+            at = shown.find(b">", closing) + 1 if closing > 0 else start.end()
             element = self._beside(start, text[start.start() : at], text[start.end() : start.end() + _WORDS])
             if element is None:
                 unread.add(start[2].decode())
             else:
                 elements.append(element)
-        rest = b"".join([*between, text[at:]])
+        rest = b"".join([*between, shown[at:]])
         unread.update(found[1].decode() for found in _PART_OF_ONE.finditer(rest))
         if (begun := self._list.search(rest)) and _PART_OF_TOKEN.search(rest, begun.end()):
             unread.add("resumptionToken")
         is_whole = _ends(tail, self._root, self._verb)
-        return Surrounding(elements, frozenset(unread), is_whole, self._list.search(text) is not None)
+        return Surrounding(elements, frozenset(unread), is_whole, self._list.search(shown) is not None)
 
     def _beside(self, start: re.Match[bytes], whole: bytes, behind: bytes) -> etree._Element | None:
         """One element of the protocol; of an error, whose code is in its start tag, that is enough."""
@@ -324,7 +355,13 @@ def _in_utf_8(data: Data) -> Data:
 
 def _ends(tail: bytes, root: AnswerRoot, verb: str) -> bool:
     """Whether the answer comes to its end there."""
-    return _compiled(rf"</~(?:{verb}|{verb if root.is_old else 'OAI-PMH'})\s*>").search(tail) is not None
+    end = _compiled(rf"</~(?:{verb}|{verb if root.is_old else 'OAI-PMH'})\s*>")
+    return end.search(_shown(tail)) is not None
+
+
+def _shown(text: bytes) -> bytes:
+    """As long a text, in which all is blank where tags are none."""
+    return _NO_TAGS.sub(lambda found: b" " * len(found[0]), text)
 
 
 def _text(identifier: bytes) -> str:
