@@ -548,3 +548,82 @@ def test_a_list_of_nothing_that_was_announced_to_have_records_is_broken_off(netw
     network.register()
     assert network.harvest()["status"] == "incomplete"
     assert "announced a list of 25 records (completeListSize) and sent 0" in told(network)
+
+
+# -- records that come as they were
+
+
+def twice(server: OaiServer, **now: object) -> Callable[[bytes, Asked], bytes]:
+    """The record 1 is on the first page as it was before, and at the list's end as it is now."""
+    old = server._written(server.records.pop("oai:test:1"))
+    server.put("oai:test:1", datetime(2026, 10, 1, tzinfo=UTC), title="Toads", **now)
+    return lambda body, asked: (
+        body.replace(b"<ListRecords>", b"<ListRecords>" + old, 1)
+        if asked.verb == "ListRecords" and "resumptionToken" not in asked.arguments
+        else body
+    )
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_record_that_a_list_has_as_it_was_is_not_set_back(network: Network, deleted: bool) -> None:
+    server = network.server
+    network.register()
+    network.harvest()
+    server.now += timedelta(days=1)
+    server.tamper = twice(server, deleted=deleted)
+    first = network.harvest("--full")
+    ended = {"deleted": 1} if deleted else {"updated": 1}
+    assert first == {"status": "succeeded", "listed": 26, "unchanged": 25, **ended}
+    held = {each: 1 for each in ALL if each != "1"} | ({} if deleted else {"1": 2})
+    for _ in range(2):
+        assert network.harvest("--full") == {"status": "succeeded", "listed": 26, "unchanged": 25, "duplicate": 1}
+        assert network.held() == held
+    server.refuse_tokens = (b"busy", 503)
+    assert network.harvest("--full")["status"] == "incomplete"
+    assert network.held() == held
+    assert server.asked("GetRecord") == []
+
+
+def test_what_a_repository_has_from_a_backup_is_asked_for_by_itself_and_taken(network: Network) -> None:
+    server = network.server
+    network.register()
+    network.harvest()
+    for number in (3, 14):
+        server.put(f"oai:test:{number}", datetime(2025, 10, 1, tzinfo=UTC), title="Toads")
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 23, "updated": 2}
+    assert {each.arguments["identifier"] for each in server.asked("GetRecord")} == {"oai:test:3", "oai:test:14"}
+    assert network.held() == {**ALL, "3": 2, "14": 2}
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
+    server.put("oai:test:3", datetime(2025, 9, 1, tzinfo=UTC), title="Newts")
+    server.unreadable = {"oai:test:3"}
+    assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "access_error": 1}
+    server.unreadable.clear()
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 24, "updated": 1}
+
+
+# -- what looks like tags, and is none
+
+HIDDEN = (
+    b'<record><header status="deleted"><identifier>oai:test:5</identifier><datestamp>2026-11-01T00:00:00Z</datestamp>'
+    b"</header></record><record><header><identifier>oai:test:99</identifier><datestamp>2026-11-01T00:00:00Z</datestamp>"
+    b"</header><metadata><a/></metadata></record><resumptionToken>evil</resumptionToken></ListRecords>"
+)
+
+
+@pytest.mark.parametrize("way", [b"<!-- %s -->", b"<?pi %s ?>", b"<![CDATA[ %s ]]>"])
+@pytest.mark.parametrize("before", [b"<ListRecords>", b"</dc:title>", b"</record>", b"</metadata>"])
+def test_what_only_looks_like_records_is_none_where_the_answer_is_damaged(
+    network: Network, way: bytes, before: bytes
+) -> None:
+    def tamper(body: bytes, asked: Asked) -> bytes:
+        if asked.verb != "ListRecords":
+            return body
+        body = body.replace(before, before + way % HIDDEN if before.startswith(b"<L") else way % HIDDEN + before)
+        return body.replace(b"oai:test:8</identifier>", b"oai:test:8</identifier>&", 1)
+
+    network.server.tamper = tamper
+    network.register()
+    assert network.harvest() == {"status": "with-errors", "listed": 25, "inserted": 24, "invalid": 1}
+    assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "invalid": 1}
+    assert network.held() == {number: 1 for number in ALL if number != "8"}
+    assert "twice" not in told(network) and "tokens" not in told(network)

@@ -27,6 +27,7 @@ class AccountedFor:
     `listing` is the number of the listing under way; the listings since `first`, that one not included, were begun in
     the same site run, and broken off. `before` are document ids of pages since the last checkpoint; `logged` are those
     whose outcomes an interrupted run has logged in this site run. `again`: what has not changed is checked as well.
+    `by_itself`: each record was asked for by itself, and is as it is now, however old.
     """
 
     listing: int
@@ -34,6 +35,7 @@ class AccountedFor:
     again: bool = False
     before: Collection[str] = ()
     logged: Collection[str] = ()
+    by_itself: bool = False
 
 
 @dataclass(slots=True)
@@ -43,7 +45,8 @@ class PagePlan:
     `listed` of its records are accounted for with it; so many are `unchanged`, of which `settled` are to be noted in
     the ledger, or name a record that the listing has named before (`duplicate`). So many have `moved`: the listing has
     named them before, with another datestamp. `ended` have their outcome, `chains` are to be brought in, and the target
-    is to be told that those in `to_delete` were deleted.
+    is to be told that those in `to_delete` were deleted. Those in `older` the ledger knows as they were later; they are
+    not accounted for (older.py).
     """
 
     listed: int = 0
@@ -55,6 +58,7 @@ class PagePlan:
     chains: list[list[Todo]] = field(default_factory=list)
     in_hand: dict[str, ListedRecord] = field(default_factory=dict)
     to_delete: list[tuple[ListedDocument, LedgerEntry | None]] = field(default_factory=list)
+    older: dict[str, ListedDocument] = field(default_factory=dict)
 
     @property
     def refused(self) -> list[str]:
@@ -94,11 +98,13 @@ def plan_page(
             continue
         elif (document_id in seen.before or _was_listed(entry, seen)) and (
             _is_as_received(record, entry)
-            or _is_older(record, entry.datestamp if entry else None)
+            or (not seen.by_itself and _is_older(record, entry.datestamp if entry else None))
             or (entry and _is_gone_elsewhere(record, entry.datestamp, is_there=not _is_known_as_deleted(entry)))
         ):
             plan.listed += 1
             plan.duplicate += 1
+        elif _is_of_before(record, entry, seen):
+            plan.older[document_id] = record.document
         else:
             is_again = document_id in seen.before or _was_listed(entry, seen)
             plan.moved += bool(is_again and entry and entry.datestamp not in (None, _datestamp(record)))
@@ -143,6 +149,13 @@ def _is_older(record: ListedRecord, datestamp: str | None) -> bool:
     own = _datestamp(record)
     # Datestamps of one granularity sort as their texts do.
     return bool(own and datestamp) and len(own) == len(datestamp or "") and own < (datestamp or "")
+
+
+def _is_of_before(record: ListedRecord, known: KnownRecord | None, seen: AccountedFor) -> bool:
+    """Whether an earlier list has named a later version of the record, which this one may still name."""
+    if known is None or record.deleted or seen.by_itself or _is_as_received(record, known):
+        return False
+    return _is_older(record, known.datestamp)
 
 
 def _is_gone_elsewhere(record: ListedRecord, datestamp: str | None, *, is_there: bool) -> bool:

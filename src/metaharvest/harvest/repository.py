@@ -24,6 +24,7 @@ from metaharvest.harvest.context import RunContext
 from metaharvest.harvest.deletions import other_owners, tell_deletions
 from metaharvest.harvest.documents import SiteDocuments, Tally, harvest_documents
 from metaharvest.harvest.moves import SameRepository
+from metaharvest.harvest.older import Older
 from metaharvest.harvest.plan import retry_batches
 from metaharvest.harvest.records import AccountedFor, PagePlan, plan_page
 from metaharvest.harvest.site_target import SiteTarget
@@ -79,6 +80,7 @@ class _SoFar:
     received: int = 0
     announced: int | None = None
     ids: set[str] = field(default_factory=set)
+    older: Older = field(default_factory=Older)
 
 
 class _InHand:
@@ -152,8 +154,8 @@ async def harvest_repository(
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     same = SameRepository(site_run, target, ctx)
     try:
-        async with aclosing(one_ahead(listing.pages)) as pages:
-            async for page in pages:
+        async with aclosing(one_ahead(listing.pages)) as listed:
+            async for page in so_far.older.among(listed, source, ctx.deadlines):
                 if why := ctx.deadlines.heed() or next(iter(target.health.given_up), None):
                     raise BrokenOff(why)
                 so_far.announced = page.announced if page.announced is not None else so_far.announced
@@ -224,6 +226,7 @@ async def _harvest_page(
     plan = await in_thread(partial(_plan, page, so_far, site_run, target, ctx))
     if await same.take_over(plan.refused):
         plan = await in_thread(partial(_plan, page, so_far, site_run, target, ctx))
+    so_far.older.note(page, plan)
     tally, journal = so_far.tally, ctx.journal
     if page.findings:
         await journal.write(site_run, lambda session: listings.doubtful(told(page.findings, ctx.treatment)))
@@ -237,8 +240,8 @@ async def _harvest_page(
     tally.unchanged += plan.unchanged
     tally.duplicates += plan.duplicate
     so_far.moved += plan.moved
-    so_far.pages += 1
-    so_far.received += len(page.records)
+    if not so_far.older.is_asking:
+        so_far.pages, so_far.received = so_far.pages + 1, so_far.received + len(page.records)
     ctx.progress.documents_listed(site_run.site.name, max(so_far.received, so_far.announced or 0))
     so_far.ids.update(record.document.document_id for record in page.records)
     named = sorted(so_far.ids) if page.checkpoint is not None else ()
@@ -329,7 +332,7 @@ def _plan(page: Page, so_far: _SoFar, site_run: SiteRun, target: SiteTarget, ctx
         logged = checkpoints.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
     holdings = target.holdings(ids)
     used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])
-    seen = replace(so_far.seen, before=so_far.ids, logged=logged)
+    seen = replace(so_far.seen, before=so_far.ids, logged=logged, by_itself=so_far.older.is_asking)
     if target.health.given_up:
         # Nothing is known to be held: nothing is decided, and the page is asked for again.
         raise BrokenOff(*target.health.given_up)

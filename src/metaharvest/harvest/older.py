@@ -1,0 +1,74 @@
+"""Records that a list has as they were before what the ledger knows of them.
+
+A list may have such a record once more, as it is now, on a later page: then the older one is a duplicate. If it has
+not, as in a repository that was restored from a backup, the record is asked for by itself when the list ends. Where the
+list breaks off before, the document stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from itertools import islice
+
+from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.harvest.records import PagePlan
+from metaharvest.model import ListedDocument
+from metaharvest.sources.base import ListedRecord, Page, PagedSource, Patience
+
+_AT_ONCE = 64
+
+
+class Older:
+    """Those of one list that have not come as they are now, by document id.
+
+    `is_asking`: the records of the page under way were asked for by themselves.
+    """
+
+    def __init__(self) -> None:
+        self._documents: dict[str, ListedDocument] = {}
+        self.is_asking = False
+
+    def note(self, page: Page, plan: PagePlan) -> None:
+        """Note what is older on a page, and count what was, and has come anew with it.
+
+        That has two records in the list. If it is as the ledger knows it, it is a duplicate in the plan already.
+        """
+        named = {record.document.document_id for record in page.records}
+        again = {document_id for document_id in named if self._documents.pop(document_id, None)}
+        plan.listed += len(again)
+        others = (*(each for each, _ in plan.to_delete), *(outcome.document for outcome, _ in plan.ended))
+        changed = again & {*plan.in_hand, *plan.older, *(each.document_id for each in others)}
+        plan.duplicate += len(changed)
+        plan.unchanged += len(again) - len(changed)
+        self._documents |= plan.older
+
+    async def among(
+        self, pages: AsyncIterator[Page], source: PagedSource, patience: Patience
+    ) -> AsyncGenerator[Page, None]:
+        """The pages of a list, and before the last one the records that did not come anew. Raises BrokenOff."""
+        async for page in pages:
+            if page.is_last:
+                self.is_asking = True
+                async with aclosing(self._by_themselves(source, patience)) as asked:
+                    async for each in asked:
+                        yield each
+                self.is_asking = False
+            yield page
+
+    async def _by_themselves(self, source: PagedSource, patience: Patience) -> AsyncGenerator[Page, None]:
+        while self._documents:
+            records = []
+            for document_id in list(islice(self._documents, _AT_ONCE)):
+                if why := patience.heed():
+                    raise BrokenOff(why)
+                records.append(await _asked_for(self._documents.pop(document_id), source))
+            yield Page(records)
+
+
+async def _asked_for(document: ListedDocument, source: PagedSource) -> ListedRecord:
+    try:
+        found = await source.fetch(document)
+    except FetchError as error:
+        return ListedRecord(document, None, findings=error.findings, is_away=True)
+    return ListedRecord(found.document, found.content)
