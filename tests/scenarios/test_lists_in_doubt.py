@@ -626,4 +626,4 @@ def test_what_only_looks_like_records_is_none_where_the_answer_is_damaged(
     assert network.harvest() == {"status": "with-errors", "listed": 25, "inserted": 24, "invalid": 1}
     assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "invalid": 1}
     assert network.held() == {number: 1 for number in ALL if number != "8"}
-    assert "twice" not in told(network) and "tokens" not in told(network)
+    assert not re.search("twice|tokens", told(network))

@@ -85,20 +85,22 @@ def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefi
     """The names under which those of the URLs are registered now that were not before. Raises ScheduleError."""
     from metaharvest.model import OaiOptions, SiteOptions
     from metaharvest.sites.options import options_text
-    from metaharvest.sites.origins import origin_for, repository_key
-    from metaharvest.sites.registry import add_site, read_sites
+    from metaharvest.sites.origins import origin_for, origins, repository_key
+    from metaharvest.sites.registry import add_sites, read_sites
 
     harvester = invocation.harvester
     found: dict[str, str] = {}
+    rows: list[dict[str, object]] = []
     with harvester.writing() as session:
         sites = list(read_sites(session))
         known, names = {repository_key(site.list_url) for site in sites}, {site.name for site in sites}
+        given = origins(sites)
         for url in urls:
-            if repository_key(url) in known:
+            if (key := repository_key(url)) in known:
                 continue
-            origin = origin_for(url, sites)
+            given[key] = origin = origin_for(url, given)
             name = next(name for name in _names(origin) if name not in names)
-            values = {
+            values: dict[str, object] = {
                 "name": name,
                 "documentlisturl": url,
                 "contact_email": contact,
@@ -107,10 +109,11 @@ def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefi
                 "datenextharvest": harvester.today(),
                 "options": options_text(SiteOptions(oai=OaiOptions(origin, prefix))),
             }
-            sites.append(add_site(session, values))
-            known.add(repository_key(url))
+            rows.append(values)
+            known.add(key)
             names.add(name)
             found[url] = name
+        add_sites(session, rows)
     return found
 
 

@@ -253,13 +253,14 @@ def _site_options(options: Options, before: Site | BrokenSite | None) -> str | N
 
 def give_origin(options: dict[str, Any], former: Site | BrokenSite | None, sites: Iterable[Site | BrokenSite]) -> None:
     """Choose an origin where one is needed and none is given, or `none`: one that no other repository has."""
-    from metaharvest.sites.origins import origin_for
+    from metaharvest.sites.origins import origin_for, origins
 
     url = options["base_url"] or (former.list_url if former else "")
     is_there = isinstance(former, Site) and former.options.oai is not None
     is_new = options["base_url"] is not None and not is_there
     if options["origin"] in ("", _NONE) or (is_new and options["origin"] is None):
-        options["origin"] = origin_for(url, (each for each in sites if former is None or each.name != former.name))
+        given = origins(each for each in sites if former is None or each.name != former.name)
+        options["origin"] = origin_for(url, given)
 
 
 def _oai(options: Options, own: SiteOptions) -> OaiOptions:

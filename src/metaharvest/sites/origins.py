@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from metaharvest.fetch.url import without_login
@@ -26,20 +26,26 @@ def origin_of(base_url: str) -> str:
     return f"{re.sub('[^a-z0-9._~]+', '-', address).strip('-')[:190] or 'repository'}{query}"
 
 
-def origin_for(base_url: str, sites: Iterable[Site | BrokenSite]) -> str:
-    """The name for a repository: that which another site has given it, or one that none of these sites gives another.
+def origins(sites: Iterable[Site | BrokenSite]) -> dict[str, str]:
+    """The names that these sites give their repositories, by the key of each."""
+    found: dict[str, str] = {}
+    for site in sites:
+        if isinstance(site, Site) and site.options.oai is not None:
+            found.setdefault(repository_key(site.list_url), site.options.oai.origin)
+    return found
+
+
+def origin_for(base_url: str, given: Mapping[str, str]) -> str:
+    """The name for a repository: that which it was given already (see origins), or one that no other one was given.
 
     It is its base URL without the scheme; with a digest of that, where another repository has this name: `/x/oai` and
     `/x-oai` are written alike.
     """
-    key, taken = repository_key(base_url), set()
-    for site in sites:
-        if isinstance(site, Site) and site.options.oai is not None:
-            if repository_key(site.list_url) == key:
-                return site.options.oai.origin
-            taken.add(site.options.oai.origin)
+    key = repository_key(base_url)
+    if key in given:
+        return given[key]
     origin = origin_of(base_url)
-    return origin if origin not in taken else f"{origin[:190]}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+    return origin if origin not in given.values() else f"{origin[:190]}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
 
 
 def repository_key(base_url: str) -> str:

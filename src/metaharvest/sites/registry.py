@@ -80,6 +80,15 @@ def add_site(session: Session, values: Mapping[str, object]) -> Site:
     return _require(find_site(session, site.name))
 
 
+def add_sites(session: Session, values_of_each: Iterable[Mapping[str, object]]) -> None:
+    """Register several sites, however many, as add_site does."""
+    for values in values_of_each:
+        site = new_site(values)
+        _require_free(session, site)
+        session.add(HarvestSiteSchedule(**row_values(site)))
+    session.flush()
+
+
 def edit_site(session: Session, name: str, changes: Mapping[str, object]) -> Site:
     """Change columns of a site, broken or not. Raises ScheduleError if the site would be broken afterwards.
 

@@ -223,9 +223,9 @@ class _Tags:
         following = self._found(self._headed, start.end())
         closing = re.compile(rb"</" + re.escape(start[1]) + rb"(?:\s[^<>]*)?>")
         last = None
-        for last in self._all(closing, begin, min(following.start() if following else limit, limit)):
-            pass
-        return last.end() if last else None
+        for each in self._all(closing, begin, min(following.start() if following else limit, limit)):
+            last = each.end()
+        return last
 
     def traces(self, begin: int, end: int, why: str, least: int = 0) -> Iterator[Lost]:
         """The items of which there are parts, by their identifiers; those without, but `least` of all, as a number."""
