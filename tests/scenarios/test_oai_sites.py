@@ -1548,3 +1548,25 @@ def test_records_that_move_while_both_sites_are_harvested_are_all_there_in_the_e
     assert network.held().keys() == ALL.keys()
     sites = network.harvester.run("2031-01-04", "--full")["sites"]
     assert {site["site"]: (site["listed"], site["unchanged"]) for site in sites} == {"a": (24, 24), "b": (19, 19)}
+
+
+def test_what_the_embedded_target_says_of_a_record_is_what_the_repository_said_last(network: Network) -> None:
+    """Also of one whose content has not changed, and of one that was deleted."""
+    network.register()
+    server = network.server
+    server.put("oai:test:3", sets=("a",), about="<x xmlns='urn:x'>old</x>")
+    network.harvest()
+    server.now += timedelta(days=1)
+    changed = server.put("oai:test:3", sets=("b", "c"), about="<x xmlns='urn:x'>new</x>")
+    server.delete("oai:test:4")
+    assert network.harvest()["unchanged"] == 1
+    stamp = f"{changed.datestamp:%Y-%m-%dT%H:%M:%SZ}"
+    columns = "revision, datestamp, response_date, sets, about"
+    query = f"SELECT {columns} FROM document_origin WHERE identifier = 'oai:test:3'"
+    [(revision, datestamp, response_date, sets, about)] = network.harvester.rows(query)
+    assert (revision, datestamp, json.loads(sets)) == (1, stamp, ["b", "c"])
+    assert response_date > stamp
+    assert "new" in about
+    assert network.harvester.rows("SELECT document_id, datestamp FROM document_tombstone") == [
+        ("test/oai_dc/oai:test:4", stamp)
+    ]

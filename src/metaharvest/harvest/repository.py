@@ -232,7 +232,7 @@ async def _harvest_page(
         await journal.write(site_run, lambda session: listings.doubtful(told(page.findings, ctx.treatment)))
     for outcome, known in plan.ended:
         await journal.record(OutcomeNote(site_run, outcome_told(outcome, ctx.treatment), None, known))
-    await journal.set_unchanged(site_run, plan.settled)
+    await journal.set_unchanged(site_run, plan.settled, target.in_journal)
     in_hand.records = plan.in_hand
     await _bring_in(plan, site, target, ctx)
     ctx.progress.documents_ended(site_run.site.name, len(page.records) - len(plan.chains))

@@ -21,10 +21,10 @@ from metaharvest.database.locks import HeldLock
 from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import DatabaseError, RunLost
 from metaharvest.journal import forensics, lists, looks, outcomes, problems, purge, runs, site_runs
-from metaharvest.journal.ledger_rows import Columns, delete_entries, ledger_key, write_ledger
+from metaharvest.journal.ledger_rows import delete_entries, ledger_key
 from metaharvest.journal.lists import ListNote
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
-from metaharvest.journal.outcomes import OutcomeNote
+from metaharvest.journal.outcomes import OutcomeNote, Settled, settled_rows, write_settled
 from metaharvest.journal.phases import Phases
 from metaharvest.journal.repositories import named_repositories
 from metaharvest.journal.site_runs import Closing, Opening
@@ -36,7 +36,6 @@ from metaharvest.model import (
     ListedDocument,
     ListVersion,
     OriginalColumns,
-    Outcome,
     RunStatus,
     Site,
     SiteRun,
@@ -46,7 +45,7 @@ from metaharvest.model import (
 from metaharvest.sites import ledger
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets import owners
-from metaharvest.targets.base import Target
+from metaharvest.targets.base import JournalSession, Target
 from metaharvest.targets.lookup import Targets
 from metaharvest.text import one_line, shown_url
 
@@ -327,21 +326,13 @@ class Journal:
             await self._soon(lambda session: None)
 
     async def set_unchanged(
-        self, site_run: SiteRun, settled: Sequence[tuple[Outcome, ledger.LedgerEntry | None]]
+        self, site_run: SiteRun, settled: Sequence[Settled], target: JournalSession | None = None
     ) -> None:
-        """Bring the ledger up to date for documents that the target has already."""
-        new: list[Columns] = []
-        changed: list[Columns] = []
-        for outcome, known in settled:
-            values = ledger.entry_values(known, outcome, self.today)
-            if values is None:
-                continue
-            if known is None:
-                new.append({**ledger_key(site_run, outcome.document), **values})
-            else:
-                changed.append({"harvest_document_id": known.entry_id, **values})
-        if new or changed:
-            await self._soon(lambda session: write_ledger(session, new, changed))
+        """Bring the ledger up to date for documents that the target has already; and `target`, about their records."""
+        rows = settled_rows(site_run, settled, self.today)
+        documents = [outcome.document for outcome, _ in settled]
+        if any(rows):
+            await self._soon(lambda session: write_settled(session, *rows, documents, target))
 
     async def looked_again(self, site_run: SiteRun, seen: Sequence[looks.Look]) -> None:
         """Note which documents were looked at again although they are listed unchanged, and which have changed."""

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 
 from sqlalchemy import exc, update
 from sqlalchemy.orm import Session
@@ -20,7 +21,16 @@ from metaharvest.errors import TargetError
 from metaharvest.journal.ledger_rows import Columns, ledger_key, write_ledger
 from metaharvest.journal.log_rows import Stamp, outcome_rows, whose, write_log
 from metaharvest.journal.phases import Phases
-from metaharvest.model import Action, Deletions, FetchedDocument, Finding, Outcome, OutcomeKind, SiteRun
+from metaharvest.model import (
+    Action,
+    Deletions,
+    FetchedDocument,
+    Finding,
+    ListedDocument,
+    Outcome,
+    OutcomeKind,
+    SiteRun,
+)
 from metaharvest.sites import ledger
 from metaharvest.targets import owners
 from metaharvest.targets.base import Deletion, JournalSession, Upload
@@ -129,6 +139,38 @@ def _write_one(session: Session, entry: OutcomeNote, stamp: Stamp) -> None:
         if entry.outcome.kind is not OutcomeKind.UPLOAD_ERROR or entry.outcome.findings:
             reason = one_line(masked(str(getattr(error, "orig", None) or error)))
             _write_one(session, entry.unwritable(reason), stamp)
+
+
+Settled = tuple[Outcome, ledger.LedgerEntry | None]
+"""That a document is in the target already, and what the ledger has known of it."""
+
+
+def settled_rows(site_run: SiteRun, settled: Sequence[Settled], today: date) -> tuple[list[Columns], list[Columns]]:
+    """The rows of the ledger that are new, or another, where these are settled."""
+    new: list[Columns] = []
+    changed: list[Columns] = []
+    for outcome, known in settled:
+        values = ledger.entry_values(known, outcome, today)
+        if values is None:
+            continue
+        if known is None:
+            new.append({**ledger_key(site_run, outcome.document), **values})
+        else:
+            changed.append({"harvest_document_id": known.entry_id, **values})
+    return new, changed
+
+
+def write_settled(
+    session: Session,
+    new: Sequence[Columns],
+    changed: Sequence[Columns],
+    documents: Sequence[ListedDocument],
+    target: JournalSession | None,
+) -> None:
+    """Write these rows of the ledger, and into the target that is written here, where the records stand now."""
+    write_ledger(session, new, changed)
+    if target is not None:
+        target.restamp(documents, session)
 
 
 def is_lost(error: Exception) -> bool:

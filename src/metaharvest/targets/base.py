@@ -120,6 +120,9 @@ class JournalSession(Holder, Protocol):
         belongs to another site.
         """
 
+    def restamp(self, documents: Sequence[ListedDocument], session: Session) -> None:
+        """Keep that these revisions, which are there, come from records that have newer datestamps now."""
+
 
 class RemoteSession(Holder, Protocol):
     """A target outside of the journal's database, logged in for one site; safe for threads.

@@ -20,7 +20,7 @@ from metaharvest.database.engine import Sessions, database_errors
 from metaharvest.database.models import Base, DocumentRevision, HarvestDocument, HarvestSiteSchedule
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
-from metaharvest.model import Action, Finding, Holding, OutcomeKind, Site
+from metaharvest.model import Action, Finding, Holding, ListedDocument, OutcomeKind, Site
 from metaharvest.targets import records_kept, transfers
 from metaharvest.targets.base import (
     OF_ANOTHER_SITE,
@@ -175,6 +175,10 @@ class EmbeddedTarget:
         for held in _highest(session, [document_id]):
             _refuse_other_site(document_id, deletion.site_id, held, RECORD_OF_ANOTHER_SITE)
             records_kept.bury(session, deletion)
+
+    def restamp(self, documents: Sequence[ListedDocument], session: Session) -> None:
+        """Keep when, in which sets and with what about them the records of these revisions were listed last."""
+        records_kept.restamp(session, documents)
 
     def owners(self, document_ids: Sequence[str], session: Session) -> Mapping[str, int]:
         """The registered site that each of these documents belongs to, if there is one."""

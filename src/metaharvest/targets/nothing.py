@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlalchemy.orm import Session
 
-from metaharvest.model import Action, Holding, Site
+from metaharvest.model import Action, Holding, ListedDocument, Site
 from metaharvest.targets.base import Deletion, HeldRevision, Holder, Standing, Upload
 
 
@@ -55,6 +55,9 @@ class ForgettingSession:
             is_new = not self._is_held[document.document_id] and document.revision == first
             actions.append(Action.INSERT if is_new else Action.UPDATE)
         return actions
+
+    def restamp(self, documents: Sequence[ListedDocument], session: Session) -> None:
+        """Nothing is kept."""
 
     def delete(self, deletion: Deletion, session: Session) -> None:
         """Forget it."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import ColumnElement, delete, exists, func, insert, select
+from sqlalchemy import ColumnElement, bindparam, delete, exists, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import Base, DocumentOrigin, DocumentRevision, DocumentTombstone
+from metaharvest.database.models import Base, DocumentOrigin, DocumentRevision, DocumentTombstone, HarvestDocument
 from metaharvest.database.rows import insert_rows
-from metaharvest.model import ListedDocument
+from metaharvest.model import ListedDocument, RecordOrigin
 from metaharvest.targets.base import Deletion, Upload
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]
+_AGAIN = update(_ORIGINS).where(_ORIGINS.c.document_id == bindparam("this"), _ORIGINS.c.revision == bindparam("number"))
 _TOMBSTONES = Base.metadata.tables[DocumentTombstone.__tablename__]
 
 
@@ -24,9 +25,21 @@ def note_origins(session: Session, uploads: Sequence[Upload]) -> None:
         insert_rows(session.connection(), _ORIGINS, rows)
 
 
+def restamp(session: Session, documents: Sequence[ListedDocument]) -> None:
+    """Keep where these revisions come from, where their records have come again with newer datestamps."""
+    rows = [
+        {"this": each.document_id, "number": each.revision, **_listed(each.origin)} for each in documents if each.origin
+    ]
+    if rows:
+        session.connection().execute(_AGAIN, rows)
+
+
 def bury(session: Session, deletion: Deletion) -> None:
     """Put a tombstone for a document that is there."""
     document = deletion.document
+    told = select(HarvestDocument.datestamp).where(
+        HarvestDocument.site_schedule_id == deletion.site_id, HarvestDocument.document_id == document.document_id
+    )
     highest = select(func.max(_REVISIONS.c.revision)).where(_REVISIONS.c.document_id == document.document_id)
     session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id == document.document_id))
     session.execute(
@@ -34,7 +47,7 @@ def bury(session: Session, deletion: Deletion) -> None:
             document_id=document.document_id,
             revision=session.scalar(highest) or document.revision,
             site_schedule_id=deletion.site_id or None,
-            datestamp=document.origin.datestamp[:40] if document.origin else "",
+            datestamp=session.scalar(told) or "",
             deleted_at=deletion.at,
         )
     )
@@ -73,12 +86,19 @@ def _origin(upload: Upload) -> Mapping[str, object] | None:
         "base_url": origin.base_url,
         "identifier": origin.identifier,
         "prefix": origin.prefix,
-        "datestamp": origin.datestamp[:40],
-        "response_date": origin.response_date[:40],
+        **_listed(origin),
         "namespace": origin.namespace,
         "digest": origin.digest,
         "altered": fetched.received is not None,
+        "received": fetched.received,
+    }
+
+
+def _listed(origin: RecordOrigin) -> Mapping[str, object]:
+    """What may be another thing in the next list, while the metadata is the same."""
+    return {
+        "datestamp": origin.datestamp[:40],
+        "response_date": origin.response_date[:40],
         "sets": json.dumps(origin.sets),
         "about": json.dumps([each.decode("utf-8", "replace") for each in origin.about]),
-        "received": fetched.received,
     }
