@@ -69,6 +69,17 @@ def test_what_robots_txt_forbids_is_told_once_where_it_is_not_binding(folder: Pa
             assert ask(folder, repository, command).out.count("does not allow the harvester to ask for") == 1
 
 
+@pytest.mark.parametrize(
+    ("rule", "is_told"),
+    [("/*verb=ListRecords", True), ("/oai?", True), ("/*verb=Identify$", True), ("/oai$", False), ("/other", False)],
+)
+def test_robots_txt_is_about_what_is_asked(folder: Path, rule: str, is_told: bool) -> None:
+    with OaiServer(3) as repository:
+        repository.http.serve("/robots.txt", f"User-agent: *\nDisallow: {rule}\n".encode())
+        told = ask(folder, repository, "validate").out
+        assert ("does not allow the harvester to ask for" in told) is is_told
+
+
 def test_what_is_odd_about_identify_is_told(folder: Path) -> None:
     with OaiServer(3, deleted="no") as repository:
         repository.odd = {Odd.OTHER_BASE_URL, Odd.NO_EARLIEST}

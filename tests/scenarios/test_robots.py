@@ -65,3 +65,25 @@ def test_what_is_said_by_the_standard_and_by_mistake(
     [site] = harvester.run("2026-11-20")["sites"]
     assert (site["status"], site["inserted"], site["warnings"]) == ("succeeded", 1, warnings)
     harvester.close()
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_robots_txt_that_is_to_be_asked_for_later_stops_nothing(
+    tmp_path: Path, server: HttpServer, status: int
+) -> None:
+    server.route("/robots.txt", lambda asking: asking.answer(b"busy", status, {"Retry-After": "3600"}))
+    harvester = Harvester(tmp_path)
+    harvester.add_site("site", publish(server, "a.1.1"))
+    [site] = harvester.run("2026-11-20")["sites"]
+    assert (site["status"], site["inserted"], site["warnings"]) == ("succeeded", 1, 0)
+    harvester.close()
+
+
+def test_where_it_is_binding_documents_that_are_forbidden_are_not_asked_for(tmp_path: Path, server: HttpServer) -> None:
+    server.serve("/robots.txt", b"User-agent: *\nDisallow: /a.2\n")
+    harvester = Harvester(tmp_path, SETTINGS.replace("[http]\n", "[http]\nobey_robots = true\n"))
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1"))
+    [site] = harvester.run("2026-11-20")["sites"]
+    assert (site["inserted"], site["access_error"]) == (1, 1)
+    assert not [each for each in server.requests if "a.2" in each.path]
+    harvester.close()

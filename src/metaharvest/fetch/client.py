@@ -71,6 +71,7 @@ class _Question:
     """What is asked for, whichever address it is redirected to; `patience`: seconds to wait for a connection.
 
     `site_id`: the site for which a document is asked. `query`: what the address is asked, also after a redirect.
+    `is_aside`: that its server wants to be left alone counts for this question only.
     """
 
     file: BinaryIO
@@ -83,6 +84,7 @@ class _Question:
     site_id: int = 0
     gives_way: bool = True
     query: Query | None = None
+    is_aside: bool = False
 
 
 class Fetcher:
@@ -135,13 +137,14 @@ class Fetcher:
         site_id: int = 0,
         query: Query | None = None,
         known: ListVersion | None = None,
+        is_aside: bool = False,
     ) -> tuple[Response, bytes]:
         """The document at `url`. While it arrives it counts in `memory`; from then on the caller has to count it.
 
         `allow_networks`: also these, in addition to http.allow_networks. `ca_file`: these authorities are trusted too.
         `file_folder`: file: URLs may name what is below it. `patience`: seconds to wait for a free connection, and for
         free memory, never longer than http.list_deadline. `site_id`: for which site; they have their turns by it.
-        `query`: what to ask there, also where it redirects to.
+        `query`: what to ask there, also where it redirects to. `is_aside`: Retry-After counts for nothing else.
         `known`: if the server says that this is still the version, the response has the status 304, and no bytes come.
         Raises FetchError; NotAsked if its server could not be reached lately, or nothing came free in time.
         """
@@ -152,7 +155,15 @@ class Fetcher:
             return await asyncio.to_thread(_copied, url, file_folder, buffer, limits.size), buffer.getvalue()
         patience = min(patience, self._http.list_deadline)
         question = _Question(
-            buffer, limits, networks, ca_file, patience, _conditions(known), site_id=site_id, query=query
+            buffer,
+            limits,
+            networks,
+            ca_file,
+            patience,
+            _conditions(known),
+            site_id=site_id,
+            query=query,
+            is_aside=is_aside,
         )
         try:
             return await self._follow(url, question), buffer.getvalue()
@@ -240,7 +251,7 @@ class Fetcher:
             await self._exchange(exchange, question, given)
             location = exchange.location
             if location is None:
-                return self._response(exchange, given)
+                return self._response(exchange, question, given)
             spent += exchange.seconds
             here = redirected(here, location, spent, question.query)
         raise FetchError(sentences.too_many_redirects(here.url, given), seconds=spent)
@@ -319,12 +330,12 @@ class Fetcher:
         if not is_list:
             self._health.require_reachable(address)
 
-    def _response(self, exchange: Exchange, given: Circumstances) -> Response:
+    def _response(self, exchange: Exchange, question: _Question, given: Circumstances) -> Response:
         error = None if exchange.is_unmodified else sentences.failure(exchange, given)
         if error:
             if error.counted:
                 self._health.not_reached(exchange.address, exchange.began)
-            if error.retry_after:
+            if error.retry_after and not question.is_aside:
                 self._health.rest(exchange.address, error.retry_after)
             raise error
         return Response(

@@ -55,7 +55,9 @@ class Robots:
 
         async def fetch() -> bytes:
             address = f"{parts.scheme}://{host}/robots.txt"
-            _, content = await self._fetch(address, allow_networks=allow_networks, ca_file=ca_file, patience=_PATIENCE)
+            _, content = await self._fetch(
+                address, allow_networks=allow_networks, ca_file=ca_file, patience=_PATIENCE, is_aside=True
+            )
             return content
 
         file = self._files.get(host)

@@ -87,12 +87,19 @@ async def fetch_document(
 ) -> FetchedDocument:
     """The document's bytes, fetched for this site; no bytes, and no digest, if it is still the version `known`.
 
-    Raises FetchError, also for an HTML page in the document's place.
+    Raises FetchError, also for an HTML page in the document's place, or where a robots.txt that is binding forbids it.
     """
+    options = site.options
+    if fetcher.robots.is_binding and (
+        forbidden := await fetcher.robots.forbids(
+            document.url, allow_networks=options.allow_networks, ca_file=options.ca_file
+        )
+    ):
+        raise FetchError(forbidden)
     response, content = await fetcher.fetch(
         document.url,
-        allow_networks=site.options.allow_networks,
-        ca_file=site.options.ca_file,
+        allow_networks=options.allow_networks,
+        ca_file=options.ca_file,
         file_folder=site.file_folder,
         patience=patience,
         site_id=site.site_id,

@@ -11,11 +11,12 @@ from urllib.parse import quote
 from lxml import etree
 
 from metaharvest.errors import FetchError, NotAsked
+from metaharvest.fetch.addresses import started
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.exchange import Query
 from metaharvest.fetch.limits import WaitedTooLong
 from metaharvest.fetch.url import without_login
-from metaharvest.model import Finding, Level, Site
+from metaharvest.model import Finding, Level, ListMethod, OaiOptions, Site
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, short_answer
@@ -38,14 +39,22 @@ class Repository:
         self.shown = shown_url(site.list_url)
 
     async def heed_robots(self) -> tuple[Finding, ...]:
-        """What the server's robots.txt says against it. Raises FetchError where that is binding."""
+        """What the server's robots.txt says against what is asked. Raises FetchError where that is binding."""
         options = self._site.options
-        finding = await self._fetcher.robots.forbids(
-            self._site.list_url, allow_networks=options.allow_networks, ca_file=options.ca_file
-        )
-        if finding is not None and finding.is_error:
-            raise FetchError(finding)
-        return () if finding is None else (finding,)
+        oai = options.oai or OaiOptions("")
+        is_listed = oai.method is ListMethod.LIST_RECORDS
+        verbs = ("ListRecords",) if is_listed else ("ListIdentifiers", "GetRecord")
+        queries = [self._query("Identify", {}), *(self._query(verb, {"metadataPrefix": oai.prefix}) for verb in verbs)]
+        for query in queries:
+            address = started(self._site.list_url, query)
+            finding = await self._fetcher.robots.forbids(
+                address.url, allow_networks=options.allow_networks, ca_file=options.ca_file
+            )
+            if finding is not None and finding.is_error:
+                raise FetchError(finding)
+            if finding is not None:
+                return (finding,)
+        return ()
 
     async def ask_list(self, verb: str, arguments: Mapping[str, str], file: BinaryIO, patience: Patience) -> str:
         """The answer to a question for a list, into `file`; nobody else asks for one meanwhile. Raises FetchError.
