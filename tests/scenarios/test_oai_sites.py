@@ -1570,3 +1570,20 @@ def test_what_the_embedded_target_says_of_a_record_is_what_the_repository_said_l
     assert network.harvester.rows("SELECT document_id, datestamp FROM document_tombstone") == [
         ("test/oai_dc/oai:test:4", stamp)
     ]
+
+
+@on_one_database
+@pytest.mark.parametrize("level", ["strict", "loose"])
+@pytest.mark.parametrize("filters", ["", '<filters match="all"><filter xpath="/*"/></filters>'])
+def test_records_of_any_size_and_depth_are_taken(network: Network, level: str, filters: str) -> None:
+    metadata = {
+        "deep": f"<a xmlns='urn:a'>{'<a>' * 300}{'</a>' * 300}</a>",
+        "text": f"<a xmlns='urn:a'>{'x' * 11_000_000}</a>",
+        "value": f"<a xmlns='urn:a' b='{'y' * 11_000_000}'/>",
+    }
+    network.server.records.clear()
+    for name, written in metadata.items():
+        network.server.put(f"oai:test:{name}", metadata=written)
+    (network.harvester.folder / "filters.xml").write_text(filters)
+    network.register("--validation", level, *(("--filters", "filters.xml") if filters else ()))
+    assert network.harvest() == {"status": "succeeded", "listed": 3, "inserted": 3}

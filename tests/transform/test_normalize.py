@@ -74,6 +74,14 @@ def test_a_namespace_that_the_document_does_not_have_is_declared_where_it_is_nee
         ("//b", "<a><n> v </n><b/></a>", "<a><n> v </n><b/></a>"),
         ("//b", "<a><b/><c><n>v</n></c></a>", "<a><b/><n>v</n><c><n>v</n></c></a>"),
         ("//b", "<a>x<b/>y<b/>z</a>", "<a>x<b/><n>v</n>y<b/>z</a>"),
+        ("//b/text()", "<a><b><!-- c -->t</b></a>", "<a><b><!-- c -->t</b><n>v</n></a>"),
+        ("//b/text()", "<a><b>s<c/>t</b></a>", "<a><b>s<c/>t</b><n>v</n></a>"),
+        ("//*/@x", '<a xmlns="urn:a"><b x="1"/></a>', '<a xmlns="urn:a"><b x="1"/><n xmlns="">v</n></a>'),
+        (
+            "//*/@x",
+            '<a xmlns="urn:a"><b x="1"/><n xmlns="">v</n></a>',
+            '<a xmlns="urn:a"><b x="1"/><n xmlns="">v</n></a>',
+        ),
     ],
 )
 def test_where_an_element_is_added(tmp_path: Path, path: str, content: str, result: str) -> None:

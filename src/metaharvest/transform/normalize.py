@@ -112,17 +112,21 @@ def _element_of(node: Any) -> etree._Element | None:
     if isinstance(node, etree._Element):
         return node
     element = node.getparent() if hasattr(node, "getparent") else None
-    # A text after an element is not in it, but beside it.
+    if element is not None and node.is_tail:  # lxml's parent of a text behind a child, or a comment, is that
+        element = element.getparent()
     return element if isinstance(element, etree._Element) else None
 
 
 def _added_after(place: etree._Element, new: NewElement, value: str) -> etree._Element:
     """Add the element after this one, with the same white space between them."""
     namespace = etree.QName(new.name).namespace
-    element = etree.Element(new.name, nsmap={new.prefix: namespace} if namespace else None)
-    element.text = value
     parent = place.getparent()
     assert parent is not None
+    if namespace or None not in parent.nsmap:
+        element = etree.Element(new.name, nsmap={new.prefix: namespace} if namespace else None)
+    else:  # lxml declares no default namespace to be none, and keeps what is parsed
+        element = etree.fromstring(f'<{new.name} xmlns=""/>')
+    element.text = value
     element.tail = place.tail
     before = place.getprevious()
     space = parent.text if before is None else before.tail

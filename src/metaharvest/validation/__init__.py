@@ -70,7 +70,7 @@ class Validator:
     def _verdict(self, content: bytes, document: ListedDocument, how: Treatment, tools: _ParserAndSchemas) -> Verdict:
         if not how.transforms:
             return self._checked(content, document, how, tools)
-        changed = transformed(content, how, tools.parser_of_all, self._limit)
+        changed = transformed(content, how, tools.parser_of_all, self._limit, is_record=document.origin is not None)
         if isinstance(changed, Verdict):
             return changed
         verdict = self._checked(changed, document, how, tools)
@@ -86,7 +86,8 @@ class Validator:
             return Verdict()
         try:
             with parse_lock.parsing():
-                root = wellformed.parse(content, tools.parser)
+                parse = wellformed.parse if document.origin is None else wellformed.parse_record
+                root = parse(content, tools.parser)
         except wellformed.NotReadable as error:
             return Verdict(limited(error.findings))
         if level is ValidationLevel.STRICT:

@@ -51,14 +51,19 @@ BY_EML = Treatment()
 """Neither filtered nor normalised, and checked as EML."""
 
 
-def transformed(content: bytes, how: Treatment, parser: etree.XMLParser, limit: TransformLimit) -> Verdict | bytes:
+def transformed(
+    content: bytes, how: Treatment, parser: etree.XMLParser, limit: TransformLimit, *, is_record: bool = False
+) -> Verdict | bytes:
     """The document as normalised, the same bytes if nothing was added; or why it ends here: left out, or an error.
 
     `parser` keeps comments and processing instructions.
     """
     try:
         with parse_lock.parsing():
-            root = wellformed.parse(content, parser)
+            if is_record:
+                root = wellformed.parse_record(content, parser, keeps_all=True)
+            else:
+                root = wellformed.parse(content, parser)
     except wellformed.NotReadable as error:
         return Verdict(error.findings)
     time_left = TimeLeft()

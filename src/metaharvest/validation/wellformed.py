@@ -59,6 +59,8 @@ MAX_NODES = 1_000_000
 """Elements, attributes, namespaces, comments and processing instructions that a document may have: they make a tree of
 up to 250 MB."""
 
+_OF_LIBXML2 = frozenset({"xml.too-deep", "xml.too-large-text"})
+
 _COUNTED_BYTES = 4_000_000
 """The nodes of a document larger than this are counted first; a smaller one has no room for a tree of that size."""
 
@@ -80,12 +82,13 @@ class NotReadable(Exception):
         self.findings = findings
 
 
-def new_parser(*, without_blanks: bool = False, keeps_all: bool = False) -> etree.XMLParser:
+def new_parser(*, without_blanks: bool = False, keeps_all: bool = False, huge: bool = False) -> etree.XMLParser:
     """A parser that expands no entities, and reads and fetches no other file; for one thread at a time.
 
     Comments are left out, so that a text is one node: libxml2 takes very long to join a text of very many.
     `without_blanks`: so is white space between tags: trees are smaller, and are made and validated sooner.
-    `keeps_all`: comments and processing instructions stay, for a document that is written again.
+    `keeps_all`: comments and processing instructions stay, for a document that is written again. `huge`: without
+    libxml2's own limits, but for 2,048 levels.
     """
     return etree.XMLParser(
         resolve_entities=False,
@@ -95,6 +98,7 @@ def new_parser(*, without_blanks: bool = False, keeps_all: bool = False) -> etre
         remove_comments=not keeps_all,
         remove_pis=not keeps_all,
         remove_blank_text=without_blanks,
+        huge_tree=huge,
     )
 
 
@@ -128,6 +132,16 @@ def parse(content: bytes, parser: etree.XMLParser) -> etree._Element:
     if root.getroottree().docinfo.internalDTD is not None:
         raise NotReadable(_dtd_finding(1, ""))
     return root
+
+
+def parse_record(content: bytes, parser: etree.XMLParser, *, keeps_all: bool = False) -> etree._Element:
+    """The root element of a record's content, whose list was read without libxml2's limits. Raises NotReadable."""
+    try:
+        return parse(content, parser)
+    except NotReadable as error:
+        if not {finding.rule for finding in error.findings} <= _OF_LIBXML2:
+            raise
+        return parse(content, new_parser(keeps_all=keeps_all, huge=True))
 
 
 class _NodeCounter:
