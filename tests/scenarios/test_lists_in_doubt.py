@@ -391,15 +391,24 @@ def a_page_for_people(server: OaiServer, *sets: str) -> None:
     server.tamper = lambda body, asked: b"<html>Fatal error</html>" if is_of(asked, *sets) else body
 
 
-@pytest.mark.parametrize("breaks_off", [refused, said_to_be_wrong, too_short, forbidden, a_page_for_people])
+def no_longer_named(server: OaiServer, *sets: str) -> None:
+    server.tamper = lambda body, asked: re.sub(
+        rf"<set><setSpec>({'|'.join(sets)})</setSpec>.*?</set>".encode(), b"", body, flags=re.DOTALL
+    )
+
+
+BREAK_OFF = [refused, said_to_be_wrong, too_short, forbidden, a_page_for_people, no_longer_named]
+
+
+@pytest.mark.parametrize("breaks_off", BREAK_OFF)
 @pytest.mark.parametrize("broken", ["a", "b", "c"])
 def test_the_other_sets_are_harvested_where_one_breaks_off(
     network: Network, breaks_off: Callable[..., None], broken: str
 ) -> None:
     server = network.server
     in_three_sets(server)
-    breaks_off(server, broken)
     network.register(*SETS)
+    breaks_off(server, broken)
     others = {number for number in ALL if broken not in server.records[f"oai:test:{number}"].sets}
     for title in ("Toads", "Newts"):
         assert network.harvest()["status"] == "incomplete"

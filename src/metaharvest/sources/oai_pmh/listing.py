@@ -8,7 +8,7 @@ records are asked for one by one.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from math import inf
@@ -57,8 +57,8 @@ class _SetBrokenOff(BrokenOff):
 class OaiListing:
     """One harvest of a repository's list. `progress` says how far it is, `in_days`: days alone are accepted.
 
-    `checkpoint` makes the checkpoint of how it stands. `is_begun`: it goes on from a token. `is_done`: it has come to
-    its end. Where the list of one of several sets breaks off, those of the others are harvested before it does.
+    `checkpoint` makes the checkpoint of how it stands. `is_begun`: it goes on from a token. `is_done`: it has ended.
+    Where the list of one of several sets breaks off, the others come before it does. `gone`: sets that are not there.
     """
 
     def __init__(
@@ -79,8 +79,7 @@ class OaiListing:
         self._checkpoint = checkpoint
         self._sets: tuple[str | None, ...] = options.sets or (None,)
         self._seen: dict[int, int] = {}
-        self._yielded = 0
-        self._failed = 0
+        self._yielded = self._failed = 0
         self._is_in_parts = self._has_no_windows = False
         self._fears_tokens = bool(progress.since) and options.method is ListMethod.LIST_IDENTIFIERS
         self._notes = list(progress.notes if progress.is_begun else ())
@@ -91,6 +90,7 @@ class OaiListing:
         self._before = progress.earlier + progress.received
         self.is_done = False
         self.in_days = False
+        self.gone: Mapping[str, Finding] = {}
 
     @property
     def so_far(self) -> ListProgress:
@@ -141,6 +141,8 @@ class OaiListing:
 
     async def _list(self, course: Course) -> AsyncGenerator[Page, None]:
         """One list to its end. Raises BrokenOff."""
+        if gone := self.gone.get(course.set_spec or ""):
+            raise self._broken_off(gone, course, kind=_SetBrokenOff)
         course.ended = course.window.is_empty
         while not course.ended:
             why: Finding | None = None
@@ -383,8 +385,8 @@ class OaiListing:
                 self._failed += _REFUSAL - 1 if refused else 0
                 return _PageFailed(first)
         transient = isinstance(cause, FetchError) and cause.transient
-        is_general = stopped or transient or isinstance(error, Stopped) or course.progress.token
-        kind = BrokenOff if is_general else _SetBrokenOff
+        is_all = stopped or transient or isinstance(error, Stopped) or course.progress.token
+        kind = BrokenOff if is_all else _SetBrokenOff
         return self._broken_off(stopped or first, course, transient=transient, kind=kind)
 
     def _broken_off(

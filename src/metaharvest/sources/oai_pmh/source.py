@@ -64,7 +64,14 @@ class OaiSource:
         asked = asked_by(without_login(self._site.list_url), options)
         state, is_other = state_from(checkpoint, asked), asks_for_others(checkpoint, asked)
         description = await described(self._repository, patience, sets=bool(options.sets))
-        if wrong := tuple(missing(description, options.prefix, options.sets)):
+        wrong = tuple(missing(description, options.prefix, options.sets))
+        gone = {
+            spec: found
+            for spec in options.sets
+            for found in missing(description, options.prefix, (spec,))
+            if found.rule == "oai.no-set"
+        }
+        if len(wrong) > len(gone) or (gone and len(gone) == len(set(options.sets))):
             raise ListError(*wrong)
         remembered = description.remembered(state.identity)
         ahead = tuple(_ahead(state, description.identity))
@@ -82,7 +89,7 @@ class OaiSource:
         listing = OaiListing(
             self._repository, records, options, description.identity, progress, self._fetcher.http, checkpoint_of
         )
-        listing.in_days = state.in_days
+        listing.in_days, listing.gone = state.in_days, gone
         pages = listing.pages(patience)
         first = await _first(pages)
 
