@@ -559,6 +559,48 @@ def test_a_list_of_nothing_that_was_announced_to_have_records_is_broken_off(netw
     assert "announced a list of 25 records (completeListSize) and sent 0" in told(network)
 
 
+# -- headers
+
+
+def test_records_of_a_set_that_was_not_asked_for_are_told(network: Network) -> None:
+    """As where a resumption token loses the set."""
+    server = network.server
+    in_three_sets(server)
+    server.records["oai:test:2"].sets = ("a:b", "c")
+    added = b"".join(server._written(server.records[f"oai:test:{number}"]) for number in (12, 13))
+    server.tamper = lambda body, asked: (
+        body.replace(b"</ListRecords>", added + b"</ListRecords>") if asked.verb == "ListRecords" else body
+    )
+    network.register("--set", "a")
+    assert network.harvest() == {"status": "succeeded", "listed": 11, "inserted": 11}
+    assert "2 of the list's records are in none of the sets that were asked for, though others are" in told(network)
+
+
+def test_headers_that_do_not_name_a_set_are_in_order(network: Network) -> None:
+    server = network.server
+    server.sets = {"all": "All"}
+    for record in server.records.values():
+        record.sets = ("all",)
+    network.register("--set", "all")
+    server.tamper = lambda body, asked: (
+        body if asked.verb == "ListSets" else body.replace(b"<setSpec>", b"<setSpec>other:")
+    )
+    assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
+    assert "none of the sets" not in told(network)
+
+
+@pytest.mark.parametrize(("written", "example"), [("31/12/2029", "31/12/2029"), ("", "none")])
+def test_datestamps_that_are_none_are_told_as_that(network: Network, written: str, example: str) -> None:
+    network.server.tamper = lambda body, asked: re.sub(
+        rb"<datestamp>[^<]*</datestamp>", f"<datestamp>{written}</datestamp>".encode(), body
+    )
+    network.register()
+    assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
+    assert "25 of the list's records have a datestamp that OAI-PMH does not have, such as oai:test:" in told(network)
+    assert f": {example}." in told(network)
+    assert "are days" not in told(network)
+
+
 # -- records that come as they were
 
 

@@ -53,6 +53,8 @@ class Records:
         self._digests = digests
         self._base_url = without_login(base_url)
         self._prefix = options.prefix
+        self._sets = options.sets
+        self._tells_sets: bool | None = None
         self._start = f"{options.origin}/{options.prefix}/"
         joint = "&" if urlsplit(self._base_url).query else "?"
         prefix = quote(options.prefix, safe="")
@@ -187,10 +189,12 @@ class Records:
             self.note("nameless", "")
         if not identifier:
             return None
-        if datestamp and not is_proper(datestamp):
-            self.note("datestamp", f"{identifier}: {datestamp}")
-        if len(datestamp) == len("2026-11-20"):
+        if not is_proper(datestamp) if datestamp else not answer.root.is_old:
+            self.note("datestamp", f"{identifier}: {datestamp or 'none'}")
+        elif len(datestamp) == len("2026-11-20"):
             self.odd["days"] += 1
+        if self._sets and sets:
+            self._note_sets(identifier, sets)
         document_id = self.document_id(identifier)
         if too_long := self.too_long(identifier):
             document = self.document(identifier, datestamp, sets, answer.response_date, about)
@@ -203,6 +207,14 @@ class Records:
         origin = RecordOrigin(self._base_url, identifier, self._prefix, datestamp, date, namespace, digest, sets, about)
         document = ListedDocument(document_id, 0, namespace, self.url(identifier), origin=origin)
         return ListedRecord(document, content, deleted, findings)
+
+    def _note_sets(self, identifier: str, sets: Sequence[str]) -> None:
+        """Note if it is in none of the sets that are asked for; where the first one is not, headers do not tell."""
+        is_own = any(each == asked or each.startswith(f"{asked}:") for each in sets for asked in self._sets)
+        if self._tells_sets is None:
+            self._tells_sets = is_own
+        if self._tells_sets and not is_own:
+            self.note("foreign", f"{identifier} ({', '.join(sets)})")
 
     def heed(self, answer: Answer) -> None:
         """What was odd about the answer as a whole, which was read to its end."""
@@ -291,6 +303,13 @@ _ODD = {
         "oai.no-metadata",
         "{0:,} of the list's records do not exist in this format, such as {1}.",
         "Nothing is to be done, unless they should exist.",
+        Level.WARNING,
+    ),
+    "foreign": (
+        "oai.protocol",
+        "{0:,} of the list's records are in none of the sets that were asked for, though others are: such as {1}. They "
+        "were taken.",
+        "The repository's keeper looks whether all pages of a list are of its set: resumption tokens may lose it.",
         Level.WARNING,
     ),
     "datestamp": (
