@@ -559,6 +559,17 @@ def test_a_list_of_nothing_that_was_announced_to_have_records_is_broken_off(netw
     assert "announced a list of 25 records (completeListSize) and sent 0" in told(network)
 
 
+@pytest.mark.parametrize("version", ["2.0", "1.1", "1.0"])
+def test_a_page_that_is_looked_for_in_smaller_lists_names_no_record_twice(tmp_path: Path, version: str) -> None:
+    with OaiServer(records=60, version=version) as server:
+        network = Network(tmp_path, server)
+        server.poison = {"oai:test:17"}
+        network.register()
+        assert network.harvest() == {"status": "with-errors", "listed": 60, "inserted": 59, "access_error": 1}
+        assert "listed twice" not in network.subject("site")
+        network.harvester.close()
+
+
 # -- headers
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, ListMethod
+from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import Window, ahead_of
 from metaharvest.sources.oai_pmh.progress import ListProgress
@@ -24,6 +25,9 @@ _ONE_PAGE_RULES = frozenset(
     {"http.deadline", "http.timeout-read", "http.truncated", "http.too-large", "http.encoding", "http.protocol"}
 )
 """What may be so of one page alone, as there is too much in it, or something that cannot be written."""
+
+UNDATED = 0
+"""The version of a record that has no datestamp, as in lists of identifiers in 1.x: it may be any."""
 
 _PARTIAL, _TOO_LARGE = 206, 413
 
@@ -252,6 +256,14 @@ class Course:
             return Finding("oai.broken-off", message, _ALL_RECORDS)
         self.notes.append(Finding("oai.list-size", message, _ALL_RECORDS, Level.WARNING))
         return None
+
+
+def key_and_version(record: ListedRecord) -> tuple[int, int]:
+    """What tells a record from others, and this version of it from others that a list may have."""
+    origin = record.document.origin
+    assert origin is not None
+    is_dated = bool(origin.datestamp) or record.deleted
+    return hash(origin.identifier), hash((origin.datestamp, record.deleted)) if is_dated else UNDATED
 
 
 def is_refusal(error: FetchError) -> bool:

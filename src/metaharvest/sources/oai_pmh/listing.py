@@ -20,7 +20,7 @@ from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions, limited
 from metaharvest.sources.base import ListedRecord, Page, Patience
 from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
-from metaharvest.sources.oai_pmh.course import Course, broke_off, cut_off, is_refusal
+from metaharvest.sources.oai_pmh.course import UNDATED, Course, broke_off, cut_off, is_refusal, key_and_version
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.progress import ListProgress
@@ -349,16 +349,15 @@ class OaiListing:
         if not course.is_main:
             self._look_at([each.document.origin.datestamp for each in part if each.document.origin], course)
         for record in part:
-            origin = record.document.origin
-            assert origin is not None
-            key, version = hash(origin.identifier), hash((origin.datestamp, record.deleted))
+            key, version = key_and_version(record)
             before = self._seen.get(key)
+            is_other = before != version and not (before is not None and UNDATED in (before, version))
             is_new = before is None if is_whole else course.note_record(key, version)
             new += is_new
             if not (is_new or is_usual):
                 self._records.odd["twice"] += 1
-                course.progress = replace(course.progress, moved=course.progress.moved + (before != version))
-            if before != version:
+                course.progress = replace(course.progress, moved=course.progress.moved + is_other)
+            if is_other:
                 self._seen[key] = version
                 fresh.append(record)
         return fresh, new
