@@ -263,14 +263,15 @@ def test_records_that_are_lost_are_counted_and_named(folder: Path) -> None:
 LISTS = {
     "text": "# repositories\nhttps://a.example.org/oai  Alder\n\nhttps://b.example.org/oai\nnonsense\n",
     "friends": "<BaseURLs><baseURL id='a'>https://a.example.org/oai</baseURL>"
-    "<baseURL>https://b.example.org/oai</baseURL><baseURL>nonsense</baseURL></BaseURLs>",
+    "<baseURL><!-- moved -->https://b.example.org/oai</baseURL><baseURL>nonsense</baseURL></BaseURLs>",
     "attributes": "<list><r baseURL='https://a.example.org/oai'/><r baseURL='https://b.example.org/oai'/></list>",
 }
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("written", LISTS)
-def test_friends_are_read_from_files_of_base_urls(folder: Path, written: str) -> None:
-    (folder / "list").write_text(LISTS[written])
+def test_friends_are_read_from_files_of_base_urls(folder: Path, written: str, encoding: str) -> None:
+    (folder / "list").write_text(LISTS[written], encoding=encoding)
     told = tell(folder, "oai", "friends", str(folder / "list"), "--json").json
     assert [row["base_url"] for row in told] == ["https://a.example.org/oai", "https://b.example.org/oai"]
 

@@ -1587,3 +1587,21 @@ def test_records_of_any_size_and_depth_are_taken(network: Network, level: str, f
     (network.harvester.folder / "filters.xml").write_text(filters)
     network.register("--validation", level, *(("--filters", "filters.xml") if filters else ()))
     assert network.harvest() == {"status": "succeeded", "listed": 3, "inserted": 3}
+
+
+@on_one_database
+def test_a_deletion_names_the_revision_that_was_there(network: Network) -> None:
+    """Not the one of a newer version that the filters left out."""
+    server = network.server
+    for number in range(1, 26):
+        server.put(f"oai:test:{number}", title="Frogs")
+    (network.harvester.folder / "filters.xml").write_text(
+        '<filters match="all"><filter xpath="/*" regexp="Frogs"/></filters>', encoding="utf-8"
+    )
+    network.register("--filters", "filters.xml")
+    network.harvest()
+    server.put("oai:test:3", title="Toads")
+    assert network.harvest()["filtered"] == 1
+    server.delete("oai:test:3")
+    assert network.harvest()["deleted"] == 1
+    assert network.harvester.outcomes(3) == {"test/oai_dc/oai:test:3.1": "deleted"}

@@ -82,7 +82,8 @@ async def tell_deletions(site_run: SiteRun, target: SiteTarget, same: SameReposi
             portion = [document_id for document_id in portion if document_id in waiting.in_target]
             moved = {} if why else await same.hand_over(portion, waiting.owners)
             await asyncio.sleep(0)
-        document = ListedDocument(entry.document_id, entry.revision, entry.document_type, entry.url)
+        revision = entry.target_revision or entry.revision
+        document = ListedDocument(entry.document_id, revision, entry.document_type, entry.url)
         outcome = Outcome(document, OutcomeKind.DELETED, entry.target_revision)
         if name := moved.get(entry.document_id):
             is_new = waiting.owners.get(entry.document_id) != name

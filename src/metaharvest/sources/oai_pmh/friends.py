@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 
 from lxml import etree
 
 from metaharvest.errors import CannotBeChecked
 from metaharvest.fetch.url import BadUrl, parse_url
+from metaharvest.sources.oai_pmh.answers import text_of
 
 
 def base_urls_in(content: bytes) -> list[str]:
@@ -15,8 +17,11 @@ def base_urls_in(content: bytes) -> list[str]:
 
     Raises CannotBeChecked, with a sentence, for XML that is not well-formed.
     """
-    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
-    return list(_in_xml(start) if start.startswith(b"<") else _in_text(content.decode("utf-8-sig", "replace")))
+    is_utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = content.decode("utf-16" if is_utf_16 else "utf-8-sig", "replace").lstrip()
+    if not text.startswith("<"):
+        return list(_in_text(text))
+    return list(_in_xml(content if is_utf_16 else content.removeprefix(codecs.BOM_UTF8).lstrip()))
 
 
 def _in_text(text: str) -> Iterator[str]:
@@ -35,8 +40,8 @@ def _in_xml(content: bytes) -> Iterator[str]:
     for element in root.iter():
         if not isinstance(element.tag, str):
             continue
-        if etree.QName(element).localname.lower() == "baseurl" and element.text:
-            yield element.text.strip()
+        if etree.QName(element).localname.lower() == "baseurl" and (text := text_of(element)):
+            yield text
         for name, value in element.attrib.items():
             if str(name).lower() == "baseurl":
                 yield str(value).strip()
