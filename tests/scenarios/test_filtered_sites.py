@@ -682,3 +682,15 @@ def test_that_a_format_has_no_schema_is_told_once_a_harvest(harvester: Harvester
     assert run["sites"][0]["inserted"] == 22
     assert [rule for _, _, rule in harvester.findings(run["run_id"])] == ["validation.no-schema"] * 2
     assert "root element is book in the namespace urn:books" in report(harvester)
+
+
+def test_what_was_received_is_kept_beside_what_was_made_of_it(harvester: Harvester, server: HttpServer) -> None:
+    received = [eml("a.1.1", "Cold water"), eml("a.2.1", "Birds")]
+    site(harvester, serve(server, received), normalize=put(harvester, "normalize.xml", NORMALIZE))
+    [ended] = harvester.run("2026-11-20")["sites"]
+    assert ended["inserted"] == 2
+    query = "SELECT document_id, revision, base_url, altered, received FROM document_origin"
+    [(document_id, revision, base_url, altered, kept)] = harvester.rows(query)
+    assert (document_id, revision, bool(altered)) == ("a.1", 1, True)
+    assert (base_url, bytes(kept)) == (server.url("/a.1.1.xml"), received[0])
+    assert b"Hydrology" in harvester.held()["a.1.1"]

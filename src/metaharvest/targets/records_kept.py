@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, DocumentOrigin, DocumentRevision, DocumentTombstone, HarvestDocument
 from metaharvest.database.rows import insert_rows
+from metaharvest.fetch.url import without_login
 from metaharvest.model import ListedDocument, RecordOrigin
 from metaharvest.targets.base import Deletion, Upload
 
@@ -20,7 +21,7 @@ _TOMBSTONES = Base.metadata.tables[DocumentTombstone.__tablename__]
 
 
 def note_origins(session: Session, uploads: Sequence[Upload]) -> None:
-    """Keep where those of these come from that are records of a repository."""
+    """Keep where those of these come from that are records of a repository, or were normalised."""
     if rows := [row for upload in uploads if (row := _origin(upload))]:
         insert_rows(session.connection(), _ORIGINS, rows)
 
@@ -78,6 +79,9 @@ def revive(session: Session, documents: Sequence[ListedDocument]) -> dict[str, i
 def _origin(upload: Upload) -> Mapping[str, object] | None:
     fetched, document = upload.fetched, upload.fetched.document
     origin = document.origin
+    if origin is None and fetched.received is not None:
+        url = without_login(document.url)
+        origin = RecordOrigin(url, document.document_id, "", "", "", document.document_type)
     if origin is None:
         return None
     return {
