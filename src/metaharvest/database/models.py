@@ -319,8 +319,8 @@ class DocumentRevision(Base):
 class DocumentOrigin(Base):
     """Where a revision in the embedded target comes from, if it is a record of a repository (OAI-PMH provenance).
 
-    `sets` and `about` are JSON: set specs, and the record's about containers as text. `received`: what came, if that was
-    normalised; then a document of a harvest list has a row as well, with its URL as `base_url`.
+    `sets` and `about` are JSON: set specs, and the record's about containers as text. `received` is what came, if that
+    was normalised; then a document of a harvest list has a row as well, and `base_url` is its URL.
     """
 
     __tablename__ = "document_origin"
