@@ -7,6 +7,7 @@ list breaks off before, the document stays as it is.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from itertools import islice
@@ -16,7 +17,7 @@ from metaharvest.harvest.records import PagePlan
 from metaharvest.model import ListedDocument
 from metaharvest.sources.base import ListedRecord, Page, PagedSource, Patience
 
-_AT_ONCE = 64
+_AT_ONCE = 3
 
 
 class Older:
@@ -58,12 +59,10 @@ class Older:
 
     async def _by_themselves(self, source: PagedSource, patience: Patience) -> AsyncGenerator[Page, None]:
         while self._documents:
-            records = []
-            for document_id in list(islice(self._documents, _AT_ONCE)):
-                if why := patience.heed():
-                    raise BrokenOff(why)
-                records.append(await _asked_for(self._documents.pop(document_id), source))
-            yield Page(records)
+            if why := patience.heed():
+                raise BrokenOff(why)
+            some = [self._documents.pop(document_id) for document_id in list(islice(self._documents, _AT_ONCE))]
+            yield Page(await asyncio.gather(*(_asked_for(document, source) for document in some)))
 
 
 async def _asked_for(document: ListedDocument, source: PagedSource) -> ListedRecord:
