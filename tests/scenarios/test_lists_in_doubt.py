@@ -661,6 +661,8 @@ def test_what_a_repository_has_from_a_backup_is_asked_for_by_itself_and_taken(ne
     assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "access_error": 1}
     server.unreadable.clear()
     assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 24, "updated": 1}
+    server.put("oai:test:4", datetime(2025, 9, 1, tzinfo=UTC), metadata="")
+    assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "invalid": 1}
 
 
 # -- what looks like tags, and is none

@@ -14,7 +14,7 @@ from metaharvest.cli.printing import print_json, print_line, print_table
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.model import Network
+    from metaharvest.model import Network, Site
 
 _MOST_BYTES = 67_108_864
 
@@ -86,11 +86,11 @@ def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefi
     from metaharvest.model import OaiOptions, SiteOptions
     from metaharvest.sites.options import options_text
     from metaharvest.sites.origins import origin_for, origins, repository_key
-    from metaharvest.sites.registry import add_sites, read_sites
+    from metaharvest.sites.registry import add_sites, new_site, read_sites
 
     harvester = invocation.harvester
     found: dict[str, str] = {}
-    rows: list[dict[str, object]] = []
+    added: list[Site] = []
     with harvester.writing() as session:
         sites = list(read_sites(session))
         known, names = {repository_key(site.list_url) for site in sites}, {site.name for site in sites}
@@ -109,11 +109,11 @@ def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefi
                 "datenextharvest": harvester.today(),
                 "options": options_text(SiteOptions(oai=OaiOptions(origin, prefix))),
             }
-            rows.append(values)
+            added.append(new_site(values))
             known.add(key)
             names.add(name)
             found[url] = name
-        add_sites(session, rows)
+        add_sites(session, added)
     return found
 
 

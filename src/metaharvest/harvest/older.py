@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from itertools import islice
 
-from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.errors import BrokenOff, FetchError, NotUsable
 from metaharvest.harvest.records import PagePlan
 from metaharvest.model import ListedDocument
 from metaharvest.sources.base import ListedRecord, Page, PagedSource, Patience
@@ -69,5 +69,5 @@ async def _asked_for(document: ListedDocument, source: PagedSource) -> ListedRec
     try:
         found = await source.fetch(document)
     except FetchError as error:
-        return ListedRecord(document, None, findings=error.findings, is_away=True)
+        return ListedRecord(document, None, findings=error.findings, is_away=not isinstance(error, NotUsable))
     return ListedRecord(found.document, found.content)

@@ -74,16 +74,13 @@ def new_site(values: Mapping[str, object]) -> Site:
 def add_site(session: Session, values: Mapping[str, object]) -> Site:
     """Register a site from column values. Raises ScheduleError with a sentence for each value that is wrong."""
     site = new_site(values)
-    _require_free(session, site)
-    session.add(HarvestSiteSchedule(**row_values(site)))
-    session.flush()
+    add_sites(session, [site])
     return _require(find_site(session, site.name))
 
 
-def add_sites(session: Session, values_of_each: Iterable[Mapping[str, object]]) -> None:
-    """Register several sites, however many, as add_site does."""
-    for values in values_of_each:
-        site = new_site(values)
+def add_sites(session: Session, sites: Iterable[Site]) -> None:
+    """Register new sites, however many (see new_site). Raises ScheduleError where a name is taken."""
+    for site in sites:
         _require_free(session, site)
         session.add(HarvestSiteSchedule(**row_values(site)))
     session.flush()

@@ -220,10 +220,10 @@ def _clock(identity: Identity) -> Iterator[Finding]:
     yield Finding("oai.protocol", message, remedy, Level.WARNING)
 
 
-def missing(description: Description, prefix: str, sets: Sequence[str]) -> Iterator[Finding]:
-    """What is to be asked for and is not there, each with what there is."""
+def missing(description: Description, prefix: str | None, sets: Sequence[str]) -> Iterator[Finding]:
+    """What is to be asked for and is not there, each with what there is; no prefix: the sets alone."""
     prefixes = [each.prefix for each in description.formats]
-    if prefix not in prefixes:
+    if prefix is not None and prefix not in prefixes:
         message = f"The repository has no metadata format '{one_line(prefix, 60)}'; {_there_are(prefixes)}."
         yield Finding("oai.no-format", message, "Correct the prefix, or have the repository offer this format.")
     if description.sets is None:

@@ -64,15 +64,7 @@ class OaiSource:
         asked = asked_by(without_login(self._site.list_url), options)
         state, is_other = state_from(checkpoint, asked), asks_for_others(checkpoint, asked)
         description = await described(self._repository, patience, sets=bool(options.sets))
-        wrong = tuple(missing(description, options.prefix, options.sets))
-        gone = {
-            spec: found
-            for spec in options.sets
-            for found in missing(description, options.prefix, (spec,))
-            if found.rule == "oai.no-set"
-        }
-        if len(wrong) > len(gone) or (gone and len(gone) == len(set(options.sets))):
-            raise ListError(*wrong)
+        gone = _sets_that_are_gone(description, options)
         remembered = description.remembered(state.identity)
         ahead = tuple(_ahead(state, description.identity))
         findings = (*description.findings, *changes(state.identity, remembered), *ahead)
@@ -214,6 +206,15 @@ def _state_again(state: State, listing: OaiListing) -> State:
     """What is kept where the next list is to ask for all that this one has asked for."""
     watermark = "" if listing.progress.full else state.watermark
     return replace(state, watermark=watermark, in_days=listing.in_days, progress=None)
+
+
+def _sets_that_are_gone(description: Description, options: OaiOptions) -> dict[str, Finding]:
+    """Those of the site's sets that the repository does not have. Raises ListError if there is nothing to ask for."""
+    no_format = tuple(missing(description, options.prefix, ()))
+    gone = {spec: found for spec in options.sets for found in missing(description, None, (spec,))}
+    if no_format or (gone and gone.keys() == set(options.sets)):
+        raise ListError(*no_format, *gone.values())
+    return gone
 
 
 async def _first(pages: AsyncIterator[Page]) -> Page:
