@@ -14,6 +14,7 @@ from itertools import islice
 
 from metaharvest.errors import BrokenOff, FetchError, NotUsable
 from metaharvest.harvest.records import PagePlan
+from metaharvest.harvest.tasks import one_ahead
 from metaharvest.model import ListedDocument
 from metaharvest.sources.base import ListedRecord, Page, PagedSource, Patience
 
@@ -48,21 +49,16 @@ class Older:
         self, pages: AsyncIterator[Page], source: PagedSource, patience: Patience
     ) -> AsyncGenerator[Page, None]:
         """The pages of a list, and before the last one the records that did not come anew. Raises BrokenOff."""
-        async for page in pages:
-            if page.is_last:
-                self.is_asking = True
-                async with aclosing(self._by_themselves(source, patience)) as asked:
-                    async for each in asked:
-                        yield each
+        async with aclosing(one_ahead(pages)) as listed:
+            async for page in listed:
+                self.is_asking = page.is_last
+                while self.is_asking and self._documents:
+                    if why := patience.heed():
+                        raise BrokenOff(why)
+                    some = [self._documents.pop(document_id) for document_id in list(islice(self._documents, _AT_ONCE))]
+                    yield Page(await asyncio.gather(*(_asked_for(document, source) for document in some)))
                 self.is_asking = False
-            yield page
-
-    async def _by_themselves(self, source: PagedSource, patience: Patience) -> AsyncGenerator[Page, None]:
-        while self._documents:
-            if why := patience.heed():
-                raise BrokenOff(why)
-            some = [self._documents.pop(document_id) for document_id in list(islice(self._documents, _AT_ONCE))]
-            yield Page(await asyncio.gather(*(_asked_for(document, source) for document in some)))
+                yield page
 
 
 async def _asked_for(document: ListedDocument, source: PagedSource) -> ListedRecord:

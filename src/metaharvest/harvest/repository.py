@@ -29,7 +29,7 @@ from metaharvest.harvest.plan import retry_batches
 from metaharvest.harvest.records import AccountedFor, PagePlan, plan_page
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
-from metaharvest.harvest.tasks import in_thread, one_ahead, side_by_side
+from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.harvest.treating import is_checked_by_reading, outcome_told, told
 from metaharvest.journal import checkpoints, listings, problems
 from metaharvest.journal.checkpoints import PageEnd
@@ -154,8 +154,8 @@ async def harvest_repository(
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     same = SameRepository(site_run, target, ctx)
     try:
-        async with aclosing(one_ahead(listing.pages)) as listed:
-            async for page in so_far.older.among(listed, source, ctx.deadlines):
+        async with aclosing(so_far.older.among(listing.pages, source, ctx.deadlines)) as pages:
+            async for page in pages:
                 if why := ctx.deadlines.heed() or next(iter(target.health.given_up), None):
                     raise BrokenOff(why)
                 so_far.announced = page.announced if page.announced is not None else so_far.announced
