@@ -65,7 +65,18 @@ def test_the_second_one_takes_what_the_documentation_says(tmp_path: Path) -> Non
         "<dc:rights>free</dc:rights>",
     ]
     lines = tried(tmp_path, shown("filters")[1], records(*contents)).out.splitlines()
-    assert [line.split("  ")[0] for line in lines] == ["TAKEN", "TAKEN", "LEFT OUT", "LEFT OUT", "UNDECIDED"]
+    assert [line.split("  ")[0] for line in lines] == ["TAKEN", "TAKEN", "LEFT OUT", "LEFT OUT", "DELETED"]
+
+
+def test_a_record_that_is_deleted_is_for_no_filter_and_one_without_metadata_is_undecided(tmp_path: Path) -> None:
+    told = tried(tmp_path, shown("filters")[1], records("<dc:title>x</dc:title>"))
+    assert (told.code, told.out.splitlines()[1]) == (
+        0,
+        "DELETED    1.xml, oai:r:0: Filters do not see a record that is deleted.",
+    )
+    bare = records("<dc:title>x</dc:title>").replace(' status="deleted"', "")
+    told = tried(tmp_path, shown("filters")[1], bare)
+    assert (told.code, told.out.splitlines()[1]) == (1, "UNDECIDED  1.xml, oai:r:0: The record has no metadata.")
 
 
 def test_all_taken_is_0_and_one_left_out_is_1(tmp_path: Path) -> None:

@@ -209,12 +209,34 @@ def test_sets_that_cannot_be_had_are_a_warning_where_none_is_asked_for(folder: P
 
     with Setless(5) as repository:
         repository.tamper = lambda body, asked: sets if sets and asked.verb == "ListSets" else body
-        for command in ("validate", "identify"):
-            told = ask(folder, repository, command)
-            assert told.code == 0
-            assert "The repository's sets cannot be had (ListSets): " in told.out
+        told = ask(folder, repository, "validate")
+        assert told.code == 0
+        assert "The repository's sets cannot be had (ListSets): " in told.out
         assert ask(folder, repository, "formats").code == 0
+        assert ask(folder, repository, "identify").code == 0
         assert attempt(folder, "oai", "sets", repository.base_url, *LOOPBACK).error is not None
+
+
+def test_identify_asks_for_nothing_else(folder: Path) -> None:
+    with OaiServer(5) as repository:
+        repository.tamper = lambda body, asked: body if asked.verb == "Identify" else b"<html/>"
+        told = ask(folder, repository, "identify")
+        assert (told.code, [each.verb for each in repository.answered]) == (0, ["Identify"])
+        assert told.out.splitlines()[0] == "repository name     Test repository"
+        repository.tamper = lambda body, asked: body.replace(b"<granularity>YYYY-MM", b"<granularity>YY-MM")
+        assert (
+            "warning: The granularity 'YY-MM-DDThh:mm:ssZ' is not one of the" in ask(folder, repository, "identify").out
+        )
+
+
+def test_a_record_that_is_deleted_and_one_that_is_not_there_are_told_apart(folder: Path) -> None:
+    for version in ("2.0", "1.1"):
+        with OaiServer(5, version=version) as repository:
+            repository.delete("oai:test:3")
+            for name, words in (("3", "says that its record oai:test:3 is deleted"), ("99", "oai:test:99")):
+                asked = attempt(folder, "oai", "get", repository.base_url, f"oai:test:{name}", *LOOPBACK)
+                assert words in str(asked.error)
+                assert ("is deleted" in str(asked.error)) == (name == "3")
 
 
 def test_a_list_that_ends_in_an_error_is_not_read_to_its_end(folder: Path) -> None:

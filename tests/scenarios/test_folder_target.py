@@ -290,3 +290,24 @@ def test_what_a_killed_run_has_left_is_looked_up(harvester: Harvester, server: H
     assert harvester.outcomes(run["run_id"]) == {"a.1.1": "inserted"}
     assert ("a.1", "warning", "target.unconfirmed") in harvester.findings(run["run_id"])
     assert only_site(harvester.run("2026-11-22")) == {"unchanged": 1}
+
+
+@on_sqlite
+def test_what_was_received_is_kept_apart_from_what_was_made_of_it(harvester: Harvester, server: HttpServer) -> None:
+    normalize = '<normalize><mapping xpath="//dataset/title"><newElement name="title" regexp="Changed">'
+    normalize += "<newValue>Hydrology</newValue></newElement></mapping></normalize>"
+    (harvester.folder / "normalize.xml").write_text(normalize)
+    list_url = publish(server, "a.1.1", "a.2.1")
+    changed = eml("a.1.1", "Changed water")
+    server.serve("/a.1.1.xml", changed)
+    harvester.add_site("site", list_url, options=json.dumps({"normalize": "normalize.xml"}))
+    assert only_site(harvester.run("2026-11-20")) == {"inserted": 2}
+    received = harvester.folder / "repository" / ".metaharvest" / "received"
+    kept = {str(path.relative_to(received)): path.read_bytes() for path in received.rglob("*") if path.is_file()}
+    assert kept == {"a/1/a.1.1.xml": changed}
+    assert b"<title>Hydrology</title>" in files(harvester)["a/1/a.1.1.xml"]
+    assert files(harvester)["a/2/a.2.1.xml"] == eml("a.2.1")
+    index(harvester).unlink()
+    assert harvester("target", "rebuild").code == 0
+    assert [docid for docid, _ in held(harvester)] == ["a.1.1", "a.2.1"]
+    assert only_site(harvester.run("2026-11-21")) == {"unchanged": 2}

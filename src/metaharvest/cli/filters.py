@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _PIPE = "-"
 _STATES = {True: ("TAKEN", "green"), False: ("LEFT OUT", "yellow"), None: ("UNDECIDED", "red")}
+_DELETED = "DELETED", "cyan"
 
 
 @click.group("filter")
@@ -40,7 +41,7 @@ def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
     """Tell for each RECORD whether the filters in FILE take it, which filter decided, and why.
 
     RECORD is a file with a metadata document, or with records of an OAI-PMH repository: of these, the filters see the
-    metadata, as in a harvest. `-` is standard input.
+    metadata, as in a harvest, and nothing of those that are deleted. `-` is standard input.
 
     \b
     Example: metaharvest filter test filters.xml record.xml
@@ -59,7 +60,7 @@ def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
             _print(each)
     if as_json:
         print_json({"file": str(file), "records": [_mapping(each) for each in tried]})
-    return 0 if all(each.is_taken for each in tried) else 1
+    return 0 if all(each.is_taken or each.is_deleted for each in tried) else 1
 
 
 def _read(record: str) -> tuple[str, bytes]:
@@ -87,7 +88,7 @@ def _mapping(tried: TriedRecord) -> dict[str, object]:
 def _print(tried: TriedRecord) -> None:
     from metaharvest.sources.given.arguments import STANDARD_INPUT
 
-    state, colour = _STATES[tried.is_taken]
+    state, colour = _DELETED if tried.is_deleted else _STATES[tried.is_taken]
     name = STANDARD_INPUT if tried.name == _PIPE else tried.name
     what = f"{name}, {tried.identifier}" if tried.identifier else name
     click.echo(f"{click.style(f'{state:<9}', fg=colour)}  ", nl=False)

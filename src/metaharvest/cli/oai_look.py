@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
     from metaharvest.model import FetchedDocument, Finding, Network, Site
     from metaharvest.sources.base import ListedRecord, Patience
-    from metaharvest.sources.oai_pmh.inspection import Inspection
 
 
 @click.command("identify")
@@ -42,8 +41,9 @@ def identify(invocation: Invocation, base_url: str, post: bool, networks: tuple[
     \b
     Example: metaharvest oai identify https://repository.example.org/oai
     """
-    inspection = _inspected(invocation, base_url, post, networks)
-    identity = inspection.identity
+    from metaharvest.sources.oai_pmh import inspection
+
+    identity, findings = ask(invocation, base_url, networks, options_of(post=post), inspection.identify)
     told: dict[str, Any] = {
         "repository_name": identity.name,
         "base_url": identity.base_url,
@@ -56,7 +56,6 @@ def identify(invocation: Invocation, base_url: str, post: bool, networks: tuple[
         "compression": list(identity.compression),
         "friends": list(identity.friends),
     }
-    findings = [finding for finding in inspection.findings if not finding.is_error]
     if as_json:
         print_json({**told, "findings": [oai_finding(finding) for finding in findings]})
         return 0
@@ -79,9 +78,11 @@ def formats(invocation: Invocation, base_url: str, post: bool, networks: tuple[N
     \b
     Example: metaharvest oai formats https://repository.example.org/oai
     """
+    from metaharvest.sources.oai_pmh.inspection import inspect
+
     found = [
         {"prefix": each.prefix, "namespace": each.namespace, "schema_url": each.schema}
-        for each in _inspected(invocation, base_url, post, networks).formats
+        for each in ask(invocation, base_url, networks, options_of(post=post), inspect).formats
     ]
     headers = ("prefix", "namespace", "schema")
     return _print_all(found, headers, "The repository says that it has no metadata formats.", as_json)
@@ -206,12 +207,6 @@ def get(
     elif output is None:
         click.echo(found.content, nl=not found.content.endswith(b"\n"))
     return 0
-
-
-def _inspected(invocation: Invocation, base_url: str, post: bool, allowed: tuple[Network, ...]) -> Inspection:
-    from metaharvest.sources.oai_pmh.inspection import inspect
-
-    return ask(invocation, base_url, allowed, options_of(post=post), inspect)
 
 
 def _print_all(found: list[dict[str, str]], headers: Sequence[str], none: str, as_json: bool) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from metaharvest.sources.oai_pmh.protocol import VERBS, AnswerRoot, ProtocolError, root_of
+from metaharvest.sources.oai_pmh.records import says_deleted
 from metaharvest.text import one_line
 from metaharvest.transform import Filters, NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.validation import wellformed
@@ -27,7 +28,7 @@ class TriedRecord:
     """A record that the filters were tried on, in the document of this name.
 
     `identifier` is empty for a document that is not in an OAI-PMH record. `is_taken` is None where that could not be
-    decided; `reason` says why in any case, `filter` which one decided.
+    decided, or the record `is_deleted`; `reason` says why in any case, `filter` which one decided.
     """
 
     name: str
@@ -35,6 +36,7 @@ class TriedRecord:
     is_taken: bool | None
     filter: int | None
     reason: str
+    is_deleted: bool = False
 
 
 def try_filters(filters: Filters, documents: Iterable[tuple[str, bytes]]) -> Iterator[TriedRecord]:
@@ -60,14 +62,17 @@ def _tried(filters: Filters, name: str, content: bytes) -> list[TriedRecord]:
         return [TriedRecord(name, "", None, None, _no_record(root, answer))]
     if not records:
         return [_tried_one(filters, name, "", root)]
-    return [_tried_one(filters, name, *_parts(record, answer or _RECORD)) for record in records]
+    return [_tried_record(filters, name, record, answer or _RECORD) for record in records]
 
 
-def _parts(record: etree._Element, answer: AnswerRoot) -> tuple[str, etree._Element | None]:
-    """The identifier of a record, and its metadata, if it has any."""
-    metadata = record.find(f"{answer.name('metadata')}/*")
+def _tried_record(filters: Filters, name: str, record: etree._Element, answer: AnswerRoot) -> TriedRecord:
     identifier = one_line(record.findtext(f"{answer.name('header')}/{answer.name('identifier')}") or "", 800)
-    return identifier, None if metadata is None else copy.deepcopy(metadata)
+    metadata = record.find(f"{answer.name('metadata')}/*")
+    if metadata is not None:
+        return _tried_one(filters, name, identifier, copy.deepcopy(metadata))
+    if any(map(says_deleted, (record, *record.iterfind(answer.name("header"))))):
+        return TriedRecord(name, identifier, None, None, "Filters do not see a record that is deleted.", True)
+    return TriedRecord(name, identifier, None, None, "The record has no metadata.")
 
 
 def _no_record(root: etree._Element, answer: AnswerRoot) -> str:
@@ -84,9 +89,7 @@ def _no_record(root: etree._Element, answer: AnswerRoot) -> str:
     )
 
 
-def _tried_one(filters: Filters, name: str, identifier: str, root: etree._Element | None) -> TriedRecord:
-    if root is None:
-        return TriedRecord(name, identifier, None, None, "The record has no metadata.")
+def _tried_one(filters: Filters, name: str, identifier: str, root: etree._Element) -> TriedRecord:
     try:
         decision = filters.decision(root, TimeLeft())
     except TransformTooCostly:

@@ -71,6 +71,17 @@ async def described(repository: Repository, patience: Patience, *, sets: bool, i
         raise ListError(error.finding) from error
 
 
+async def identified(repository: Repository, patience: Patience) -> tuple[Identity, tuple[Finding, ...]]:
+    """What a repository says to Identify, and what is odd beside it. Raises FetchError, and ListError."""
+    forbidden = await repository.heed_robots()
+    try:
+        asking = _Asking(repository, patience)
+        identity = await asking.identity()
+    except NoAnswer as error:
+        raise ListError(error.finding) from error
+    return identity, (*forbidden, *asking.findings, *_clock(identity))
+
+
 class _Asking:
     """Asks a repository about itself. Its methods raise FetchError, NoAnswer and ListError."""
 

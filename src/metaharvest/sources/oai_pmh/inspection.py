@@ -20,7 +20,7 @@ from metaharvest.model import Finding, Level, OaiOptions, Site
 from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.answers import NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import has_zone, is_proper, moment
-from metaharvest.sources.oai_pmh.describe import Description, described, missing
+from metaharvest.sources.oai_pmh.describe import Description, described, identified, missing
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, Set
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.source import OaiSource
@@ -62,6 +62,16 @@ async def inspect(site: Site, fetcher: Fetcher, patience: Patience) -> Inspectio
     return Inspection(description.identity, description.formats, description.sets or (), findings)
 
 
+async def identify(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Identity, tuple[Finding, ...]]:
+    """What the repository at the site's base URL says to Identify, and what is odd there. Raises FetchError, ListError.
+
+    Nothing else is asked: it answers where the repository's formats, or its sets, cannot be had.
+    """
+    repository = Repository(site, fetcher, post=(site.options.oai or OaiOptions("")).post)
+    identity, findings = await identified(repository, patience)
+    return identity, (*findings, *_odd_in_identify(identity, site.list_url))
+
+
 async def sets_of(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Set, ...]:
     """All sets of the repository at the site's base URL. Raises FetchError, and ListError."""
     repository = Repository(site, fetcher, post=(site.options.oai or OaiOptions("")).post)
@@ -70,7 +80,12 @@ async def sets_of(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Set
 
 def oddities(description: Description, base_url: str) -> Iterator[Finding]:
     """What is odd in the answer to Identify, and in the formats."""
-    identity = description.identity
+    yield from _odd_in_identify(description.identity, base_url)
+    if "oai_dc" not in [each.prefix for each in description.formats]:
+        yield _odd("There is no format oai_dc, which every repository has to have.", "Add it for simple harvesters.")
+
+
+def _odd_in_identify(identity: Identity, base_url: str) -> Iterator[Finding]:
     if not identity.name:
         yield _odd("Identify has no repositoryName.", "Give the repository a name: reports call it by that.")
     if not identity.emails:
@@ -82,8 +97,6 @@ def oddities(description: Description, base_url: str) -> Iterator[Finding]:
         yield _odd("Identify has no baseURL.", "Have it say the address that harvesters are to use.")
     if identity.version == "2.0":
         yield from _odd_in_2_0(identity)
-    if "oai_dc" not in [each.prefix for each in description.formats]:
-        yield _odd("There is no format oai_dc, which every repository has to have.", "Add it for simple harvesters.")
 
 
 def _odd_in_2_0(identity: Identity) -> Iterator[Finding]:

@@ -88,7 +88,7 @@ class Records:
             return None
         if not is_one:
             return self._run_together(element, answer)
-        deleted = _says_deleted(header) or _says_deleted(element)
+        deleted = says_deleted(header) or says_deleted(element)
         if root.is_old and metadata is None and not deleted:
             self.note("no-format", header.findtext(root.name("identifier")) or "")
             return None
@@ -112,7 +112,7 @@ class Records:
     def header(self, element: etree._Element, answer: Answer) -> ListedRecord | None:
         """A record of which only the header is known, or, in 1.x, the identifier."""
         self._heed(answer.root)
-        return self._listed(element, answer, None, (), deleted=_says_deleted(element), is_header=True)
+        return self._listed(element, answer, None, (), deleted=says_deleted(element), is_header=True)
 
     def not_in_format(self, identifier: str) -> None:
         """Count a record that does not exist in this format (1.x)."""
@@ -321,7 +321,8 @@ _ODD = {
 }
 
 
-def _says_deleted(element: etree._Element) -> bool:
+def says_deleted(element: etree._Element) -> bool:
+    """Whether a header says that its record is deleted, or, in 1.x, the record itself."""
     status = element.get("status")
     return status is not None and status.strip().lower() == "deleted"
 

@@ -116,7 +116,7 @@ class OaiSource:
         content, seconds = await self._repository.record(records.arguments(identifier), patience)
         record = checked_record(content, identifier, records)
         if record is None or record.deleted:
-            raise FetchError(_gone(identifier), seconds=seconds)
+            raise FetchError(_gone(identifier, is_there=record is not None), seconds=seconds)
         if record.content is None:
             raise NotUsable(*record.findings, seconds=seconds)
         sha256 = hashlib.sha256(record.content).hexdigest()
@@ -241,6 +241,11 @@ async def _with_first(
             page = await anext(pages, None)
 
 
-def _gone(identifier: str) -> Finding:
-    message = f"The repository says that its record {one_line(identifier, 200)} is deleted, or not in this format."
-    return Finding("oai.record-failed", message, "Nothing is to be done: its next list says so too.")
+def _gone(identifier: str, *, is_there: bool) -> Finding:
+    """`is_there`: with the status deleted; otherwise it was an empty answer, as 1.x gives it."""
+    shown = one_line(identifier, 200)
+    message = f"The repository says that its record {shown} is deleted."
+    if not is_there:
+        message = f"The repository has no record {shown}, or does not have it in this format."
+    remedy = "Nothing is to be done where a list named it: the next one says so too. Otherwise, check the identifier."
+    return Finding("oai.record-failed", message, remedy)

@@ -8,6 +8,7 @@ it, and nothing may be taken for "nothing held".
                  index.db       the index; .gitignore leaves it out
                  names/         the ids of documents whose names do not tell them
                  deleted/       the files of documents that were deleted
+                 received/      what was received, of documents that were normalised
                  tmp/           files that are being written
                  lock           held by who writes here; exclusively by who makes the index anew
 """
@@ -36,6 +37,7 @@ from metaharvest.targets.folder.index import make_index
 
 DELETED = f"{OURS}/deleted"
 NAMES = f"{OURS}/names"
+RECEIVED = f"{OURS}/received"
 INDEX = f"{OURS}/index.db"
 MARKER = f"{OURS}/folder.json"
 _LOCK = "lock"

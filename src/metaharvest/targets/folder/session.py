@@ -105,6 +105,8 @@ class FolderSession:
                 with index.writing():
                     row, action = self._reserved(upload, index)
             if row.state != "held":
+                if upload.fetched.received is not None:
+                    self._keep_received(row, upload.fetched.received)
                 self._put(row, content, index)
             return action
 
@@ -156,6 +158,13 @@ class FolderSession:
         row = Revision(document.document_id, document.revision, path, "reserved", *what, *when)
         index.put(row)
         return row, action
+
+    def _keep_received(self, row: Revision, content: bytes) -> None:
+        """Keep what a document was before it was normalised, in the place of what an upload that failed has left."""
+        path = f"{marker.RECEIVED}/{row.path}"
+        with self._folder.lock:
+            self._files.remove(path)
+            marker.write(self._files, path, content)
 
     def _put(self, row: Revision, content: bytes, index: Index) -> None:
         """Write the file of a reserved revision, synced with its folder."""
