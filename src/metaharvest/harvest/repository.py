@@ -8,23 +8,21 @@ complete list does not name are missing.
 from __future__ import annotations
 
 import hashlib
-import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date
 from functools import partial
-from itertools import islice
 from math import inf
 
 from sqlalchemy.orm import Session
 
 from metaharvest.errors import BrokenOff, FetchError
 from metaharvest.harvest.context import RunContext
-from metaharvest.harvest.deletions import other_owners, tell_deletions
+from metaharvest.harvest.deletions import tell_deletions
 from metaharvest.harvest.documents import SiteDocuments, Tally, harvest_documents
 from metaharvest.harvest.moves import SameRepository
-from metaharvest.harvest.older import Older
+from metaharvest.harvest.page_end import ListSoFar, keep_page
 from metaharvest.harvest.plan import retry_batches
 from metaharvest.harvest.records import AccountedFor, PagePlan, plan_page
 from metaharvest.harvest.site_target import SiteTarget
@@ -32,12 +30,9 @@ from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.harvest.treating import is_checked_by_reading, outcome_told, told
 from metaharvest.journal import checkpoints, listings, problems
-from metaharvest.journal.checkpoints import PageEnd
-from metaharvest.journal.forensics import is_much
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.model import (
-    MAX_FINDINGS,
     FetchedDocument,
     ListedDocument,
     OriginalColumns,
@@ -46,8 +41,6 @@ from metaharvest.model import (
 from metaharvest.sites import records
 from metaharvest.sites.records import ListingState
 from metaharvest.sources.base import ListedRecord, Page, PagedListing, PagedSource
-
-log = logging.getLogger(__name__)
 
 _AT_ONCE = 64
 """Records of a page that are checked and stored at a time: enough for the processes that check them."""
@@ -60,27 +53,6 @@ class ListBrokenOff(Exception):
         super().__init__(row.message)
         self.row = row
         self.tally = tally
-
-
-@dataclass(slots=True)
-class _SoFar:
-    """How far the listing has come, in this site run and, for `ids`, since the last checkpoint.
-
-    `treatment` and `moved` are what is kept with it: see ListingState.
-    """
-
-    seen: AccountedFor
-    tally: Tally
-    is_complete: bool
-    is_empty: bool
-    goes_on: bool
-    treatment: str
-    moved: int = 0
-    pages: int = 0
-    received: int = 0
-    announced: int | None = None
-    ids: set[str] = field(default_factory=set)
-    older: Older = field(default_factory=Older)
 
 
 class _InHand:
@@ -190,7 +162,7 @@ async def _listing_state(site_run: SiteRun, ctx: RunContext) -> ListingState:
     return await in_thread(read)
 
 
-async def _begun(site_run: SiteRun, listing: PagedListing, state: ListingState, ctx: RunContext) -> _SoFar:
+async def _begun(site_run: SiteRun, listing: PagedListing, state: ListingState, ctx: RunContext) -> ListSoFar:
     """Where the listing goes on, or begins: its number, and what this site run has accounted for already."""
     number = state.listing if listing.is_begun else state.listing + 1
     anew = _is_to_judge_anew(site_run, state, ctx)
@@ -199,7 +171,7 @@ async def _begun(site_run: SiteRun, listing: PagedListing, state: ListingState, 
     moved = state.moved if listing.is_begun else 0
     how = listing.is_complete, listing.is_empty, listing.is_begun, treatment, moved
     if not site_run.resumed:
-        return _SoFar(AccountedFor(number, number, again), Tally(), *how)
+        return ListSoFar(AccountedFor(number, number, again), Tally(), *how)
     is_same = _is_of(site_run, state)
     first = state.listing if is_same else number
     unchanged, duplicate = (state.unchanged, state.duplicate) if is_same else (0, 0)
@@ -209,12 +181,12 @@ async def _begun(site_run: SiteRun, listing: PagedListing, state: ListingState, 
             return checkpoints.number_logged(session, site_run)
 
     listed = await in_thread(logged) + unchanged + duplicate
-    return _SoFar(AccountedFor(number, first, again), Tally(listed, unchanged, duplicates=duplicate), *how)
+    return ListSoFar(AccountedFor(number, first, again), Tally(listed, unchanged, duplicates=duplicate), *how)
 
 
 async def _harvest_page(
     page: Page,
-    so_far: _SoFar,
+    so_far: ListSoFar,
     in_hand: _InHand,
     site: SiteDocuments,
     same: SameRepository,
@@ -227,86 +199,17 @@ async def _harvest_page(
     if await same.take_over(plan.refused):
         plan = await in_thread(partial(_plan, page, so_far, site_run, target, ctx))
     so_far.older.note(page, plan)
-    tally, journal = so_far.tally, ctx.journal
     if page.findings:
-        await journal.write(site_run, lambda session: listings.doubtful(told(page.findings, ctx.treatment)))
+        await ctx.journal.write(site_run, lambda session: listings.doubtful(told(page.findings, ctx.treatment)))
     for outcome, known in plan.ended:
-        await journal.record(OutcomeNote(site_run, outcome_told(outcome, ctx.treatment), None, known))
-    await journal.set_unchanged(site_run, plan.settled, target.in_journal)
+        await ctx.journal.record(OutcomeNote(site_run, outcome_told(outcome, ctx.treatment), None, known))
+    await ctx.journal.set_unchanged(site_run, plan.settled, target.in_journal)
     in_hand.records = plan.in_hand
     await _bring_in(plan, site, target, ctx)
+    so_far.count(page, plan)
     ctx.progress.documents_ended(site_run.site.name, len(page.records) - len(plan.chains))
-    tally.listed += plan.listed
-    tally.unchanged += plan.unchanged
-    tally.duplicates += plan.duplicate
-    so_far.moved += plan.moved
-    if not so_far.older.is_asking:
-        so_far.pages, so_far.received = so_far.pages + 1, so_far.received + len(page.records)
     ctx.progress.documents_listed(site_run.site.name, max(so_far.received, so_far.announced or 0))
-    so_far.ids.update(record.document.document_id for record in page.records)
-    named = sorted(so_far.ids) if page.checkpoint is not None else ()
-    # Where there are records that cannot be named, nobody can say which ones are missing.
-    is_complete = page.is_last and so_far.is_complete and not any(finding.is_error for finding in page.findings)
-    of_others = await in_thread(partial(_of_others, so_far, site_run, target, ctx)) if is_complete else frozenset()
-    end = PageEnd(
-        page.checkpoint,
-        so_far.seen.listing,
-        named,
-        plan.to_delete,
-        tally.unchanged,
-        tally.duplicates,
-        so_far.treatment,
-        so_far.seen.again and not (page.is_last and page.left_out < inf),
-        so_far.moved,
-    )
-
-    def keep(session: Session) -> Iterable[LogRow]:
-        checkpoints.write_page_end(session, site_run, end)
-        if not page.is_last:
-            return ()
-        rows, left_out = _note_left_out(session, site_run, page, so_far, end)
-        if is_complete and records.number_listed(session, site_run.site.site_id, end.listing):
-            # A list that leaves out as many each time counts something else.
-            spared = 0 if page.again is None and left_out < inf else left_out
-            rows += _note_missing(session, site_run, end.listing, of_others, spared, journal.today)
-        elif so_far.is_empty or is_complete:
-            unnamed = records.unnamed(session, site_run.site.site_id, end.listing)
-            known = sum(each.is_held and each.missing_since is None for each in unnamed)
-            rows += listings.empty(site_run.site, known)
-        return [listings.ended(so_far.received, so_far.pages), *rows]
-
-    await journal.write(site_run, keep)
-    if page.checkpoint is not None:
-        so_far.ids = set()
-
-
-def _note_left_out(
-    session: Session, site_run: SiteRun, page: Page, so_far: _SoFar, end: PageEnd
-) -> tuple[list[LogRow], float]:
-    """How many records may have been left out of a list that has ended; it is told, and asked for once more."""
-    named = records.number_listed(session, site_run.site.site_id, end.listing)
-    left_out = max(page.left_out, _parted(so_far, page, named))
-    if not 0 < left_out < inf:
-        return [], left_out
-    if page.again is not None:
-        anew = replace(end, checkpoint=page.again, document_ids=(), to_delete=(), again=so_far.seen.again)
-        checkpoints.write_page_end(session, site_run, anew)
-    if any(finding.rule == listings.LIST_SIZE for finding in page.findings):
-        return [], left_out
-    announced = so_far.announced if so_far.announced == named + left_out else None
-    asks_again = page.again is not None
-    return [listings.left_out(int(left_out), announced, site_run.site.name, asks_again=asks_again)], left_out
-
-
-def _parted(so_far: _SoFar, page: Page, named: int) -> int:
-    """How many records a list has left out that goes on from an earlier run: its source does not know what came then.
-
-    `named`: so many records came, of those that can be named.
-    """
-    if not so_far.goes_on:
-        return 0
-    is_known = so_far.announced is not None and not any(finding.is_error for finding in page.findings)
-    return (so_far.announced or 0) - named if is_known and (so_far.announced or 0) > named else so_far.moved
+    await keep_page(page, plan, so_far, site_run, target, ctx)
 
 
 async def _bring_in(plan: PagePlan, site: SiteDocuments, target: SiteTarget, ctx: RunContext) -> None:
@@ -324,7 +227,7 @@ async def _bring_in(plan: PagePlan, site: SiteDocuments, target: SiteTarget, ctx
             tasks.create_task(site.bring_in(revisions))
 
 
-def _plan(page: Page, so_far: _SoFar, site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> PagePlan:
+def _plan(page: Page, so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> PagePlan:
     """What is to be done with the page, after the ledger and the target were asked. To be called in a thread."""
     ids = list(dict.fromkeys(record.document.document_id for record in page.records))
     with ctx.reading() as session:
@@ -339,45 +242,8 @@ def _plan(page: Page, so_far: _SoFar, site_run: SiteRun, target: SiteTarget, ctx
     return plan_page(page.records, known, holdings, used_up, seen, site_run, ctx.site_names)
 
 
-def _of_others(so_far: _SoFar, site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> frozenset[str]:
-    """What the list has not named, and was transferred to other sites. To be called in a thread.
-
-    Raises BrokenOff if the target cannot be asked.
-    """
-    with ctx.reading() as session:
-        unnamed = list(records.unnamed(session, site_run.site.site_id, so_far.seen.listing))
-    ids = [each.document_id for each in unnamed if each.is_held and each.document_id not in so_far.ids]
-    found = frozenset(other_owners(ids, site_run, target, ctx))
-    if target.health.given_up:
-        # Nobody can say which ones are missing: the last part of the list is asked for again.
-        raise BrokenOff(*target.health.given_up)
-    return found
-
-
-def _note_missing(
-    session: Session, site_run: SiteRun, listing: int, of_others: Collection[str], left_out: float, today: date
-) -> list[LogRow]:
-    """Mark the copies whose records a complete list did not name; the row that tells of them, if there are any.
-
-    What never came in is forgotten, and with it that it failed; and what belongs to other sites by now. So many may
-    have been `left_out` of the list: no more than these are not missing for that.
-    """
-    site_id = site_run.site.site_id
-    unnamed = list(records.unnamed(session, site_id, listing))
-    if sum(each.missing_since is None for each in unnamed) <= left_out:
-        unnamed = [each for each in unnamed if each.missing_since is not None]
-    gone = [each for each in unnamed if each.is_held and each.document_id not in of_others]
-    checkpoints.forget(session, sorted({each.entry_id for each in unnamed} - {each.entry_id for each in gone}))
-    if not gone:
-        return []
-    new = [each.entry_id for each in gone if each.missing_since is None]
-    known, is_shrunk = records.number_held(session, site_id), is_much(len(new), records.number_named(session, site_id))
-    checkpoints.mark_missing(session, new, today)
-    return [listings.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), known, is_shrunk)]
-
-
 async def _retry_failing(
-    site_run: SiteRun, so_far: _SoFar, source: _InHand, same: SameRepository, target: SiteTarget, ctx: RunContext
+    site_run: SiteRun, so_far: ListSoFar, source: _InHand, same: SameRepository, target: SiteTarget, ctx: RunContext
 ) -> None:
     """Try again what could not be had or handed over before, and has no outcome yet: the list names what changed."""
 

@@ -29,6 +29,7 @@ from metaharvest.sources.oai_pmh.reading import MOST_RECORDS, Reading
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.singly import Singly, Stopped
+from metaharvest.sources.oai_pmh.windows import Windows
 
 MOST_FAILED = 200
 """Pages in a row that could not be had, after which records are asked for one by one, however many there are."""
@@ -80,7 +81,7 @@ class OaiListing:
         self._sets: tuple[str | None, ...] = options.sets or (None,)
         self._seen: dict[int, int] = {}
         self._yielded = self._failed = 0
-        self._is_in_parts = self._has_no_windows = False
+        self._is_in_parts = False
         self._fears_tokens = bool(progress.since) and options.method is ListMethod.LIST_IDENTIFIERS
         self._notes = list(progress.notes if progress.is_begun else ())
         records.add(progress.odd if progress.is_begun else {})
@@ -105,28 +106,15 @@ class OaiListing:
         """The pages; the last is empty, and has the checkpoint of a whole list. Raises BrokenOff."""
         self._patience = patience
         self._singly = Singly(self._repository, self._records, self._http, patience)
+        self._windows = Windows(self._repository, self._identity, self._options.prefix, patience)
         with (
             tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="metaharvest-") as spool,
             Reading(cast(BinaryIO, spool), self._repository, self._records, patience) as self._reading,
         ):
-            while (number := self.progress.number) < len(self._sets):
-                window, progress = self.progress.window, self.progress
-                course = Course(self._options.method, self._sets[number], window, progress, notes=self._notes)
-                if len(self._sets) == 1:
-                    course.named = self._seen
-                try:
-                    async with aclosing(self._list(course)) as pages:
-                        async for page in pages:
-                            yield page
-                except _SetBrokenOff as error:
-                    if len(self._sets) == 1:
-                        raise
-                    self._notes[:] = error.findings
-                    self._records.odd.clear()
-                    left, came = course.closed({}), self._before + self._yielded
-                    self.progress = replace(left, earlier=came, broken_off=True)
-                if self.progress.number == number:
-                    self.progress = course.closed(self._records.counted())
+            while self.progress.number < len(self._sets):
+                async with aclosing(self._pages_of_set(self.progress.number)) as pages:
+                    async for page in pages:
+                        yield page
         if self._identity.has_seconds and not self.in_days and (odd := self._records.without_time()):
             self._notes.append(odd)
             self.in_days = True
@@ -138,6 +126,26 @@ class OaiListing:
         left_out = inf if self.progress.in_doubt else self.progress.left_out
         findings = (*self._told(), *self._records.findings())
         yield Page((), self._checkpoint(self), findings, is_last=True, left_out=left_out)
+
+    async def _pages_of_set(self, number: int) -> AsyncGenerator[Page, None]:
+        """The list of one of the sets, or of all that there is. Raises BrokenOff if the others cannot be had either."""
+        window, progress = self.progress.window, self.progress
+        course = Course(self._options.method, self._sets[number], window, progress, notes=self._notes)
+        if len(self._sets) == 1:
+            course.named = self._seen
+        try:
+            async with aclosing(self._list(course)) as pages:
+                async for page in pages:
+                    yield page
+        except _SetBrokenOff as error:
+            if len(self._sets) == 1:
+                raise
+            self._notes[:] = error.findings
+            self._records.odd.clear()
+            left, came = course.closed({}), self._before + self._yielded
+            self.progress = replace(left, earlier=came, broken_off=True)
+        if self.progress.number == number:
+            self.progress = course.closed(self._records.counted())
 
     async def _list(self, course: Course) -> AsyncGenerator[Page, None]:
         """One list to its end. Raises BrokenOff."""
@@ -280,7 +288,8 @@ class OaiListing:
         is_new = course.method is ListMethod.LIST_IDENTIFIERS and not course.progress.token
         if not (is_new and self._fears_tokens) or self._halves(course) is None:
             return False
-        return await self._ask_for_at_most(MOST_RECORDS, course) is False and self._halves(course) is not None
+        self._require_time(course)
+        return await self._windows.has_at_most(MOST_RECORDS, course) is False and self._halves(course) is not None
 
     async def _in_parts(self, course: Course, why: Finding | None) -> AsyncGenerator[Page, None]:
         """A list in two halves; in the end, record by record. `why`: a page cannot be had. Raises BrokenOff."""
@@ -308,35 +317,16 @@ class OaiListing:
 
     def _halves(self, course: Course) -> tuple[Window, ...] | None:
         """The window of a list in two; None if it is as small as windows are, or they are of no use."""
-        if self._has_no_windows:
-            return None
-        identity = self._identity
-        seconds = identity.has_seconds and not self.in_days and not course.window.has_days
-        return course.window.halves(identity.earliest, identity.response_date, seconds=seconds)
+        return self._windows.halves(course, in_days=self.in_days)
 
     async def _is_rather_one_by_one(self, course: Course) -> bool:
         """Whether it is less to ask for each record of a window, or smaller windows have led to nothing for long."""
         if self._failed > MOST_FAILED:
             return True
-        return course.window.is_short() and await self._ask_for_at_most(FEW, course) is True
-
-    async def _ask_for_at_most(self, most: int, course: Course) -> bool | None:
-        """Ask whether a window has at most so many records, all named by one answer; None if there is no answer."""
+        if not course.window.is_short():
+            return False
         self._require_time(course)
-        part = course.part(course.window, ListMethod.LIST_IDENTIFIERS)
-        arguments = part.arguments(self._options.prefix, is_old=self._identity.version != "2.0")
-        try:
-            tree, answer = await self._repository.short(part.verb, arguments, self._patience)
-        except (FetchError, NoAnswer):
-            return None
-        self._look_at([each.text or "" for each in tree.iter(answer.root.name("datestamp"))], course)
-        number = sum(1 for _ in tree.iter(answer.root.name("identifier")))
-        return number <= most and not (answer.token and answer.token.text)
-
-    def _look_at(self, datestamps: Sequence[str], course: Course) -> None:
-        """Note if most of these are not of the window that was asked for: the repository takes no notice of windows."""
-        far = sum(map(course.window.is_far, datestamps))
-        self._has_no_windows = self._has_no_windows or 2 * far > len(datestamps)
+        return await self._windows.has_at_most(FEW, course) is True
 
     def _not_seen(self, part: Sequence[ListedRecord], course: Course) -> tuple[list[ListedRecord], int]:
         """The records that have not come before in this harvest, as they are; how many are new in this list.
@@ -347,7 +337,7 @@ class OaiListing:
         new, is_whole = 0, course.named is self._seen
         is_usual = not course.is_main or course.restarted or course.broken > 0
         if not course.is_main:
-            self._look_at([each.document.origin.datestamp for each in part if each.document.origin], course)
+            self._windows.look_at([each.document.origin.datestamp for each in part if each.document.origin], course)
         for record in part:
             key, version = key_and_version(record)
             before = self._seen.get(key)
@@ -379,7 +369,7 @@ class OaiListing:
         stopped = self._patience.heed()
         if not (stopped or isinstance(error, Stopped)):
             refused = isinstance(cause, FetchError) and is_refusal(cause)
-            is_answered = not course.is_main or (refused and await self._ask_for_at_most(0, course) is not None)
+            is_answered = not course.is_main or (refused and await self._windows.has_at_most(0, course) is not None)
             if course.may_be_of_page(cause) or (refused and is_answered):
                 self._failed += _REFUSAL - 1 if refused else 0
                 return _PageFailed(first)

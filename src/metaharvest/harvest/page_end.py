@@ -1,0 +1,183 @@
+"""What is kept with each page of a list; with the last one also what was left out, and what is not named any more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import partial
+from itertools import islice
+from math import inf
+
+from sqlalchemy.orm import Session
+
+from metaharvest.errors import BrokenOff
+from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.deletions import other_owners
+from metaharvest.harvest.documents import Tally
+from metaharvest.harvest.older import Older
+from metaharvest.harvest.records import AccountedFor, PagePlan
+from metaharvest.harvest.site_target import SiteTarget
+from metaharvest.harvest.tasks import in_thread
+from metaharvest.journal import checkpoints, listings
+from metaharvest.journal.checkpoints import PageEnd
+from metaharvest.journal.forensics import is_much
+from metaharvest.journal.log_rows import LogRow
+from metaharvest.model import MAX_FINDINGS, SiteRun
+from metaharvest.sites import records
+from metaharvest.sources.base import Page
+
+
+@dataclass(slots=True)
+class ListSoFar:
+    """How far the listing has come, in this site run and, for `ids`, since the last checkpoint.
+
+    `treatment` and `moved` are what is kept with it: see ListingState.
+    """
+
+    seen: AccountedFor
+    tally: Tally
+    is_complete: bool
+    is_empty: bool
+    goes_on: bool
+    treatment: str
+    moved: int = 0
+    pages: int = 0
+    received: int = 0
+    announced: int | None = None
+    ids: set[str] = field(default_factory=set)
+    older: Older = field(default_factory=Older)
+
+    def count(self, page: Page, plan: PagePlan) -> None:
+        """The records of a page have come to their outcomes."""
+        self.tally.listed += plan.listed
+        self.tally.unchanged += plan.unchanged
+        self.tally.duplicates += plan.duplicate
+        self.moved += plan.moved
+        if not self.older.is_asking:
+            self.pages, self.received = self.pages + 1, self.received + len(page.records)
+        self.ids.update(record.document.document_id for record in page.records)
+
+    def page_end(self, page: Page, plan: PagePlan) -> PageEnd:
+        """What is kept with this page."""
+        return PageEnd(
+            page.checkpoint,
+            self.seen.listing,
+            sorted(self.ids) if page.checkpoint is not None else (),
+            plan.to_delete,
+            self.tally.unchanged,
+            self.tally.duplicates,
+            self.treatment,
+            self.seen.again and not (page.is_last and page.left_out < inf),
+            self.moved,
+        )
+
+
+async def keep_page(
+    page: Page, plan: PagePlan, so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, ctx: RunContext
+) -> None:
+    """Keep how far the list has come with this page; with the last one, what only a whole list can tell.
+
+    Raises BrokenOff if the target cannot be asked.
+    """
+    # Where there are records that cannot be named, nobody can say which ones are missing.
+    is_complete = page.is_last and so_far.is_complete and not any(finding.is_error for finding in page.findings)
+    of_others = await in_thread(partial(_of_others, so_far, site_run, target, ctx)) if is_complete else None
+    end = so_far.page_end(page, plan)
+
+    def keep(session: Session) -> Iterable[LogRow]:
+        checkpoints.write_page_end(session, site_run, end)
+        return _note_end(session, site_run, page, so_far, end, of_others, ctx.journal.today) if page.is_last else ()
+
+    await ctx.journal.write(site_run, keep)
+    if page.checkpoint is not None:
+        so_far.ids = set()
+
+
+def _note_end(
+    session: Session,
+    site_run: SiteRun,
+    page: Page,
+    so_far: ListSoFar,
+    end: PageEnd,
+    of_others: Collection[str] | None,
+    today: date,
+) -> list[LogRow]:
+    """The rows of a list that has ended. `of_others`: see _of_others; None if the list is not a complete one."""
+    site = site_run.site
+    rows, left_out = _note_left_out(session, site_run, page, so_far, end)
+    if of_others is not None and records.number_listed(session, site.site_id, end.listing):
+        # A list that leaves out as many each time counts something else.
+        spared = 0 if page.again is None and left_out < inf else left_out
+        rows += _note_missing(session, site_run, end.listing, of_others, spared, today)
+    elif so_far.is_empty or of_others is not None:
+        unnamed = records.unnamed(session, site.site_id, end.listing)
+        known = sum(each.is_held and each.missing_since is None for each in unnamed)
+        rows += listings.empty(site, known)
+    return [listings.ended(so_far.received, so_far.pages), *rows]
+
+
+def _note_left_out(
+    session: Session, site_run: SiteRun, page: Page, so_far: ListSoFar, end: PageEnd
+) -> tuple[list[LogRow], float]:
+    """How many records may have been left out of a list that has ended; it is told, and asked for once more."""
+    named = records.number_listed(session, site_run.site.site_id, end.listing)
+    left_out = max(page.left_out, _parted(so_far, page, named))
+    if not 0 < left_out < inf:
+        return [], left_out
+    if page.again is not None:
+        anew = replace(end, checkpoint=page.again, document_ids=(), to_delete=(), again=so_far.seen.again)
+        checkpoints.write_page_end(session, site_run, anew)
+    if any(finding.rule == listings.LIST_SIZE for finding in page.findings):
+        return [], left_out
+    announced = so_far.announced if so_far.announced == named + left_out else None
+    asks_again = page.again is not None
+    return [listings.left_out(int(left_out), announced, site_run.site.name, asks_again=asks_again)], left_out
+
+
+def _parted(so_far: ListSoFar, page: Page, named: int) -> int:
+    """How many records a list has left out that goes on from an earlier run: its source does not know what came then.
+
+    `named`: so many records came, of those that can be named.
+    """
+    if not so_far.goes_on:
+        return 0
+    is_known = so_far.announced is not None and not any(finding.is_error for finding in page.findings)
+    return (so_far.announced or 0) - named if is_known and (so_far.announced or 0) > named else so_far.moved
+
+
+def _of_others(so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> frozenset[str]:
+    """What the list has not named, and was transferred to other sites. To be called in a thread.
+
+    Raises BrokenOff if the target cannot be asked.
+    """
+    with ctx.reading() as session:
+        unnamed = list(records.unnamed(session, site_run.site.site_id, so_far.seen.listing))
+    ids = [each.document_id for each in unnamed if each.is_held and each.document_id not in so_far.ids]
+    found = frozenset(other_owners(ids, site_run, target, ctx))
+    if target.health.given_up:
+        # Nobody can say which ones are missing: the last part of the list is asked for again.
+        raise BrokenOff(*target.health.given_up)
+    return found
+
+
+def _note_missing(
+    session: Session, site_run: SiteRun, listing: int, of_others: Collection[str], left_out: float, today: date
+) -> list[LogRow]:
+    """Mark the copies whose records a complete list did not name; the row that tells of them, if there are any.
+
+    What never came in is forgotten, and with it that it failed; and what belongs to other sites by now. So many may
+    have been `left_out` of the list: no more than these are not missing for that.
+    """
+    site_id = site_run.site.site_id
+    unnamed = list(records.unnamed(session, site_id, listing))
+    if sum(each.missing_since is None for each in unnamed) <= left_out:
+        unnamed = [each for each in unnamed if each.missing_since is not None]
+    gone = [each for each in unnamed if each.is_held and each.document_id not in of_others]
+    checkpoints.forget(session, sorted({each.entry_id for each in unnamed} - {each.entry_id for each in gone}))
+    if not gone:
+        return []
+    new = [each.entry_id for each in gone if each.missing_since is None]
+    known, is_shrunk = records.number_held(session, site_id), is_much(len(new), records.number_named(session, site_id))
+    checkpoints.mark_missing(session, new, today)
+    return [listings.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), known, is_shrunk)]
