@@ -118,6 +118,44 @@ def test_what_a_moving_list_leaves_out_after_a_crash_comes_in_the_next_night(net
     assert network.held() == {**ALL, "1": 2}
 
 
+def in_no_order(body: bytes, asked: Asked) -> bytes:
+    """The second page has records of the first one in the place of its own."""
+    if b"oai:test:12<" not in body or not is_list(asked) or not asked.arguments.get("resumptionToken"):
+        return without_size(body)
+    for number in (2, 3):
+        body = body.replace(b"oai:test:1%d<" % number, b"oai:test:%d<" % number)
+        body = body.replace(b"2026-01-1%dT" % number, b"2026-01-0%dT" % number)
+    return without_size(body)
+
+
+def test_what_a_list_in_no_order_leaves_out_comes_in_the_next_night(network: Network) -> None:
+    server = network.server
+    server.tamper = in_no_order
+    network.register()
+    assert network.harvest() == {"status": "succeeded", "listed": 23, "inserted": 23}
+    assert "or it has no certain order: where it moved for that, 2 records were left out" in told(network)
+    server.tamper = None
+    network.harvest()
+    assert network.held() == ALL
+    server.forget()
+    network.harvest()
+    assert not no_from(server)
+
+
+def test_a_page_that_has_a_record_twice_has_left_nothing_out(network: Network) -> None:
+    server = network.server
+    server.tamper = lambda body, asked: re.sub(
+        rb"(<record>.*?</record>)", rb"\1\1", without_size(body), flags=re.DOTALL
+    )
+    network.register()
+    network.harvest()
+    assert "where it moved for that" not in told(network)
+    assert network.held() == ALL
+    server.forget()
+    network.harvest()
+    assert not no_from(server)
+
+
 def test_a_list_that_leaves_records_out_every_night_is_not_listed_from_its_beginning_for_ever(
     network: Network,
 ) -> None:
@@ -277,6 +315,12 @@ def ends_early(body: bytes, asked: Asked) -> bytes:
     return body
 
 
+def ends_in_nothing(body: bytes, asked: Asked, token: bytes = b"") -> bytes:
+    if is_list(asked) and "resumptionToken" in asked.arguments:
+        return re.sub(rb"<record>.*</record>\s*(<resumptionToken.*</resumptionToken>)?", token, body, flags=re.DOTALL)
+    return body
+
+
 @pytest.mark.parametrize(
     "end",
     [
@@ -284,8 +328,11 @@ def ends_early(body: bytes, asked: Asked) -> bytes:
         lambda body, asked: without_size(ends_early(body, asked)),
         lambda body, asked: re.sub(rb'completeListSize="\d+"', b'completeListSize="5"', ends_early(body, asked)),
         lambda body, asked: re.sub(rb'completeListSize="\d+"', b'completeListSize="10"', ends_early(body, asked)),
+        lambda body, asked: without_size(ends_in_nothing(body, asked)),
+        lambda body, asked: without_size(ends_in_nothing(body, asked, b"<resumptionToken/>")),
+        lambda body, asked: re.sub(rb'completeListSize="\d+"', b'completeListSize="10"', ends_in_nothing(body, asked)),
     ],
-    ids=["blank", "no-records-match", "size-proved-wrong", "size-of-the-page"],
+    ids=["blank", "no-records-match", "size-proved-wrong", "size-of-the-page", "nothing", "empty-token", "page-size"],
 )
 def test_a_list_that_may_not_have_ended_is_asked_for_again_until_it_has(
     network: Network, end: Callable[[bytes, Asked], bytes]
@@ -320,6 +367,41 @@ def test_white_space_behind_the_last_of_many_pages_is_the_end(network: Network) 
     server.forget()
     network.harvest()
     assert all("from" in each.arguments for each in server.answered if is_list(each))
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_an_empty_list_behind_a_token_may_be_that_of_a_token_that_was_forgotten(tmp_path: Path, version: str) -> None:
+    with OaiServer(records=25, version=version) as server:
+        network = Network(tmp_path, server)
+        server.tamper = ends_in_nothing
+        network.register()
+        assert network.harvest()["inserted"] == 10
+        assert "The list ended in a page without records: 10 records had come, and no completeListSize says" in told(
+            network
+        )
+        server.tamper = None
+        network.harvest()
+        assert network.held() == ALL
+        server.forget()
+        network.harvest()
+        assert not no_from(server)
+        network.harvester.close()
+
+
+def test_an_empty_page_behind_one_that_was_not_full_is_the_end(network: Network) -> None:
+    server = network.server
+    network.register()
+
+    def tamper(body: bytes, asked: Asked) -> bytes:
+        if asked.arguments.get("resumptionToken") == "over":
+            return re.sub(rb"<error.*</error>", b"<ListRecords><resumptionToken/></ListRecords>", body)
+        return re.sub(rb"></resumptionToken>", b">over</resumptionToken>", without_size(body))
+
+    server.tamper = tamper
+    assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
+    server.forget()
+    network.harvest()
+    assert not no_from(server)
 
 
 def test_an_empty_token_behind_a_token_is_not_the_end(network: Network) -> None:

@@ -90,7 +90,10 @@ def left_out(number: int, announced: int | None, name: str, *, asks_again: bool)
             f"came: where it moved while it was read, {others} left out."
         )
     else:
-        message = f"Records changed or vanished while the list was read: where it moved for that, {others} left out."
+        message = (
+            "Records came on more than one page, as they do where some change or vanish while the list is read, or it "
+            f"has no certain order: where it moved for that, {others} left out."
+        )
     remedy = "Nothing is to be done: the next harvest asks for the same list once more."
     if not asks_again:
         remedy = (

@@ -48,7 +48,8 @@ class Course:
     `used` are the tokens that were sent, `named` the records that came, each with its version (see note_record),
     beside `nameless` ones that cannot be told from others. `stale` counts the pages in a row without new ones,
     `broken` those that broke off. `restarted`: it was begun again, as a token was refused; `fresh` counts what came
-    since then, or at all, and had not come before in this harvest. `most` are the records of the longest page.
+    since then, or at all, and had not come before in this harvest. `on_page` are those of the answer that is being
+    read; the `last` page that had any had so many records, the longest one `most`.
     `in_doubt`: it has `ended`, and nobody can say whether that was its end. `notes` are warnings. So many different
     records `had_come` when the list was gone on with.
     """
@@ -65,6 +66,8 @@ class Course:
     broken: int = 0
     restarted: bool = False
     fresh: int = 0
+    on_page: set[int] = field(default_factory=set)
+    last: int = 0
     most: int = 0
     ended: bool = False
     in_doubt: bool = False
@@ -124,7 +127,7 @@ class Course:
         self.restarted = True
         self.used.clear()
         self.named = {}
-        self.nameless = self.fresh = self.most = self.had_come = 0
+        self.nameless = self.fresh = self.last = self.most = self.had_come = 0
 
     def note_record(self, key: int, version: int = 0) -> bool:
         """Note that this version of the record has come; True if none had, in this list since it was begun."""
@@ -164,7 +167,10 @@ class Course:
         self.stale = 0 if new else self.stale + 1
         if token.is_blank:
             self._end_in_blank(number)
-        self.most = max(self.most, number)
+
+        elif before.token and not (number or token.text):
+            self._end_in_nothing(before.pages, answer)
+        self.last, self.most = number or self.last, max(self.most, number)
         if token.text in self.used and not new:
             return _repeated(token.text)
         if token.text and self.stale >= MOST_STALE:
@@ -207,8 +213,7 @@ class Course:
             return None
         message = f"A list of the repository ended in an error: {', '.join(map(str, answer.errors))}."
         announced, received = self.progress.announced, self.progress.received
-        # What is announced may be the number of the records on a page.
-        if not announced or (self.progress.pages < 2 and received == announced):
+        if not announced or _is_of_page(announced, received, self.progress.pages):
             self._doubt(f"{message} {received:,} records had come", Level.ERROR)
             return None
         self.notes.append(Finding("oai.token", message, _NEXT_TOKEN, Level.WARNING))
@@ -233,6 +238,17 @@ class Course:
             self.notes.append(Finding("oai.token", f"{message}.", _NEXT_TOKEN, Level.WARNING))
         else:
             self._doubt(message, Level.WARNING)
+
+    def _end_in_nothing(self, pages: int, answer: Answer) -> None:
+        """The list ends in an answer without records, after so many pages: a list may have been lost with its token.
+
+        An empty token is at least the end that the protocol has. 1.x says in no other way that nothing matches.
+        """
+        announced, received = self.progress.announced, self.progress.received
+        if self.last < self.most or (announced and not _is_of_page(announced, received, pages)):
+            return
+        level = Level.ERROR if answer.token is None else Level.WARNING
+        self._doubt(f"The list ended in a page without records: {received:,} records had come", level)
 
     def _doubt(self, message: str, level: Level) -> None:
         """The list has ended, nobody can say whether with all that it has."""
@@ -269,6 +285,11 @@ def key_and_version(record: ListedRecord) -> tuple[int, int]:
 def is_refusal(error: FetchError) -> bool:
     """Whether a page was refused by its status, as all are by whoever keeps programs out."""
     return not error.transient and (400 <= error.status < 500 or error.status == _PARTIAL)
+
+
+def _is_of_page(announced: int, received: int, pages: int) -> bool:
+    """Whether what is announced may be the number of the records on a page."""
+    return pages < 2 and received == announced
 
 
 def _repeated(token: str) -> Finding:

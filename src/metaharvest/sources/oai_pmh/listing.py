@@ -175,6 +175,7 @@ class OaiListing:
         held: list[ListedRecord] = []
         number = new = 0
         before = course.fresh
+        course.on_page.clear()
         try:
             arguments = course.arguments(self._options.prefix, is_old=self._identity.version != "2.0")
             async with aclosing(self._reading.answer(answer, arguments)) as parts:
@@ -346,7 +347,9 @@ class OaiListing:
             new += is_new
             if not (is_new or is_usual):
                 self._records.odd["twice"] += 1
-                course.progress = replace(course.progress, moved=course.progress.moved + is_other)
+                has_moved = is_other or key not in course.on_page
+                course.progress = replace(course.progress, moved=course.progress.moved + has_moved)
+            course.on_page.add(key)
             if is_other:
                 self._seen[key] = version
                 fresh.append(record)

@@ -19,8 +19,9 @@ class ListProgress:
     `earlier`. `odd` (see Records.counted) and `notes` are what is to be told of the list at its end; `odd_before` is
     what of `odd` came before, like `earlier`. By `ahead` seconds the repository's clock was ahead of its web server's
     when the list was begun. So many records were `left_out` of the lists that have ended; `in_doubt`: the end of one of
-    them may not have been its end. So many of this set's records `moved`: they came again with another datestamp.
-    By so much what was announced has `shrunk` meanwhile. `broken_off`: the list of a set before this one has.
+    them may not have been its end. So many of this set's records `moved`: they came again with another datestamp, or
+    on another page. By so much what was announced has `shrunk` meanwhile. `broken_off`: the list of a set before this
+    one has.
     """
 
     full: bool
