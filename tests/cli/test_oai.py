@@ -217,6 +217,29 @@ def test_sets_that_cannot_be_had_are_a_warning_where_none_is_asked_for(folder: P
         assert attempt(folder, "oai", "sets", repository.base_url, *LOOPBACK).error is not None
 
 
+@pytest.mark.parametrize(
+    ("command", "verb", "end"),
+    [
+        ("identify", "Identify", b"<granularity>"),
+        ("formats", "ListMetadataFormats", b"<schema>"),
+        ("sets", "ListSets", b"</setSpec>"),
+    ],
+)
+def test_what_breaks_off_is_asked_for_again_and_never_taken_for_all_that_there_is(
+    folder: Path, command: str, verb: str, end: bytes
+) -> None:
+    with OaiServer(5) as repository:
+        repository.sets = {"frogs": "Frogs", "toads": "Toads"}
+        whole = ask(folder, repository, command).out
+        repository.forget()
+        repository.tamper = lambda body, asked: body if len(repository.asked(verb)) > 2 else body.partition(end)[0]
+        assert ask(folder, repository, command).out == whole
+        repository.tamper = lambda body, asked: body.partition(end)[0]
+        told = attempt(folder, "oai", command, repository.base_url, *LOOPBACK)
+        assert (told.out, told.code) != (whole, 0)
+        assert f"An answer to {verb} breaks off before its end: Premature end of data" in str(told.error)
+
+
 def test_identify_asks_for_nothing_else(folder: Path) -> None:
     with OaiServer(5) as repository:
         repository.tamper = lambda body, asked: body if asked.verb == "Identify" else b"<html/>"

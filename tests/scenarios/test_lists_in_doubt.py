@@ -652,6 +652,44 @@ def test_a_page_that_is_looked_for_in_smaller_lists_names_no_record_twice(tmp_pa
         network.harvester.close()
 
 
+@pytest.mark.parametrize("method", ["list-records", "list-identifiers"])
+@pytest.mark.parametrize("version", ["1.0", "1.1", "2.0"])
+@pytest.mark.parametrize("end", [b"<metadata>", b"<dc:title>"])
+def test_a_record_whose_answers_break_off_is_tried_again(tmp_path: Path, version: str, method: str, end: bytes) -> None:
+    with OaiServer(records=12, version=version, page=20) as server:
+        network = Network(tmp_path, server)
+        network.register("--method", method)
+
+        def breaks_off(body: bytes, asked: Asked) -> bytes:
+            before, name, behind = body.partition(b"oai:test:3<")
+            return body if asked.verb == "ListIdentifiers" or not name else before + name + behind.partition(end)[0]
+
+        server.tamper = breaks_off
+        harvested = network.harvest()
+        assert (harvested["inserted"], harvested["access_error"]) == (11, 1)
+        assert "oai:test:3, and it cannot be had: An answer to GetRecord breaks off before its end" in told(network)
+        assert len([each for each in server.answered if is_list(each)]) < 10
+        server.tamper = None
+        network.harvest()
+        assert sorted(network.held(), key=int) == [str(number) for number in range(1, 13)]
+        network.harvester.close()
+
+
+@pytest.mark.parametrize("verb", ["Identify", "ListMetadataFormats", "ListSets"])
+def test_what_a_repository_says_of_itself_is_not_concluded_from_what_breaks_off(network: Network, verb: str) -> None:
+    server = network.server
+    network.register("--set", "b")
+    network.harvest()
+    server.put("oai:test:26", sets=("b",))
+    ends = {"Identify": b"<deletedRecord>", "ListMetadataFormats": b"<metadataPrefix>", "ListSets": b"b</setSpec>"}
+    server.tamper = lambda body, asked: body.partition(ends[verb])[0] if asked.verb == verb else body
+    assert network.harvest() == {"status": "list-failed"}
+    assert f"An answer to {verb} breaks off before its end: Premature end of data" in told(network)
+    server.tamper = None
+    assert network.harvest()["inserted"] == 1
+    assert "changed since its last harvest" not in told(network)
+
+
 # -- headers
 
 

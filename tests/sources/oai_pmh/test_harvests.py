@@ -685,14 +685,21 @@ def test_a_base_url_with_a_query_keeps_it() -> None:
         assert "?context=1&verb=GetRecord&" in found.records[0].document.url
 
 
-def test_two_sites_of_a_repository_ask_for_one_list_at_a_time() -> None:
+@pytest.mark.parametrize("is_redirected", [False, True])
+def test_two_sites_of_a_repository_ask_for_one_list_at_a_time(is_redirected: bool) -> None:
     with OaiServer(30) as repository:
         repository.formats["other"] = "urn:other"
         at_once: list[int] = []
         under_way = 0
+        other = repository.base_url
+        if is_redirected:
+            repository.odd.add(Odd.REDIRECTED)
+            other = repository.http.url("/moved")
 
-        def slowly(body: bytes, asked: object) -> bytes:
+        def slowly(body: bytes, asked: Asked) -> bytes:
             nonlocal under_way
+            if asked.verb == "Identify":  # until it has answered, nobody knows where it leads
+                return body
             under_way += 1
             at_once.append(under_way)
             repository.http._closing.wait(0.02)
@@ -704,12 +711,12 @@ def test_two_sites_of_a_repository_ask_for_one_list_at_a_time() -> None:
         async def both() -> tuple[int, ...]:
             async with Fetcher(HTTP, name="Test", administrator=None) as fetcher:
 
-                async def one(prefix: str) -> int:
-                    source = OaiSource(site_of(repository.base_url, prefix=prefix), fetcher)
+                async def one(base_url: str, prefix: str) -> int:
+                    source = OaiSource(site_of(base_url, prefix=prefix), fetcher)
                     listing = await source.list_records(None, Patient(), full=False)
                     return sum([len(page.records) async for page in listing.pages])
 
-                return tuple(await asyncio.gather(one("oai_dc"), one("other")))
+                return tuple(await asyncio.gather(one(repository.base_url, "oai_dc"), one(other, "other")))
 
         assert list(asyncio.run(both())) == [30, 30]
         assert max(at_once) == 1

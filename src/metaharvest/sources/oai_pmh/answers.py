@@ -19,12 +19,14 @@ from metaharvest.fetch.html_page import HEAD_BYTES, html_title
 from metaharvest.model import Finding, Level
 from metaharvest.sources.oai_pmh.cutting import (
     BEFORE,
+    TAIL,
     TOO_DEEP,
     Damage,
     Lost,
     Mended,
     Surrounding,
     cut,
+    ends,
     in_words,
     mended_whole,
 )
@@ -79,7 +81,10 @@ class Answer:
 
 
 def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
-    """The tree of an answer that has no records; what is not well-formed in it is passed over. Raises NoAnswer."""
+    """The tree of an answer that has no records; what is not well-formed in it is passed over. Raises NoAnswer.
+
+    Of one that is not whole, nothing can be concluded from what it does not have.
+    """
     root = _begun(content, verb)
     answer = Answer(verb, root, is_whole=True)
     try:
@@ -294,8 +299,10 @@ def _token(element: etree._Element) -> Token:
 
 def _recovered(content: bytes, answer: Answer) -> etree._Element:
     """What the parser makes of an answer that is not well-formed. Raises NoAnswer."""
+    text = mended_whole(content)
+    answer.is_whole = ends(text[-TAIL:], answer.root, answer.verb)
     with suppress(etree.XMLSyntaxError):
-        tree = etree.fromstring(mended_whole(content), _parser(recover=True))
+        tree = etree.fromstring(text, _parser(recover=True))
         if tree is not None and root_of(str(tree.tag)) == answer.root:
             return tree
     raise NoAnswer(replace(ill_formed(answer), level=Level.ERROR))

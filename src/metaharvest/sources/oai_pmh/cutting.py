@@ -29,7 +29,7 @@ _LARGEST = 268_435_456
 """Bytes of one record: the end of a longer one is not looked for."""
 
 _HEAD = 1_048_576
-_TAIL = 262_144
+TAIL = 262_144
 """Bytes, each, of what follows the last record and of the end of the answer: what is beside records is found there."""
 
 _MOST_NESTED = 20
@@ -132,7 +132,7 @@ def cut(
     at = start.start() if start else len(data)
     head, tail = data[max(at - _HEAD, 0) : at], b""
     if not start:
-        head, tail = data[: min(max(at - _TAIL, 0), _HEAD)], data[max(at - _TAIL, 0) :]
+        head, tail = data[: min(max(at - TAIL, 0), _HEAD)], data[max(at - TAIL, 0) :]
     frame = _Frame(head, data[:_HEAD], root, verb)
     if not skip:
         yield from tags.traces(0, at, _NO_BEGINNING)
@@ -146,13 +146,13 @@ def cut(
         start = tags.next(max(at, begin + 1), is_sure=not isinstance(read, Lost | Mended))
         behind = start.start() if start else len(data)
         if start is None:
-            tail = data[at : at + _TAIL] + data[max(at + _TAIL, len(data) - _TAIL) :]
+            tail = data[at : at + TAIL] + data[max(at + TAIL, len(data) - TAIL) :]
         if not isinstance(read, Lost):
             if read is not None:
                 yield read
             if number >= skip:
                 yield from tags.traces(at, behind, _NO_BEGINNING)
-        elif start or end or _ends(tail, root, verb):  # if the answer breaks off in a record, it is asked for again
+        elif start or end or ends(tail, root, verb):  # if the answer breaks off in a record, it is asked for again
             yield from tags.traces(begin, behind, read.why, least=1)
     yield frame.surrounding(head, tail)
 
@@ -307,7 +307,7 @@ class _Frame:
         unread.update(found[1].decode() for found in _PART_OF_ONE.finditer(rest))
         if (begun := self._list.search(rest)) and _PART_OF_TOKEN.search(rest, begun.end()):
             unread.add("resumptionToken")
-        is_whole = _ends(tail, self._root, self._verb)
+        is_whole = ends(tail, self._root, self._verb)
         return Surrounding(elements, frozenset(unread), is_whole, self._list.search(shown) is not None)
 
     def _beside(self, start: re.Match[bytes], whole: bytes, behind: bytes) -> etree._Element | None:
@@ -353,7 +353,7 @@ def _in_utf_8(data: Data) -> Data:
     return bytes(data).decode(encoding, "replace").encode("utf-8", "replace")
 
 
-def _ends(tail: bytes, root: AnswerRoot, verb: str) -> bool:
+def ends(tail: bytes, root: AnswerRoot, verb: str) -> bool:
     """Whether the answer comes to its end there."""
     end = _compiled(rf"</~(?:{verb}|{verb if root.is_old else 'OAI-PMH'})\s*>")
     return end.search(_shown(tail)) is not None

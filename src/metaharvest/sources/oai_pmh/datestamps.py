@@ -120,11 +120,6 @@ class Window:
         days = timedelta(days=2)
         return (begin is not None and begin - when > days) or (until is not None and when - until > days)
 
-    def is_short(self) -> bool:
-        """True if it is a day, or less, and has both ends."""
-        begin, until = moment(self.begin or ""), moment(self.until or "")
-        return begin is not None and until is not None and until - begin <= timedelta(days=1)
-
     def halves(self, earliest: str, latest: str, *, seconds: bool) -> tuple[Window, Window] | None:
         """Two windows in its place; None if it is two days, or two seconds, or less.
 

@@ -143,10 +143,11 @@ class _Asking:
             return ()
         _refuse_errors(answer)
         name = answer.root.name
-        return tuple(
-            MetadataFormat(*(_text(each, name(part)) for part in ("metadataPrefix", "schema", "metadataNamespace")))
-            for each in tree.iter(name("metadataFormat"))
+        parts = ("metadataPrefix", "schema", "metadataNamespace")
+        found = (
+            MetadataFormat(*(_text(each, name(part)) for part in parts)) for each in tree.iter(name("metadataFormat"))
         )
+        return tuple(each for each in found if each.prefix)
 
     async def sets(self) -> tuple[Set, ...]:
         """All of them, over all pages; none if it has none."""
@@ -194,7 +195,7 @@ class _Asking:
             Set(_text(each, name("setSpec")), one_line(_text(each, name("setName")), 200))
             for each in tree.iter(name("set"))
         ]
-        return found, answer.token.text if answer.token else ""
+        return [each for each in found if each.spec], answer.token.text if answer.token else ""
 
     async def _ask(self, verb: str, arguments: Mapping[str, str]) -> tuple[etree._Element, Answer]:
         tree, answer = await self._repository.short(verb, arguments, self._patience)

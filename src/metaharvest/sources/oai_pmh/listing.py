@@ -38,7 +38,7 @@ _REFUSAL = 5
 """A page that is refused by its status counts as so many that failed: whoever refuses all of them is asked no more."""
 
 FEW = 30
-"""Records of a day that are asked for one by one rather than in smaller lists."""
+"""Records that are asked for one by one rather than in smaller lists."""
 
 _IN_MEMORY = 8_388_608
 
@@ -324,8 +324,6 @@ class OaiListing:
         """Whether it is less to ask for each record of a window, or smaller windows have led to nothing for long."""
         if self._failed > MOST_FAILED:
             return True
-        if not course.window.is_short():
-            return False
         self._require_time(course)
         return await self._windows.has_at_most(FEW, course) is True
 

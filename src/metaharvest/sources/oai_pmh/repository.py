@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from math import inf
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeVar, cast
 from urllib.parse import quote
 
 from lxml import etree
@@ -20,7 +20,10 @@ from metaharvest.model import Finding, Level, ListMethod, OaiOptions, Site
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, short_answer
+from metaharvest.sources.oai_pmh.course import cut_off
 from metaharvest.text import shown_url
+
+Result = TypeVar("Result")
 
 _LONGEST_URL = 4000
 """Characters: what is longer is sent as a form, as servers refuse long URLs."""
@@ -37,6 +40,7 @@ class Repository:
         self._fetcher = fetcher
         self._post = post
         self.shown = shown_url(site.list_url)
+        self._turn = without_login(site.list_url)  # or, once it has answered, where that is redirected to
 
     async def heed_robots(self) -> tuple[Finding, ...]:
         """What the server's robots.txt says against what is asked. Raises FetchError where that is binding."""
@@ -61,15 +65,30 @@ class Repository:
 
         What is returned is the date of the answer by the web server's clock, as that wrote it; empty if it did not.
         """
-        turns, turn = self._fetcher.lists, without_login(self._site.list_url)
 
         async def ask() -> str:
-            file.seek(0)
-            file.truncate()
-            date = await self._ask(self._query(verb, arguments), file, patience.left())
-            file.seek(0)
-            return date
+            return await self._ask(self._query(verb, arguments), file, patience.left())
 
+        return await self._in_turn(ask, patience)
+
+    async def short(self, verb: str, arguments: Mapping[str, str], patience: Patience) -> tuple[etree._Element, Answer]:
+        """The answer to a question for something short. Raises FetchError, also where it breaks off; and NoAnswer."""
+        with tempfile.SpooledTemporaryFile(max_size=1_048_576) as spool:
+            file = cast(BinaryIO, spool)
+
+            async def ask() -> tuple[etree._Element, Answer]:
+                date = await self._ask(self._query(verb, arguments), file, patience.left())
+                tree, answer = short_answer(file.read(_MOST_SHORT), verb)
+                if not (answer.is_whole or answer.errors):
+                    raise FetchError(cut_off(answer), transient=True)
+                answer.date = date
+                return tree, answer
+
+            return await self._in_turn(ask, patience)
+
+    async def _in_turn(self, ask: Callable[[], Awaitable[Result]], patience: Patience) -> Result:
+        """What `ask` returns, in as many attempts as it takes; nobody else asks for a list meanwhile."""
+        turns, turn = self._fetcher.lists, self._turn
         try:
             await turns.acquire(turn, patience.left())
         except WaitedTooLong as error:
@@ -78,14 +97,6 @@ class Repository:
             return await in_attempts(ask, self._fetcher.http, patience)
         finally:
             turns.release(turn)
-
-    async def short(self, verb: str, arguments: Mapping[str, str], patience: Patience) -> tuple[etree._Element, Answer]:
-        """The answer to a question for something short. Raises FetchError, and NoAnswer."""
-        with tempfile.SpooledTemporaryFile(max_size=1_048_576) as file:
-            date = await self.ask_list(verb, arguments, cast(BinaryIO, file), patience)
-            tree, answer = short_answer(file.read(_MOST_SHORT), verb)
-            answer.date = date
-            return tree, answer
 
     async def record(self, arguments: Mapping[str, str], seconds: float = inf) -> tuple[bytes, float]:
         """The answer to GetRecord, and the seconds that it took. Raises FetchError."""
@@ -106,7 +117,10 @@ class Repository:
         return content, response.seconds
 
     async def _ask(self, query: Query, file: BinaryIO, seconds: float) -> str:
+        """Put the answer into `file`, in the place of what was there; its date, as ask_list has it."""
         options = self._site.options
+        file.seek(0)
+        file.truncate()
         try:
             response = await self._fetcher.fetch_to(
                 self._site.list_url,
@@ -122,7 +136,10 @@ class Repository:
             file.seek(0)
             file.truncate()
             file.write(error.page)
+            file.seek(0)
             return ""
+        file.seek(0)
+        self._turn = _base_of(response.url)
         return response.date
 
     def _query(self, verb: str, arguments: Mapping[str, str]) -> Query:
@@ -140,6 +157,12 @@ def is_answer(error: FetchError, verb: str) -> bool:
         return bool(short_answer(error.page, verb)[1].errors)
     except NoAnswer:
         return False
+
+
+def _base_of(url: str) -> str:
+    """The base URL in that of an answer."""
+    base, verb, _ = url.rpartition("verb=")
+    return without_login(base.rstrip("?&") if verb else url)
 
 
 def _no_turn(shown: str) -> Finding:

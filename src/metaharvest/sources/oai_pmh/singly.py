@@ -156,12 +156,12 @@ def checked_record(content: bytes, identifier: str, records: Records) -> ListedR
     if answer.errors:
         kind = NotThere if {error.code for error in answer.errors} <= _OF_RECORD else FetchError
         raise kind(refused(f"the record {one_line(identifier, 200)}", answer.errors))
+    if record is None and not answer.is_whole:
+        raise FetchError(cut_off(answer))
     if record is None and answer.root.is_old:
         if not answer.unusable:
             records.not_in_format(identifier)
         return None
-    if record is None and not answer.is_whole:
-        raise FetchError(cut_off(answer))
     if record is None:
         nothing = ProtocolError("an answer without a record")
         raise FetchError(refused(f"the record {one_line(identifier, 200)}", [nothing]))
