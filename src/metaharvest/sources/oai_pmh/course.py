@@ -168,8 +168,8 @@ class Course:
         if token.is_blank:
             self._end_in_blank(number)
 
-        elif before.token and not (number or token.text):
-            self._end_in_nothing(before.pages, answer)
+        elif before.token and not token.text:
+            self._end_without_token(number, before.pages, answer)
         self.last, self.most = number or self.last, max(self.most, number)
         if token.text in self.used and not new:
             return _repeated(token.text)
@@ -239,16 +239,21 @@ class Course:
         else:
             self._doubt(message, Level.WARNING)
 
-    def _end_in_nothing(self, pages: int, answer: Answer) -> None:
-        """The list ends in an answer without records, after so many pages: a list may have been lost with its token.
+    def _end_without_token(self, number: int, pages: int, answer: Answer) -> None:
+        """The list ends on a page of so many records, after so many others; whether a token may have been lost there.
 
-        An empty token is at least the end that the protocol has. 1.x says in no other way that nothing matches.
+        The empty token with which it should end in 2.0 may be left out behind a page that has less than others.
         """
-        announced, received = self.progress.announced, self.progress.received
-        if self.last < self.most or (announced and not _is_of_page(announced, received, pages)):
+        is_missing = answer.token is None and not answer.root.is_old
+        if (number and not is_missing) or (number or self.last) < self.most:
             return
-        level = Level.ERROR if answer.token is None else Level.WARNING
-        self._doubt(f"The list ended in a page without records: {received:,} records had come", level)
+        announced, received = self.progress.announced, self.progress.received
+        if announced and not _is_of_page(announced, received, pages):
+            return
+        # Some never send an empty token; but a list of nothing is how 1.x says that nothing matches.
+        level = Level.WARNING if number or answer.token else Level.ERROR
+        where = "a full page, without the empty resumptionToken of an end" if number else "a page without records"
+        self._doubt(f"The list ended in {where}: {received:,} records had come", level)
 
     def _doubt(self, message: str, level: Level) -> None:
         """The list has ended, nobody can say whether with all that it has."""
