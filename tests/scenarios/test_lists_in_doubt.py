@@ -118,6 +118,16 @@ def test_what_a_moving_list_leaves_out_after_a_crash_comes_in_the_next_night(net
     assert network.held() == {**ALL, "1": 2}
 
 
+def all_comes_in_the_next_night(network: Network) -> None:
+    """And then only changes are asked for."""
+    network.server.tamper = None
+    network.harvest()
+    assert network.held() == ALL
+    network.server.forget()
+    network.harvest()
+    assert not no_from(network.server)
+
+
 def in_no_order(body: bytes, asked: Asked) -> bytes:
     """The second page has records of the first one in the place of its own."""
     if b"oai:test:12<" not in body or not is_list(asked) or not asked.arguments.get("resumptionToken"):
@@ -134,12 +144,7 @@ def test_what_a_list_in_no_order_leaves_out_comes_in_the_next_night(network: Net
     network.register()
     assert network.harvest() == {"status": "succeeded", "listed": 23, "inserted": 23}
     assert "or it has no certain order: where it moved for that, 2 records were left out" in told(network)
-    server.tamper = None
-    network.harvest()
-    assert network.held() == ALL
-    server.forget()
-    network.harvest()
-    assert not no_from(server)
+    all_comes_in_the_next_night(network)
 
 
 def test_a_page_that_has_a_record_twice_has_left_nothing_out(network: Network) -> None:
@@ -384,12 +389,7 @@ def test_an_empty_list_behind_a_token_may_be_that_of_a_token_that_was_forgotten(
         assert "The list ended in a page without records: 10 records had come, and no completeListSize says" in told(
             network
         )
-        server.tamper = None
-        network.harvest()
-        assert network.held() == ALL
-        server.forget()
-        network.harvest()
-        assert not no_from(server)
+        all_comes_in_the_next_night(network)
         network.harvester.close()
 
 

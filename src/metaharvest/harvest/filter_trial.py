@@ -71,7 +71,9 @@ def _tried_record(filters: Filters, name: str, record: etree._Element, answer: A
     if metadata is not None:
         return _tried_one(filters, name, identifier, copy.deepcopy(metadata))
     if any(map(says_deleted, (record, *record.iterfind(answer.name("header"))))):
-        return TriedRecord(name, identifier, None, None, "Filters do not see a record that is deleted.", True)
+        return TriedRecord(
+            name, identifier, None, None, "Filters do not see a record that is deleted.", is_deleted=True
+        )
     return TriedRecord(name, identifier, None, None, "The record has no metadata.")
 
 

@@ -167,7 +167,6 @@ class Course:
         self.stale = 0 if new else self.stale + 1
         if token.is_blank:
             self._end_in_blank(number)
-
         elif before.token and not token.text:
             self._end_without_token(number, before.pages, answer)
         self.last, self.most = number or self.last, max(self.most, number)

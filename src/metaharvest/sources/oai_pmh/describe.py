@@ -60,19 +60,18 @@ async def described(repository: Repository, patience: Patience, *, sets: bool, i
     `sets`: all of them are asked for; otherwise as many as one answer has, and only if those are all. `if_had`: if
     they cannot be had, that is a warning.
     """
-    forbidden = await repository.heed_robots()
+    identity, findings = await identified(repository, patience)
     try:
         asking = _Asking(repository, patience)
-        identity = await asking.identity()
         formats = await asking.formats()
         found = await (asking.sets_if_had() if if_had else asking.sets()) if sets else await asking.few_sets()
-        return Description(identity, formats, found, (*forbidden, *asking.findings, *_clock(identity)))
+        return Description(identity, formats, found, (*findings, *asking.findings))
     except NoAnswer as error:
         raise ListError(error.finding) from error
 
 
 async def identified(repository: Repository, patience: Patience) -> tuple[Identity, tuple[Finding, ...]]:
-    """What a repository says to Identify, and what is odd beside it. Raises FetchError, and ListError."""
+    """What a repository says to Identify, and its robots.txt of harvesters. Raises FetchError, and ListError."""
     forbidden = await repository.heed_robots()
     try:
         asking = _Asking(repository, patience)

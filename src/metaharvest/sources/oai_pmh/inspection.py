@@ -52,8 +52,7 @@ async def inspect(site: Site, fetcher: Fetcher, patience: Patience) -> Inspectio
     Sets that cannot be had are a warning where the site names none.
     """
     options = site.options.oai or OaiOptions("")
-    repository = Repository(site, fetcher, post=options.post)
-    description = await described(repository, patience, sets=True, if_had=not options.sets)
+    description = await described(_repository(site, fetcher), patience, sets=True, if_had=not options.sets)
     findings = (
         *missing(description, options.prefix, options.sets),
         *description.findings,
@@ -67,15 +66,17 @@ async def identify(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Id
 
     Nothing else is asked: it answers where the repository's formats, or its sets, cannot be had.
     """
-    repository = Repository(site, fetcher, post=(site.options.oai or OaiOptions("")).post)
-    identity, findings = await identified(repository, patience)
+    identity, findings = await identified(_repository(site, fetcher), patience)
     return identity, (*findings, *_odd_in_identify(identity, site.list_url))
 
 
 async def sets_of(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Set, ...]:
     """All sets of the repository at the site's base URL. Raises FetchError, and ListError."""
-    repository = Repository(site, fetcher, post=(site.options.oai or OaiOptions("")).post)
-    return (await described(repository, patience, sets=True)).sets or ()
+    return (await described(_repository(site, fetcher), patience, sets=True)).sets or ()
+
+
+def _repository(site: Site, fetcher: Fetcher) -> Repository:
+    return Repository(site, fetcher, post=site.options.oai is not None and site.options.oai.post)
 
 
 def oddities(description: Description, base_url: str) -> Iterator[Finding]:
@@ -229,7 +230,7 @@ _MISTAKES: tuple[tuple[str, dict[str, str], str, str], ...] = (
 async def _answers_to_mistakes(site: Site, fetcher: Fetcher, patience: Patience, identity: Identity) -> list[Finding]:
     """What is wrong with the answers to questions that a repository has to refuse."""
     options = site.options.oai or OaiOptions("")
-    repository = Repository(site, fetcher, post=options.post)
+    repository = _repository(site, fetcher)
     found = []
     for verb, arguments, code, what in _MISTAKES:
         if patience.heed():

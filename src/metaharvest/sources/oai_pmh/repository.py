@@ -162,7 +162,7 @@ def is_answer(error: FetchError, verb: str) -> bool:
 def _base_of(url: str) -> str:
     """The base URL in that of an answer."""
     base, verb, _ = url.rpartition("verb=")
-    return without_login(base.rstrip("?&") if verb else url)
+    return without_login((base if verb else url).rstrip("?&"))
 
 
 def _no_turn(shown: str) -> Finding:
