@@ -825,3 +825,16 @@ def test_what_only_looks_like_records_is_none_where_the_answer_is_damaged(
     assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "invalid": 1}
     assert network.held() == {number: 1 for number in ALL if number != "8"}
     assert not re.search("twice|tokens", told(network))
+
+
+def test_a_comment_that_has_lost_its_end_hides_no_other_record(network: Network) -> None:
+    def tamper(body: bytes, asked: Asked) -> bytes:
+        for number, text in ((3, b"<!-- Frogs"), (5, b"1999--2001"), (7, b"A --> B")):
+            before, name, behind = body.partition(b"oai:test:%d<" % number)
+            body = before + name + behind.replace(b"Frogs", text, 1)
+        return without_size(body)
+
+    network.server.tamper = tamper
+    network.register()
+    assert network.harvest() == {"status": "with-errors", "listed": 25, "inserted": 24, "invalid": 1}
+    assert network.held() == {number: 1 for number in ALL if number != "3"}

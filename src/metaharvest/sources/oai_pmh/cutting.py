@@ -64,11 +64,14 @@ _PART_OF_TOKEN = re.compile(rb"resumption|Token")
 """Before the list there may be a request that quotes one."""
 
 _NO_TAGS = re.compile(
-    rb"<!--(?:[^<-]|-(?!->)|<(?!!--))*+-->"
+    rb"<!--(?:[^-]|-(?!-))*+-->"
     rb"|<!\[CDATA\[(?:[^<\]]|\](?!\]>)|<(?!!\[CDATA\[))*+\]\]>"
     rb"|<\?(?:[^<?]|\?(?!>)|<(?!\?))*+\?>"
 )
-"""Comments, CDATA sections and processing instructions: what looks like a tag in them is none."""
+"""Comments, CDATA sections and processing instructions: what looks like a tag in them is none.
+
+No comment has two hyphens in it: what would be one with them has lost its end, and would hide the records behind it.
+"""
 
 _WORDS = 1000
 """Bytes of an error that is not well-formed."""
