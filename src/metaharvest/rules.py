@@ -721,6 +721,13 @@ RULES: dict[str, Rule] = {
         "case, but with 0 none) are deleted, if the repository is right. None of them was deleted.",
         "Ask the keeper of the repository. If it is right, the administrator confirms it: `metaharvest sites confirm`.",
     ),
+    "records.deletions-wait": Rule(
+        "Deletions wait for the list of another set",
+        "The repository says that documents of the site are deleted, and the list of another of the site's sets broke "
+        "off. As the records may be in that set by now, none of them was deleted.",
+        "Nothing is to be done if the next harvest has the list to its end. Otherwise the repository's keeper mends "
+        "the list, or the administrator takes the set out of the site.",
+    ),
     "list.same-content": Rule(
         "The new revision is the old one, byte for byte",
         "The list names a higher revision, and its document has exactly the bytes of the one that the repository has.",

@@ -445,132 +445,6 @@ def test_what_changes_behind_a_clock_that_is_ahead_is_not_lost(network: Network,
     assert network.held() == {**ALL, "5": 2, "6": 2}
 
 
-# -- sets of which one breaks off
-
-SETS = ("--set", "a", "--set", "b", "--set", "c")
-
-
-def in_three_sets(server: OaiServer) -> None:
-    server.sets = {"a": "A", "b": "B", "c": "C"}
-    for number in range(1, 26):
-        server.records[f"oai:test:{number}"].sets = ("a" if number < 10 else "b" if number < 14 else "c",)
-
-
-def is_of(asked: Asked, *sets: str) -> bool:
-    return asked.arguments.get("set") in sets
-
-
-def refused(server: OaiServer, *sets: str) -> None:
-    server.refuses = lambda asked: is_of(asked, *sets)
-
-
-def said_to_be_wrong(server: OaiServer, *sets: str) -> None:
-    error = b'<error code="badArgument">not that set</error>'
-    server.tamper = lambda body, asked: (
-        re.sub(rb"<List.*</List\w+>", error, body, flags=re.DOTALL) if is_of(asked, *sets) else body
-    )
-
-
-def too_short(server: OaiServer, *sets: str) -> None:
-    size = rb'<resumptionToken completeListSize="99"/>'
-    server.tamper = lambda body, asked: (
-        re.sub(rb"(<resump.*)?(</List(Rec|Id))", size + rb"\2", body, flags=re.DOTALL) if is_of(asked, *sets) else body
-    )
-
-
-def forbidden(server: OaiServer, *sets: str) -> None:
-    refused(server, *sets)
-    server.poisoned = (b"no", 403, {})
-
-
-def a_page_for_people(server: OaiServer, *sets: str) -> None:
-    server.tamper = lambda body, asked: b"<html>Fatal error</html>" if is_of(asked, *sets) else body
-
-
-def no_longer_named(server: OaiServer, *sets: str) -> None:
-    server.tamper = lambda body, asked: re.sub(
-        rf"<set><setSpec>({'|'.join(sets)})</setSpec>.*?</set>".encode(), b"", body, flags=re.DOTALL
-    )
-
-
-BREAK_OFF = [refused, said_to_be_wrong, too_short, forbidden, a_page_for_people, no_longer_named]
-
-
-@pytest.mark.parametrize("breaks_off", BREAK_OFF)
-@pytest.mark.parametrize("broken", ["a", "b", "c"])
-def test_the_other_sets_are_harvested_where_one_breaks_off(
-    network: Network, breaks_off: Callable[..., None], broken: str
-) -> None:
-    server = network.server
-    in_three_sets(server)
-    network.register(*SETS)
-    breaks_off(server, broken)
-    others = {number for number in ALL if broken not in server.records[f"oai:test:{number}"].sets}
-    for title in ("Toads", "Newts"):
-        assert network.harvest()["status"] == "incomplete"
-        assert others <= set(network.held())
-        assert f"The list of the set {broken} broke off after" in told(network)
-        assert "Other sets" not in told(network)
-        for number in sorted(others):
-            server.put(f"oai:test:{number}", title=title, sets=server.records[f"oai:test:{number}"].sets)
-    server.tamper, server.refuses = None, lambda asked: False
-    assert network.harvest()["status"] == "succeeded"
-    assert network.held() == {number: 3 if number in others else 1 for number in ALL}
-    server.forget()
-    assert network.harvest()["status"] == "succeeded"
-    assert all("from" in each.arguments for each in server.answered if is_list(each))
-    assert missing(network) == 0
-
-
-def test_each_set_that_breaks_off_is_told(network: Network) -> None:
-    in_three_sets(network.server)
-    too_short(network.server, "a", "c")
-    network.register(*SETS)
-    assert network.harvest()["status"] == "incomplete"
-    assert "The list of the set a broke off after 9 of 99 records" in told(network)
-    assert "The list of the set c broke off after 23 of 112 records" in told(network)
-    assert {"11", "12", "13"} <= set(network.held())
-
-
-def test_sets_that_all_break_off_at_once_are_a_list_that_was_not_begun(network: Network) -> None:
-    in_three_sets(network.server)
-    said_to_be_wrong(network.server, "a", "b", "c")
-    network.register(*SETS)
-    assert network.harvest() == {"status": "list-failed"}
-    assert all(f"The list of the set {name} broke off" in told(network) for name in "abc")
-
-
-@pytest.mark.parametrize("is_time", [lambda asked: is_of(asked, "c"), lambda asked: "resumptionToken" in str(asked)])
-def test_a_crash_behind_a_set_that_broke_off_does_not_take_its_list_for_whole(
-    network: Network, is_time: Callable[[Asked], bool]
-) -> None:
-    server = network.server
-    in_three_sets(server)
-    refused(server, "b")
-    network.register(*SETS)
-    network.kill(is_time, "2030-01-01")
-    network.night = 1
-    assert network.harvest()["status"] == "incomplete"
-    assert "The list of the set b broke off after" in told(network)
-    server.refuses = lambda asked: False
-    assert network.harvest()["status"] == "succeeded"
-    assert network.held() == ALL
-
-
-def test_sets_that_wait_for_one_whose_server_is_away_are_named(network: Network) -> None:
-    server = network.server
-    in_three_sets(server)
-    server.page, server.poisoned = 1, (b"busy", 503, {})
-    network.register(*SETS)
-    for page, waiting in ((1, "c"), (2, "a, c")):
-        server.refuses = lambda asked, page=page: f"!b!!!{page}!" in str(asked)  # type: ignore[misc]
-        assert network.harvest()["status"] == "incomplete"
-        assert f"Other sets of this site were not asked for: {waiting}." in told(network)
-    server.refuses = lambda asked: False
-    assert network.harvest()["status"] == "succeeded"
-    assert network.held() == ALL
-
-
 def test_a_long_list_that_may_not_have_ended_is_asked_for_once_more_and_not_every_night(network: Network) -> None:
     server = network.server
     for number in range(26, 2100):
@@ -710,7 +584,9 @@ def test_what_a_repository_says_of_itself_is_not_concluded_from_what_breaks_off(
 def test_records_of_a_set_that_was_not_asked_for_are_told(network: Network) -> None:
     """As where a resumption token loses the set."""
     server = network.server
-    in_three_sets(server)
+    server.sets = {"a": "A", "b": "B", "c": "C"}
+    for number in range(1, 26):
+        server.records[f"oai:test:{number}"].sets = ("a" if number < 10 else "b" if number < 14 else "c",)
     server.records["oai:test:2"].sets = ("a:b", "c")
     added = b"".join(server._written(server.records[f"oai:test:{number}"]) for number in (12, 13))
     server.tamper = lambda body, asked: (
@@ -744,59 +620,6 @@ def test_datestamps_that_are_none_are_told_as_that(network: Network, written: st
     assert "25 of the list's records have a datestamp that OAI-PMH does not have, such as oai:test:" in told(network)
     assert f": {example}." in told(network)
     assert "are days" not in told(network)
-
-
-# -- records that come as they were
-
-
-def twice(server: OaiServer, **now: object) -> Callable[[bytes, Asked], bytes]:
-    """The record 1 is on the first page as it was before, and at the list's end as it is now."""
-    old = server._written(server.records.pop("oai:test:1"))
-    server.put("oai:test:1", datetime(2026, 10, 1, tzinfo=UTC), title="Toads", **now)
-    return lambda body, asked: (
-        body.replace(b"<ListRecords>", b"<ListRecords>" + old, 1)
-        if asked.verb == "ListRecords" and "resumptionToken" not in asked.arguments
-        else body
-    )
-
-
-@pytest.mark.parametrize("deleted", [False, True])
-def test_a_record_that_a_list_has_as_it_was_is_not_set_back(network: Network, deleted: bool) -> None:
-    server = network.server
-    network.register()
-    network.harvest()
-    server.now += timedelta(days=1)
-    server.tamper = twice(server, deleted=deleted)
-    first = network.harvest("--full")
-    ended = {"deleted": 1} if deleted else {"updated": 1}
-    assert first == {"status": "succeeded", "listed": 26, "unchanged": 25, **ended}
-    held = {each: 1 for each in ALL if each != "1"} | ({} if deleted else {"1": 2})
-    for _ in range(2):
-        assert network.harvest("--full") == {"status": "succeeded", "listed": 26, "unchanged": 25, "duplicate": 1}
-        assert network.held() == held
-    server.refuse_tokens = (b"busy", 503)
-    assert network.harvest("--full")["status"] == "incomplete"
-    assert network.held() == held
-    assert server.asked("GetRecord") == []
-
-
-def test_what_a_repository_has_from_a_backup_is_asked_for_by_itself_and_taken(network: Network) -> None:
-    server = network.server
-    network.register()
-    network.harvest()
-    for number in (3, 14):
-        server.put(f"oai:test:{number}", datetime(2025, 10, 1, tzinfo=UTC), title="Toads")
-    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 23, "updated": 2}
-    assert {each.arguments["identifier"] for each in server.asked("GetRecord")} == {"oai:test:3", "oai:test:14"}
-    assert network.held() == {**ALL, "3": 2, "14": 2}
-    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
-    server.put("oai:test:3", datetime(2025, 9, 1, tzinfo=UTC), title="Newts")
-    server.unreadable = {"oai:test:3"}
-    assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "access_error": 1}
-    server.unreadable.clear()
-    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 24, "updated": 1}
-    server.put("oai:test:4", datetime(2025, 9, 1, tzinfo=UTC), metadata="")
-    assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "invalid": 1}
 
 
 # -- what looks like tags, and is none

@@ -57,11 +57,13 @@ class _Waiting:
         return min(self.confirmed, sum(each.document_id in to_tell for each in put_off))
 
 
-async def tell_deletions(site_run: SiteRun, target: SiteTarget, same: SameRepository, ctx: RunContext) -> int:
+async def tell_deletions(
+    site_run: SiteRun, target: SiteTarget, same: SameRepository, ctx: RunContext, waits: Finding | None = None
+) -> int:
     """Tell the target which documents were deleted, unless they are too many; how many have their outcome now.
 
     It is told of none whose record another site of the repository lists: the document goes to that site. That too waits
-    where they are too many, as a set may have a fault for a night.
+    where they are too many, as a set may have a fault for a night. `waits`: why none is told in this harvest.
     """
     site = site_run.site
     waiting = await in_thread(partial(_waiting, site_run, target, ctx))
@@ -74,6 +76,7 @@ async def tell_deletions(site_run: SiteRun, target: SiteTarget, same: SameReposi
         confirmed = 0  # or those that came since would take the places of confirmed ones that are listed again
     if confirmed != waiting.confirmed:
         await ctx.journal.write(site_run, partial(_keep_confirmed, site.site_id, confirmed))
+    why = why or (waits if is_told and number else None)
     moved: dict[str, str] = {}
     for count, entry in enumerate(waiting.entries):
         if count % _IN_TURN == 0:

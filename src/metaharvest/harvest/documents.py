@@ -184,7 +184,10 @@ class SiteDocuments:
         outcome = outcome_told(outcome, self._ctx.treatment)
         in_journal = self._target.in_journal
         storing = Storing(fetched, in_journal, self._phases) if fetched and in_journal else None
-        await self._ctx.journal.record(OutcomeNote(self._site_run, outcome, storing, todo.known))
+        note = OutcomeNote(self._site_run, outcome, storing, todo.known)
+        if outcome.kind is OutcomeKind.UNCHANGED and outcome.document.origin is not None:
+            note = replace(note, restamping=in_journal)
+        await self._ctx.journal.record(note)
         self._ctx.progress.documents_ended(self._site_run.site.name, 1)
         return outcome
 
@@ -313,7 +316,8 @@ class SiteDocuments:
 
     async def _checked(self, todo: Todo, fetched: FetchedDocument) -> tuple[Outcome, FetchedDocument | None]:
         """The outcome of a document that was fetched. Its bytes count as taken until it is dropped or stored."""
-        intent, memory, site_id = todo.intent, self._ctx.fetcher.memory, self._site_run.site.site_id
+        intent = replace(todo.intent, findings=(*todo.intent.findings, *fetched.findings))
+        memory, site_id = self._ctx.fetcher.memory, self._site_run.site.site_id
         size = unchecked = len(fetched.content)
         memory.take(size, site_id)
         self._unchecked.take(size)

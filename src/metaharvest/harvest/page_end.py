@@ -15,7 +15,6 @@ from metaharvest.errors import BrokenOff
 from metaharvest.harvest.context import RunContext
 from metaharvest.harvest.deletions import other_owners
 from metaharvest.harvest.documents import Tally
-from metaharvest.harvest.older import Older
 from metaharvest.harvest.records import AccountedFor, PagePlan
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.tasks import in_thread
@@ -46,7 +45,6 @@ class ListSoFar:
     received: int = 0
     announced: int | None = None
     ids: set[str] = field(default_factory=set)
-    older: Older = field(default_factory=Older)
 
     def count(self, page: Page, plan: PagePlan) -> None:
         """The records of a page have come to their outcomes."""
@@ -54,8 +52,7 @@ class ListSoFar:
         self.tally.unchanged += plan.unchanged
         self.tally.duplicates += plan.duplicate
         self.moved += plan.moved
-        if not self.older.is_asking:
-            self.pages, self.received = self.pages + 1, self.received + len(page.records)
+        self.pages, self.received = self.pages + 1, self.received + len(page.records)
         self.ids.update(record.document.document_id for record in page.records)
 
     def page_end(self, page: Page, plan: PagePlan) -> PageEnd:
@@ -65,6 +62,8 @@ class ListSoFar:
             self.seen.listing,
             sorted(self.ids) if page.checkpoint is not None else (),
             plan.to_delete,
+            plan.older,
+            plan.as_known,
             self.tally.unchanged,
             self.tally.duplicates,
             self.treatment,
@@ -83,11 +82,11 @@ async def keep_page(
     # Where there are records that cannot be named, nobody can say which ones are missing.
     is_complete = page.is_last and so_far.is_complete and not any(finding.is_error for finding in page.findings)
     of_others = await in_thread(partial(_of_others, so_far, site_run, target, ctx)) if is_complete else None
-    end = so_far.page_end(page, plan)
+    end, today = so_far.page_end(page, plan), ctx.journal.today
 
     def keep(session: Session) -> Iterable[LogRow]:
-        checkpoints.write_page_end(session, site_run, end)
-        return _note_end(session, site_run, page, so_far, end, of_others, ctx.journal.today) if page.is_last else ()
+        checkpoints.write_page_end(session, site_run, end, today)
+        return _note_end(session, site_run, page, so_far, end, of_others, today) if page.is_last else ()
 
     await ctx.journal.write(site_run, keep)
     if page.checkpoint is not None:
@@ -105,7 +104,7 @@ def _note_end(
 ) -> list[LogRow]:
     """The rows of a list that has ended. `of_others`: see _of_others; None if the list is not a complete one."""
     site = site_run.site
-    rows, left_out = _note_left_out(session, site_run, page, so_far, end)
+    rows, left_out = _note_left_out(session, site_run, page, so_far, end, today)
     if of_others is not None and records.number_listed(session, site.site_id, end.listing):
         # A list that leaves out as many each time counts something else.
         spared = 0 if page.again is None and left_out < inf else left_out
@@ -118,7 +117,7 @@ def _note_end(
 
 
 def _note_left_out(
-    session: Session, site_run: SiteRun, page: Page, so_far: ListSoFar, end: PageEnd
+    session: Session, site_run: SiteRun, page: Page, so_far: ListSoFar, end: PageEnd, today: date
 ) -> tuple[list[LogRow], float]:
     """How many records may have been left out of a list that has ended; it is told, and asked for once more."""
     named = records.number_listed(session, site_run.site.site_id, end.listing)
@@ -126,8 +125,10 @@ def _note_left_out(
     if not 0 < left_out < inf:
         return [], left_out
     if page.again is not None:
-        anew = replace(end, checkpoint=page.again, document_ids=(), to_delete=(), again=so_far.seen.again)
-        checkpoints.write_page_end(session, site_run, anew)
+        anew = replace(
+            end, checkpoint=page.again, document_ids=(), to_delete=(), older=(), as_known=(), again=so_far.seen.again
+        )
+        checkpoints.write_page_end(session, site_run, anew, today)
     if any(finding.rule == listings.LIST_SIZE for finding in page.findings):
         return [], left_out
     announced = so_far.announced if so_far.announced == named + left_out else None

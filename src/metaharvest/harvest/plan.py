@@ -16,8 +16,9 @@ from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
 from metaharvest.journal.resumption import LoggedOutcome, logged_outcomes
 from metaharvest.model import Action, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
-from metaharvest.sites import ledger
+from metaharvest.sites import ledger, records
 from metaharvest.sites.ledger import Key, LedgerEntry
+from metaharvest.sites.records import KnownRecord
 
 Known = Mapping[Key, LedgerEntry]
 
@@ -30,7 +31,7 @@ class Batch:
 
     `logged` are the outcomes that an interrupted run has logged already, in the batch's range of document ids.
     `unlisted` is what the ledger has in that range, and the list has no longer; `named`: the documents that the list
-    names there, in whichever revision.
+    names there, in whichever revision. `doubted` are records that a list has named as they were before.
     """
 
     documents: Sequence[ListedDocument] = ()
@@ -38,6 +39,7 @@ class Batch:
     logged: dict[Key, list[LoggedOutcome]] = field(default_factory=dict)
     unlisted: Sequence[LedgerEntry] = ()
     named: Collection[str] = ()
+    doubted: Mapping[str, KnownRecord] = field(default_factory=dict)
 
     @property
     def left(self) -> dict[str, LedgerEntry]:
@@ -121,6 +123,8 @@ def plan(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun, site_
     # If the target does not answer, nothing is known to be held: what would be fetched is then deferred instead.
     are_records = site_run.site.options.oai is not None
     decided = decide(documents, holdings, site_run.site.site_id, site_names, are_records=are_records)
+    if batch.doubted:
+        decided = _beside_what_was_sent(decided, batch.doubted, holdings)
     intents = list(_as_begun(decided, batch) if site_run.resumed else decided)
     # All that was logged belongs to this site run, whether it is listed still or not.
     logged = sum(len(outcomes) for outcomes in batch.logged.values())
@@ -187,7 +191,12 @@ def retry_batches(site_run: SiteRun, staged: Staging, ctx: RunContext) -> Iterat
         ids = list({document.document_id for document in documents})
         with ctx.reading() as session:
             entries = list(ledger.entries_of(session, site_run.site.site_id, ids))
-        yield Batch(documents, {_entry_key(entry): entry for entry in entries}, _logged(site_run, last, upto, ctx))
+            in_doubt = [entry.document_id for entry in entries if entry.is_in_doubt]
+            doubted = records.known_records(session, site_run.site.site_id, in_doubt)
+        # The target may have these as they were: what comes for them is their next revision then.
+        documents = [replace(each, revision=each.revision + (each.document_id in doubted)) for each in documents]
+        known = {(each.document_id, each.revision + each.is_in_doubt): each for each in entries}
+        yield Batch(documents, known, _logged(site_run, last, upto, ctx), doubted=doubted)
         last = upto
 
 
@@ -261,6 +270,7 @@ def _is_same(revisions: Sequence[ListedDocument], known: Known, holding: Holding
             entry.outcome != OutcomeKind.UNCHANGED
             or entry.target_revision != holding.revision
             or entry.pending_sha256 is not None
+            or entry.is_in_doubt
             or entry.url != document.url
             or entry.document_type != document.document_type
         ):
@@ -285,6 +295,17 @@ def _as_begun(intents: Iterable[Intent], batch: Batch) -> Iterator[Intent]:
             yield replace(intent, target_revision=held)
         else:
             yield intent
+
+
+def _beside_what_was_sent(
+    intents: Iterable[Intent], doubted: Mapping[str, KnownRecord], holdings: Mapping[str, Holding]
+) -> Iterator[Intent]:
+    """The intents, with the digests of what a target has of these records that does not tell digests."""
+    for intent in intents:
+        known, holding = doubted.get(intent.document.document_id), holdings.get(intent.document.document_id)
+        if known is not None and holding is not None and intent.held_sha256 is None:
+            intent = replace(intent, held_sha256=known.sent_as(holding))
+        yield intent
 
 
 def _not_logged(intents: Iterable[Intent], logged: Mapping[Key, Sequence[LoggedOutcome]]) -> Iterator[Intent]:

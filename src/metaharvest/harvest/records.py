@@ -27,7 +27,6 @@ class AccountedFor:
     `listing` is the number of the listing under way; the listings since `first`, that one not included, were begun in
     the same site run, and broken off. `before` are document ids of pages since the last checkpoint; `logged` are those
     whose outcomes an interrupted run has logged in this site run. `again`: what has not changed is checked as well.
-    `by_itself`: each record was asked for by itself, and is as it is now, however old.
     """
 
     listing: int
@@ -35,7 +34,6 @@ class AccountedFor:
     again: bool = False
     before: Collection[str] = ()
     logged: Collection[str] = ()
-    by_itself: bool = False
 
 
 @dataclass(slots=True)
@@ -45,8 +43,12 @@ class PagePlan:
     `listed` of its records are accounted for with it; so many are `unchanged`, of which `settled` are to be noted in
     the ledger, or name a record that the listing has named before (`duplicate`). So many have `moved`: the listing has
     named them before, with another datestamp. `ended` have their outcome, `chains` are to be brought in, and the target
-    is to be told that those in `to_delete` were deleted. Those in `older` the ledger knows as they were later; they are
-    not accounted for (older.py).
+    is to be told that those in `to_delete` were deleted.
+
+    Those in `older` the ledger knows as they were later. No order of a list is promised: if one comes on a later page
+    as it is now, it is in `settled`, or in `as_known` if it is deleted, and the older one is a duplicate. If none does,
+    as from a repository that was restored from a backup, the record is asked for by itself when the list has ended, and
+    accounted for then.
     """
 
     listed: int = 0
@@ -58,7 +60,8 @@ class PagePlan:
     chains: list[list[Todo]] = field(default_factory=list)
     in_hand: dict[str, ListedRecord] = field(default_factory=dict)
     to_delete: list[tuple[ListedDocument, LedgerEntry | None]] = field(default_factory=list)
-    older: dict[str, ListedDocument] = field(default_factory=dict)
+    older: list[KnownRecord] = field(default_factory=list)
+    as_known: list[KnownRecord] = field(default_factory=list)
 
     @property
     def refused(self) -> list[str]:
@@ -97,16 +100,19 @@ def plan_page(
         elif _is_accounted_for(record, entry, seen):
             continue
         elif (document_id in seen.before or _was_listed(entry, seen)) and (
-            _is_as_received(record, entry)
-            or (not seen.by_itself and _is_older(record, entry.datestamp if entry else None))
+            (_is_as_received(record, entry) and not (entry and entry.entry.is_in_doubt))
+            or _is_older(record, entry.datestamp if entry else None)
             or (entry and _is_gone_elsewhere(record, entry.datestamp, is_there=not _is_known_as_deleted(entry)))
         ):
             plan.listed += 1
             plan.duplicate += 1
-        elif _is_of_before(record, entry, seen):
-            plan.older[document_id] = record.document
+        elif entry and _is_of_before(record, entry):
+            plan.older.append(entry)
         else:
             is_again = document_id in seen.before or _was_listed(entry, seen)
+            if is_again and entry and entry.entry.is_in_doubt:
+                plan.listed += 1
+                plan.duplicate += 1
             plan.moved += bool(is_again and entry and entry.datestamp not in (None, _datestamp(record)))
             revision = _next_revision(entry, holdings.get(document_id), used_up.get(document_id, 0))
             _decide(record, entry, holdings.get(document_id), revision, plan, site_run, site_names, seen.again)
@@ -151,11 +157,9 @@ def _is_older(record: ListedRecord, datestamp: str | None) -> bool:
     return bool(own and datestamp) and len(own) == len(datestamp or "") and own < (datestamp or "")
 
 
-def _is_of_before(record: ListedRecord, known: KnownRecord | None, seen: AccountedFor) -> bool:
+def _is_of_before(record: ListedRecord, known: KnownRecord) -> bool:
     """Whether an earlier list has named a later version of the record, which this one may still name."""
-    if known is None or record.deleted or seen.by_itself or _is_as_received(record, known):
-        return False
-    return _is_older(record, known.datestamp)
+    return not record.deleted and not _is_as_received(record, known) and _is_older(record, known.datestamp)
 
 
 def _is_gone_elsewhere(record: ListedRecord, datestamp: str | None, *, is_there: bool) -> bool:
@@ -212,15 +216,10 @@ def _decide(
     else:
         intent = Intent(document, Action.INSERT, None, record.findings)
         if holding is not None:
-            sha256 = holding.sha256 or _sent(known, holding)
+            sha256 = holding.sha256 or (known.sent_as(holding) if known else None)
             intent = replace(intent, action=Action.UPDATE, target_revision=holding.revision, held_sha256=sha256)
         plan.chains.append([Todo(intent, entry)])
         plan.in_hand[document.document_id] = replace(record, document=document)
-
-
-def _sent(known: KnownRecord | None, holding: Holding) -> str | None:
-    """The digest of what a target holds that does not tell it, as far as the ledger knows what was sent last."""
-    return known.sha256 if known and known.is_well and holding.revision == known.entry.target_revision else None
 
 
 def _decide_deletion(
@@ -239,6 +238,8 @@ def _decide_deletion(
     if known and known.entry.outcome == OutcomeKind.DELETED and not (is_ours and is_told):
         plan.listed += 1
         plan.unchanged += 1
+        if known.entry.is_in_doubt:
+            plan.as_known.append(known)
     elif (holding is None and not (entry and entry.pending_sha256)) or not is_told:
         plan.listed += 1
         plan.ended.append((Outcome(document, OutcomeKind.DELETED, held), entry))
@@ -282,6 +283,7 @@ def _is_noted(record: ListedRecord, known: KnownRecord) -> bool:
         entry.outcome == OutcomeKind.UNCHANGED
         and entry.url == document.url
         and entry.document_type == document.document_type
+        and entry.next_attempt is None
         and known.missing_since is None
         and document.origin is not None
         and known.datestamp == document.origin.datestamp

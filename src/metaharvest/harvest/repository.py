@@ -17,7 +17,7 @@ from math import inf
 
 from sqlalchemy.orm import Session
 
-from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.errors import BrokenOff, FetchError, SetsBrokenOff
 from metaharvest.harvest.context import RunContext
 from metaharvest.harvest.deletions import tell_deletions
 from metaharvest.harvest.documents import SiteDocuments, Tally, harvest_documents
@@ -27,13 +27,14 @@ from metaharvest.harvest.plan import retry_batches
 from metaharvest.harvest.records import AccountedFor, PagePlan, plan_page
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
-from metaharvest.harvest.tasks import in_thread, side_by_side
+from metaharvest.harvest.tasks import in_thread, one_ahead, side_by_side
 from metaharvest.harvest.treating import is_checked_by_reading, outcome_told, told
 from metaharvest.journal import checkpoints, listings, problems
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.model import (
     FetchedDocument,
+    Finding,
     ListedDocument,
     OriginalColumns,
     SiteRun,
@@ -117,6 +118,7 @@ async def harvest_repository(
     """Bring the records of a list to their outcomes; the numbers that go into the totals.
 
     Raises ListBrokenOff where the list does not come to its end: the next harvest goes on from the last checkpoint.
+    Where those of some sets do not, all the rest is done before.
     """
     state = await _listing_state(site_run, ctx)
     so_far = await _begun(site_run, listing, state, ctx)
@@ -125,21 +127,28 @@ async def harvest_repository(
     in_hand = _InHand(source)
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     same = SameRepository(site_run, target, ctx)
+    broken_off: ListBrokenOff | None = None
+    waits: Finding | None = None
     try:
-        async with aclosing(so_far.older.among(listing.pages, source, ctx.deadlines)) as pages:
+        async with aclosing(one_ahead(listing.pages)) as pages:
             async for page in pages:
                 if why := ctx.deadlines.heed() or next(iter(target.health.given_up), None):
                     raise BrokenOff(why)
                 so_far.announced = page.announced if page.announced is not None else so_far.announced
                 await _harvest_page(page, so_far, in_hand, site, same, site_run, target, ctx)
     except (BrokenOff, FetchError) as error:
-        await site.tell_deferred()
-        raise ListBrokenOff(
-            listings.broken_off(error.findings, so_far.received, so_far.announced), so_far.tally
-        ) from error
+        row = listings.broken_off(error.findings, so_far.received, so_far.announced)
+        broken_off = ListBrokenOff(row, so_far.tally)
+        if not isinstance(error, SetsBrokenOff):
+            await site.tell_deferred()
+            raise broken_off from error
+        if not error.are_gone:
+            waits = listings.deletions_wait(error.sets, site_run.site.name)
     await site.tell_deferred()
     await _retry_failing(site_run, so_far, in_hand, same, target, ctx)
-    so_far.tally.listed += await tell_deletions(site_run, target, same, ctx)
+    so_far.tally.listed += await tell_deletions(site_run, target, same, ctx, waits)
+    if broken_off is not None:
+        raise broken_off
     return so_far.tally
 
 
@@ -198,7 +207,6 @@ async def _harvest_page(
     plan = await in_thread(partial(_plan, page, so_far, site_run, target, ctx))
     if await same.take_over(plan.refused):
         plan = await in_thread(partial(_plan, page, so_far, site_run, target, ctx))
-    so_far.older.note(page, plan)
     if page.findings:
         await ctx.journal.write(site_run, lambda session: listings.doubtful(told(page.findings, ctx.treatment)))
     for outcome, known in plan.ended:
@@ -235,7 +243,7 @@ def _plan(page: Page, so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, 
         logged = checkpoints.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
     holdings = target.holdings(ids)
     used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])
-    seen = replace(so_far.seen, before=so_far.ids, logged=logged, by_itself=so_far.older.is_asking)
+    seen = replace(so_far.seen, before=so_far.ids, logged=logged)
     if target.health.given_up:
         # Nothing is known to be held: nothing is decided, and the page is asked for again.
         raise BrokenOff(*target.health.given_up)
@@ -245,7 +253,10 @@ def _plan(page: Page, so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, 
 async def _retry_failing(
     site_run: SiteRun, so_far: ListSoFar, source: _InHand, same: SameRepository, target: SiteTarget, ctx: RunContext
 ) -> None:
-    """Try again what could not be had or handed over before, and has no outcome yet: the list names what changed."""
+    """Try again what could not be had or handed over, and ask for what a list has named as it was before.
+
+    That is what has no outcome in this site run: the list names what changed.
+    """
 
     def refused() -> list[str]:
         with ctx.reading() as session:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from sqlalchemy import bindparam, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog, SiteCheckpoint
 from metaharvest.journal.ledger_rows import delete_entries, ledger_key
-from metaharvest.model import Checkpoint, ListedDocument, SiteRun
+from metaharvest.model import Checkpoint, ListedDocument, OutcomeKind, SiteRun
 from metaharvest.sites.ledger import LedgerEntry
-from metaharvest.sites.records import AGAIN, FULL, MOVED, TREATMENT, keep_listing_state
+from metaharvest.sites.records import AGAIN, FULL, MOVED, TREATMENT, KnownRecord, keep_listing_state
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _AT_ONCE = 500
@@ -33,15 +34,18 @@ _BY_ID = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"
 class PageEnd:
     """What is to be kept with a page whose records have their outcomes.
 
-    `checkpoint` is None in the middle of an answer, from where a listing cannot go on: then nothing but `to_delete` is
-    kept. `document_ids` are those that were named since the last checkpoint. So many records of this site run were
-    `unchanged`, or named again (`duplicate`). `treatment`, `again` and `moved`: see ListingState.
+    `checkpoint` is None in the middle of an answer, from where a listing cannot go on: then nothing is kept
+    but `to_delete`, and which records came `older` than they are known, or after that `as_known`. `document_ids` are
+    those that were named since the last checkpoint. So many records of this site run were `unchanged`, or named again
+    (`duplicate`). `treatment`, `again` and `moved`: see ListingState.
     """
 
     checkpoint: Checkpoint | None
     listing: int
     document_ids: Sequence[str]
     to_delete: Sequence[tuple[ListedDocument, LedgerEntry | None]]
+    older: Sequence[KnownRecord]
+    as_known: Sequence[KnownRecord]
     unchanged: int
     duplicate: int
     treatment: str
@@ -49,7 +53,7 @@ class PageEnd:
     moved: int
 
 
-def write_page_end(session: Session, site_run: SiteRun, end: PageEnd) -> None:
+def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: date) -> None:
     """Keep this; the outcomes of the page are in the same transaction, or in one before it."""
     for document, entry in end.to_delete:
         datestamp = document.origin.datestamp[:40] if document.origin else None
@@ -59,6 +63,10 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd) -> None:
         else:
             values = {**ledger_key(site_run, document), "target_revision": document.revision, **told}
             session.execute(insert(_LEDGER).values(values))
+    for known in end.older:
+        session.execute(_BY_ID.values(_in_doubt(known, today)), {"this": known.entry.entry_id})
+    for known in end.as_known:
+        session.execute(_BY_ID.values(next_attempt=None), {"this": known.entry.entry_id})
     if end.checkpoint is None:
         return
     site_id = site_run.site.site_id
@@ -73,6 +81,13 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd) -> None:
         "duplicate": end.duplicate,
     }
     keep_listing_state(session, site_id, kept)
+
+
+def _in_doubt(known: KnownRecord, today: date) -> Mapping[str, Any]:
+    """What is kept of a record that came older than it is known: it is asked for by itself, even in a later night."""
+    values = {"next_attempt": today}
+    # A record that is listed is not deleted: what its repository says when it is asked for it counts.
+    return {**values, "to_delete": False, "outcome": OutcomeKind.UNCHANGED.value} if known.to_delete else values
 
 
 def ask_for_all(session: Session, site_id: int) -> None:

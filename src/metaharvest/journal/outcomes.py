@@ -52,7 +52,8 @@ class Storing:
 class OutcomeNote:
     """An outcome handed over to the journal, with what is to be put into the target in the same transaction.
 
-    `deleting`: the document is to be deleted there.
+    `deleting`: the document is to be deleted there; `restamping`: its record, which came again with what is there
+    already, may have another datestamp by now.
     """
 
     site_run: SiteRun
@@ -60,6 +61,7 @@ class OutcomeNote:
     storing: Storing | None
     known: ledger.LedgerEntry | None
     deleting: JournalSession | None = None
+    restamping: JournalSession | None = None
 
     @property
     def size(self) -> int:
@@ -74,13 +76,12 @@ class OutcomeNote:
 
     def refused(self, *findings: Finding) -> OutcomeNote:
         """The same, ended as an upload error."""
-        return replace(
-            self, outcome=self.outcome.as_error(OutcomeKind.UPLOAD_ERROR, *findings), storing=None, deleting=None
-        )
+        refused = self.outcome.as_error(OutcomeKind.UPLOAD_ERROR, *findings)
+        return replace(self, outcome=refused, storing=None, deleting=None, restamping=None)
 
     def unwritable(self, reason: str) -> OutcomeNote:
         """The same as an upload error; without anything that may be the cause, where that is not written either."""
-        if self.storing is not None or self.deleting is not None:
+        if self.storing is not None or self.deleting is not None or self.restamping is not None:
             return self.refused(_not_stored(reason))
         bare = Outcome(self.outcome.document, OutcomeKind.UPLOAD_ERROR, transient=self.outcome.transient)
         first_time = self.outcome.kind is not OutcomeKind.UPLOAD_ERROR
@@ -109,6 +110,8 @@ def _write_all(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -
     for entry in entries:
         if entry.deleting is not None:
             entry.deleting.delete(Deletion(entry.outcome.document, entry.site_run.site.site_id, stamp.now), session)
+        if entry.restamping is not None:
+            entry.restamping.restamp([entry.outcome.document], session)
     write_log(
         session,
         [

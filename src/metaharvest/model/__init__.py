@@ -276,7 +276,8 @@ class FetchedDocument:
     """A document's bytes exactly as received. `seconds` is how long its server took; None: it came with others.
 
     Where they were normalised, `content` and `sha256` are what goes into the target, and `received` is what came.
-    `etag` and `last_modified` are the server's own words for this version of it; None if it has none.
+    `etag` and `last_modified` are the server's own words for this version of it; None if it has none. `findings` are
+    warnings that say what was mended.
     """
 
     document: ListedDocument
@@ -286,6 +287,7 @@ class FetchedDocument:
     received: bytes | None = None
     etag: str | None = None
     last_modified: str | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

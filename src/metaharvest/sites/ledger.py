@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Integer, bindparam, exists, func, literal_
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import Base, HarvestDocument
-from metaharvest.model import ListedDocument, Outcome, OutcomeKind, RecordOrigin
+from metaharvest.model import ERROR_OUTCOMES, ListedDocument, Outcome, OutcomeKind, RecordOrigin
 
 RETRY_NIGHTS = 7
 """For so many days a transient failure is tried again in every run, and so is what is put off because its web server
@@ -23,6 +23,8 @@ fails; after that, only with the site's schedule."""
 
 Key = tuple[str, int]
 Values = Mapping[str, object]
+
+_FAILING = frozenset({*ERROR_OUTCOMES, OutcomeKind.DEFERRED})
 
 GOOD = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
 
@@ -42,6 +44,11 @@ class LedgerEntry:
     attempts: int
     next_attempt: date | None
     pending_sha256: str | None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a list has named the record as it was before, so that it is to be asked for by itself."""
+        return self.next_attempt is not None and self.outcome not in _FAILING
 
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
@@ -173,6 +180,8 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
         values |= _of_record(document.revision, document.origin)
     elif outcome.kind is OutcomeKind.DELETED:
         values["to_delete"] = False
+    elif entry and entry.revision != document.revision:
+        values["revision"] = document.revision  # the next one, of a record that a list has named as it was before
     elif entry and outcome.sha256 is None and entry.pending_sha256 is None and _values_of(entry) == (*values.values(),):
         return None
     if outcome.sha256 is not None:

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, and_, case, exists, false, func, insert, o
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, DocumentTransfer, HarvestDocument, HarvestLog, SiteCheckpoint
-from metaharvest.model import ERROR_OUTCOMES, Checkpoint, ListedDocument, OutcomeKind
+from metaharvest.model import ERROR_OUTCOMES, Checkpoint, Holding, ListedDocument, OutcomeKind
 from metaharvest.sites.ledger import ENTRY, GOOD, LedgerEntry
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
@@ -71,6 +71,10 @@ class KnownRecord:
     def is_well(self) -> bool:
         """Whether what was received last is in the target, as far as the ledger knows."""
         return self.entry.outcome in GOOD and self.entry.pending_sha256 is None and not self.to_delete
+
+    def sent_as(self, holding: Holding) -> str | None:
+        """The digest of what a target holds that does not tell it, as far as the ledger knows what was sent last."""
+        return self.sha256 if self.is_well and holding.revision == self.entry.target_revision else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +262,9 @@ def number_listed(session: Session, site_id: int, listing: int) -> int:
 def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[ListedDocument]:
     """The records that are not in the target as they should be, and have no outcome in this site run.
 
-    All those that were put off, or failed for a while. Of those that failed for good, which may have been mended
-    without a new datestamp, a few: those that were tried least often. None of those that are missing.
+    All those that were put off, or failed for a while, or that a list has named as they were before. Of those that
+    failed for good, which may have been mended without a new datestamp, a few: those that were tried least often. None
+    of those that are missing.
     """
     columns = _LEDGER.c["document_id", "revision", "document_type", "document_url"]
     ended = select(HarvestLog.document_id).where(
@@ -271,7 +276,7 @@ def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[Listed
     here = (is_here, is_asked_for, _LEDGER.c.document_id.not_in(ended), is_there)
     is_error = _LEDGER.c.outcome.in_([kind.value for kind in ERROR_OUTCOMES])
     is_late = or_(_LEDGER.c.outcome == OutcomeKind.DEFERRED.value, _LEDGER.c.pending_sha256.is_not(None))
-    owed = or_(is_late, and_(is_error, _LEDGER.c.next_attempt.is_not(None)))
+    owed = or_(is_late, _LEDGER.c.next_attempt.is_not(None))
     for row in session.connection().execute(select(*columns).where(*here, owed).order_by(_LEDGER.c.document_id)):
         yield ListedDocument(*row)
     few = select(*columns).where(*here, is_error, ~owed)

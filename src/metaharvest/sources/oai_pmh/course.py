@@ -118,7 +118,7 @@ class Course:
         message = f"The repository does not say what has changed since a date, and all was asked for: {why.message}"
         remedy = "The repository's keeper has it take `from`, as it should. Each harvest asks for all until then."
         self.notes.append(Finding("oai.error", message, remedy, Level.WARNING))
-        self.progress = replace(self.progress, begin=None, since=None)
+        self.progress = replace(self.progress, begin=None, since=None, begins=())
         self.window = self.progress.window
 
     def restart(self) -> None:

@@ -15,7 +15,7 @@ from math import inf
 from typing import BinaryIO, cast
 
 from metaharvest.config.settings import HttpSettings
-from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.errors import BrokenOff, FetchError, SetsBrokenOff
 from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions, limited
 from metaharvest.sources.base import ListedRecord, Page, Patience
@@ -119,10 +119,11 @@ class OaiListing:
             self._notes.append(odd)
             self.in_days = True
         self.is_done = True
-        if self.progress.broken_off:
-            if self._yielded or self.is_begun:
+        if broken_off := self.progress.broken_off:
+            if self._yielded or self.is_begun or len(broken_off) < len(self._sets):
                 yield Page((), self._checkpoint(self))
-            raise BrokenOff(*self._told(), *self._records.findings(is_whole=False))
+            findings = (*self._told(), *self._records.findings(is_whole=False))
+            raise SetsBrokenOff(*findings, sets=broken_off, are_gone=self.gone.keys() >= {*broken_off})
         left_out = inf if self.progress.in_doubt else self.progress.left_out
         findings = (*self._told(), *self._records.findings())
         yield Page((), self._checkpoint(self), findings, is_last=True, left_out=left_out)
@@ -143,7 +144,8 @@ class OaiListing:
             self._notes[:] = error.findings
             self._records.odd.clear()
             left, came = course.closed({}), self._before + self._yielded
-            self.progress = replace(left, earlier=came, broken_off=True)
+            broken_off = (*left.broken_off, course.set_spec or "")
+            self.progress = replace(left, earlier=came, broken_off=broken_off)
         if self.progress.number == number:
             self.progress = course.closed(self._records.counted())
 
@@ -234,7 +236,8 @@ class OaiListing:
 
     def _begun_again(self) -> Checkpoint:
         """The checkpoint with which the next harvest begins at the same window's beginning: no token leads further."""
-        self.progress = ListProgress(self.progress.full, self.progress.begin, self.progress.until)
+        before = self.progress
+        self.progress = ListProgress(before.full, before.begin, before.until, begins=before.begins)
         self._records.odd.clear()
         self._notes.clear()
         return self._checkpoint(self)

@@ -20,8 +20,8 @@ class ListProgress:
     what of `odd` came before, like `earlier`. By `ahead` seconds the repository's clock was ahead of its web server's
     when the list was begun. So many records were `left_out` of the lists that have ended; `in_doubt`: the end of one of
     them may not have been its end. So many of this set's records `moved`: they came again with another datestamp, or
-    on another page. By so much what was announced has `shrunk` meanwhile. `broken_off`: the list of a set before this
-    one has.
+    on another page. By so much what was announced has `shrunk` meanwhile. `broken_off` are the sets before this one
+    whose lists have. `begins`: where the lists of the sets begin, by their numbers, if not all begin at `begin`.
     """
 
     full: bool
@@ -45,12 +45,14 @@ class ListProgress:
     in_doubt: bool = False
     moved: int = 0
     shrunk: int = 0
-    broken_off: bool = False
+    broken_off: Sequence[str] = ()
+    begins: Sequence[str | None] = ()
 
     @property
     def window(self) -> Window:
         """The window as it is sent."""
-        return Window(self.since or self.begin, self.until)
+        begin = self.begins[self.number] if self.number < len(self.begins) else self.begin
+        return Window(self.since or begin, self.until)
 
     @property
     def is_begun(self) -> bool:
@@ -59,7 +61,7 @@ class ListProgress:
 
     def narrowed(self, since: str, first: str, came: int) -> ListProgress:
         """What is left of it: so many records `came` until now, among them all that are older than `since`."""
-        left = ListProgress(self.full, self.begin, self.until, self.number, ahead=self.ahead)
+        left = ListProgress(self.full, self.begin, self.until, self.number, ahead=self.ahead, begins=self.begins)
         left = replace(left, left_out=self.left_out, in_doubt=self.in_doubt, broken_off=self.broken_off)
         return replace(left, first=self.first or first, earlier=came, since=since)
 
@@ -73,7 +75,8 @@ class ListProgress:
     def in_days(self) -> ListProgress:
         """The same with windows in whole days."""
         begin, until, since = (stamp and stamp[:10] for stamp in (self.begin, self.until, self.since))
-        return replace(self, begin=begin, until=until, since=since)
+        begins = [stamp and stamp[:10] for stamp in self.begins]
+        return replace(self, begin=begin, until=until, since=since, begins=begins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,8 @@ class State:
     `asked` are the options that make another list if they change. `watermark` is the first responseDate of the last
     list that came to its end, `full_at` that of the last full one. By `ahead` seconds the clock that showed the first
     was ahead of the web server's. `in_days`: seconds are advertised, not accepted. `is_second`: the next list is asked
-    for once more, as records were left out of it.
+    for once more, as records were left out of it. The next lists of the sets that are `behind`, as their last ones
+    broke off, begin at watermarks of their own; an empty one is the very beginning.
     """
 
     asked: tuple[object, ...]
@@ -93,6 +97,7 @@ class State:
     in_days: bool = False
     ahead: int = 0
     is_second: bool = False
+    behind: Mapping[str, str] = field(default_factory=dict)
     progress: ListProgress | None = None
 
     def as_checkpoint(self) -> Checkpoint:
@@ -101,6 +106,7 @@ class State:
             **{each.name: getattr(self, each.name) for each in fields(self)},
             "asked": list(self.asked),
             "identity": dict(self.identity),
+            "behind": dict(self.behind),
             "progress": asdict(self.progress) if self.progress else None,
         }
 
@@ -133,6 +139,10 @@ def state_from(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> Stat
 def _progress_from(given: Mapping[str, Any]) -> ListProgress:
     """Raises TypeError, ValueError or KeyError for what is none."""
     notes = (Finding(**{**each, "level": Level(each["level"])}) for each in given.get("notes", ()))
+    if isinstance(given.get("broken_off"), bool):  # as it was kept before the sets were named
+        if given["broken_off"]:
+            raise ValueError("sets whose lists broke off are not named")
+        given = {**given, "broken_off": ()}
     # Of a list from before they were counted, all are taken to be different.
     return ListProgress(**{"different": given.get("received", 0), **given, "notes": tuple(notes)})
 

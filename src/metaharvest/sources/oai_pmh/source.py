@@ -7,7 +7,7 @@ in listing.py.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
@@ -90,7 +90,7 @@ class OaiSource:
                 return None
             return replace(_state_again(replace(state, identity=remembered), listing), is_second=True).as_checkpoint()
 
-        is_empty = listing.is_done and not (first.records or progress.earlier or progress.received)
+        is_empty = first.is_last and not (first.records or progress.earlier or progress.received)
         # A record that changes leaves a window with an end: it is not missing.
         is_whole = progress.full and options.until is None
         return PagedListing(
@@ -121,7 +121,7 @@ class OaiSource:
             raise NotUsable(*record.findings, seconds=seconds)
         sha256 = hashlib.sha256(record.content).hexdigest()
         found = replace(record.document, document_id=document.document_id, revision=document.revision)
-        return FetchedDocument(found, record.content, sha256, seconds)
+        return FetchedDocument(found, record.content, sha256, seconds, findings=record.findings)
 
 
 def identifier_in(url: str) -> str:
@@ -140,14 +140,20 @@ def _progress(state: State, options: OaiOptions, description: Description, *, fu
         return under_way
     is_full = full or not state.watermark or is_due
     seconds = _has_seconds(state, identity)
-    since = None if is_full else _since(state, identity, seconds=seconds)
+    since = None if is_full else _since(state, identity, state.watermark)
     asked = window(options.begin, options.until, since, seconds=seconds)
-    return ListProgress(full=since is None, begin=asked.begin, until=asked.until)
+    begins: list[str | None] = []
+    if since is not None and state.behind:
+        behind = [_since(state, identity, state.behind.get(each, state.watermark)) for each in options.sets]
+        begins = [window(options.begin, options.until, each, seconds=seconds).begin for each in behind]
+    return ListProgress(full=since is None, begin=asked.begin, until=asked.until, begins=begins)
 
 
-def _since(state: State, identity: Identity, *, seconds: bool) -> str | None:
+def _since(state: State, identity: Identity, watermark: str) -> str | None:
     """From where on to ask for changes; not from before the repository's first record, which some refuse."""
-    watermark = state.watermark
+    if not watermark:
+        return None
+    seconds = _has_seconds(state, identity)
     since = from_watermark(watermark, timedelta(seconds=state.ahead), seconds=seconds, local=identity.version != "2.0")
     begin, last, earliest = moment(since or ""), moment(watermark), moment(identity.earliest)
     if begin is None or last is None or earliest is None or not begin < earliest <= last:
@@ -193,19 +199,26 @@ def _state_after(state: State, listing: OaiListing, before: str) -> State:
     progress = listing.so_far
     if not listing.is_done:
         return replace(state, in_days=listing.in_days, progress=progress)
-    if progress.broken_off or (progress.in_doubt and progress.earlier <= _FEW):
+    if progress.in_doubt and progress.earlier <= _FEW:
         return _state_again(state, listing)
     if progress.in_doubt and not state.is_second:
         return replace(_state_again(state, listing), is_second=True)
-    first = progress.first or before
-    state = replace(state, watermark=first, full_at=first if progress.full else state.full_at, ahead=progress.ahead)
+    first, behind = progress.first or before, _behind(state, progress)
+    full_at = first if progress.full else state.full_at
+    state = replace(state, watermark=first, full_at=full_at, ahead=progress.ahead, behind=behind)
     return replace(state, in_days=listing.in_days, is_second=False, progress=None)
+
+
+def _behind(state: State, progress: ListProgress) -> Mapping[str, str]:
+    """From where on the next lists of the sets are to begin whose lists broke off: where these have begun."""
+    began = {} if progress.full else state.behind
+    return {each: began.get(each, "" if progress.full else state.watermark) for each in progress.broken_off}
 
 
 def _state_again(state: State, listing: OaiListing) -> State:
     """What is kept where the next list is to ask for all that this one has asked for."""
-    watermark = "" if listing.progress.full else state.watermark
-    return replace(state, watermark=watermark, in_days=listing.in_days, progress=None)
+    state = replace(state, watermark="", behind={}) if listing.progress.full else state
+    return replace(state, in_days=listing.in_days, progress=None)
 
 
 def _sets_that_are_gone(description: Description, options: OaiOptions) -> dict[str, Finding]:

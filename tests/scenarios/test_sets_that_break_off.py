@@ -1,0 +1,272 @@
+"""Sites that ask for several sets, of which one breaks off by itself or is gone: the others go on as if it did not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from support.oai_network import ALL, Network
+from support.oai_server import Asked, OaiServer
+
+
+@pytest.fixture
+def server() -> Iterator[OaiServer]:
+    with OaiServer(records=25) as made:
+        in_three_sets(made)
+        yield made
+
+
+@pytest.fixture
+def network(tmp_path: Path, server: OaiServer) -> Iterator[Network]:
+    made = Network(tmp_path, server)
+    yield made
+    made.harvester.close()
+
+
+def is_list(asked: Asked) -> bool:
+    return asked.verb in ("ListRecords", "ListIdentifiers")
+
+
+def told(network: Network) -> str:
+    return " ".join(network.report().split())
+
+
+def missing(network: Network) -> int:
+    return len(json.loads(network.harvester("documents", "--site", "repo", "--missing", "--json").out))
+
+
+def mended(server: OaiServer) -> None:
+    server.tamper, server.refuses = None, lambda asked: False
+
+
+def begins(server: OaiServer) -> dict[str, str]:
+    """From where on the list of each set was asked for first."""
+    lists = [each.arguments for each in reversed(server.answered) if is_list(each) and "set" in each.arguments]
+    return {each["set"]: each.get("from", "") for each in lists}
+
+
+SETS = ("--set", "a", "--set", "b", "--set", "c")
+
+
+def in_three_sets(server: OaiServer) -> None:
+    server.sets = {"a": "A", "b": "B", "c": "C"}
+    for number in range(1, 26):
+        server.records[f"oai:test:{number}"].sets = ("a" if number < 10 else "b" if number < 14 else "c",)
+
+
+def is_of(asked: Asked, *sets: str) -> bool:
+    return asked.arguments.get("set") in sets
+
+
+def refused(server: OaiServer, *sets: str) -> None:
+    server.refuses = lambda asked: is_of(asked, *sets)
+
+
+def said_to_be_wrong(server: OaiServer, *sets: str) -> None:
+    error = b'<error code="badArgument">not that set</error>'
+    server.tamper = lambda body, asked: (
+        re.sub(rb"<List.*</List\w+>", error, body, flags=re.DOTALL) if is_of(asked, *sets) else body
+    )
+
+
+def too_short(server: OaiServer, *sets: str) -> None:
+    size = rb'<resumptionToken completeListSize="99"/>'
+    server.tamper = lambda body, asked: (
+        re.sub(rb"(<resump.*)?(</List(Rec|Id))", size + rb"\2", body, flags=re.DOTALL) if is_of(asked, *sets) else body
+    )
+
+
+def forbidden(server: OaiServer, *sets: str) -> None:
+    refused(server, *sets)
+    server.poisoned = (b"no", 403, {})
+
+
+def a_page_for_people(server: OaiServer, *sets: str) -> None:
+    server.tamper = lambda body, asked: b"<html>Fatal error</html>" if is_of(asked, *sets) else body
+
+
+def no_longer_named(server: OaiServer, *sets: str) -> None:
+    server.tamper = lambda body, asked: re.sub(
+        rf"<set><setSpec>({'|'.join(sets)})</setSpec>.*?</set>".encode(), b"", body, flags=re.DOTALL
+    )
+
+
+BREAK_OFF = [refused, said_to_be_wrong, too_short, forbidden, a_page_for_people, no_longer_named]
+
+
+@pytest.mark.parametrize("breaks_off", BREAK_OFF)
+@pytest.mark.parametrize("broken", ["a", "b", "c"])
+def test_the_other_sets_are_harvested_where_one_breaks_off(
+    network: Network, breaks_off: Callable[..., None], broken: str
+) -> None:
+    server = network.server
+    network.register(*SETS)
+    breaks_off(server, broken)
+    others = {number for number in ALL if broken not in server.records[f"oai:test:{number}"].sets}
+    for title in ("Toads", "Newts"):
+        assert network.harvest()["status"] == "incomplete"
+        assert others <= set(network.held())
+        assert f"The list of the set {broken} broke off after" in told(network)
+        assert "Other sets" not in told(network)
+        for number in sorted(others):
+            server.put(f"oai:test:{number}", title=title, sets=server.records[f"oai:test:{number}"].sets)
+    server.tamper, server.refuses = None, lambda asked: False
+    assert network.harvest()["status"] == "succeeded"
+    assert network.held() == {number: 3 if number in others else 1 for number in ALL}
+    server.forget()
+    assert network.harvest()["status"] == "succeeded"
+    assert all("from" in each.arguments for each in server.answered if is_list(each))
+    assert missing(network) == 0
+
+
+def test_each_set_that_breaks_off_is_told(network: Network) -> None:
+    too_short(network.server, "a", "c")
+    network.register(*SETS)
+    assert network.harvest()["status"] == "incomplete"
+    assert "The list of the set a broke off after 9 of 99 records" in told(network)
+    assert "The list of the set c broke off after 23 of 112 records" in told(network)
+    assert {"11", "12", "13"} <= set(network.held())
+
+
+def test_sets_that_all_break_off_at_once_are_a_list_that_was_not_begun(network: Network) -> None:
+    said_to_be_wrong(network.server, "a", "b", "c")
+    network.register(*SETS)
+    assert network.harvest() == {"status": "list-failed"}
+    assert all(f"The list of the set {name} broke off" in told(network) for name in "abc")
+
+
+@pytest.mark.parametrize("is_time", [lambda asked: is_of(asked, "c"), lambda asked: "resumptionToken" in str(asked)])
+def test_a_crash_behind_a_set_that_broke_off_does_not_take_its_list_for_whole(
+    network: Network, is_time: Callable[[Asked], bool]
+) -> None:
+    server = network.server
+    refused(server, "b")
+    network.register(*SETS)
+    network.kill(is_time, "2030-01-01")
+    network.night = 1
+    assert network.harvest()["status"] == "incomplete"
+    assert "The list of the set b broke off after" in told(network)
+    server.refuses = lambda asked: False
+    assert network.harvest()["status"] == "succeeded"
+    assert network.held() == ALL
+
+
+def test_sets_that_wait_for_one_whose_server_is_away_are_named(network: Network) -> None:
+    server = network.server
+    server.page, server.poisoned = 1, (b"busy", 503, {})
+    network.register(*SETS)
+    for page, waiting in ((1, "c"), (2, "a, c")):
+        server.refuses = lambda asked, page=page: f"!b!!!{page}!" in str(asked)  # type: ignore[misc]
+        assert network.harvest()["status"] == "incomplete"
+        assert f"Other sets of this site were not asked for: {waiting}." in told(network)
+    server.refuses = lambda asked: False
+    assert network.harvest()["status"] == "succeeded"
+    assert network.held() == ALL
+
+
+@pytest.mark.parametrize("breaks_off", BREAK_OFF)
+def test_the_others_are_not_listed_in_full_again_for_one_that_is_broken_off_each_night(
+    network: Network, breaks_off: Callable[..., None]
+) -> None:
+    server = network.server
+    network.register(*SETS)
+    breaks_off(server, "b")
+    for _ in range(2):
+        server.forget()
+        assert network.harvest()["status"] == "incomplete"
+    after = begins(server)
+    assert after["a"] == after["c"] >= "2026-11-21"
+    assert after.get("b", "") == ""
+    mended(server)
+    tonight = network.harvest()
+    assert (tonight["status"], tonight["listed"]) == ("succeeded", 4)
+    assert network.held() == ALL
+    server.forget()
+    assert network.harvest()["status"] == "succeeded"
+    assert len(set(begins(server).values())) == 1
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_a_set_that_is_broken_off_for_some_nights_has_lost_no_change(network: Network, full: bool) -> None:
+    """It goes on from where its own last list was begun, also where a crash comes in between."""
+    server = network.server
+    network.register(*SETS)
+    network.harvest()
+    server.put("oai:test:10", title="Toads", sets=("b",))
+    refused(server, "b")
+    server.now += timedelta(days=1)
+    for night in range(3):
+        assert network.harvest(*(("--full",) if full and night == 1 else ()))["status"] == "incomplete"
+        server.put("oai:test:1", title=f"Toads {night}", sets=("a",))
+    server.put("oai:test:11", title="Toads", sets=("b",))
+    mended(server)
+    network.kill(lambda asked: is_of(asked, "b", "c"), "2030-01-05")
+    network.night = 5
+    for _ in range(2):
+        network.harvest()
+    assert network.held() == {**ALL, "1": 4, "10": 2, "11": 2}
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
+    assert missing(network) == 0
+
+
+@pytest.mark.parametrize("breaks_off", [refused, forbidden, a_page_for_people, no_longer_named])
+def test_a_night_without_news_in_the_others_is_incomplete_and_none_without_a_list(
+    network: Network, breaks_off: Callable[..., None]
+) -> None:
+    server = network.server
+    network.register(*SETS)
+    network.harvest()
+    server.now += timedelta(days=9)
+    network.harvest()
+    breaks_off(server, "b")
+    assert network.harvest() == {"status": "incomplete"}
+    assert "The list of the set b broke off after 0" in told(network)
+
+
+def test_deletions_in_the_others_are_told_where_the_set_is_gone(network: Network) -> None:
+    server = network.server
+    network.register(*SETS)
+    network.harvest()
+    no_longer_named(server, "b")
+    server.now += timedelta(days=1)
+    server.delete("oai:test:3")
+    assert network.harvest() == {"status": "incomplete", "listed": 1, "deleted": 1}
+    assert network.held() == {number: 1 for number in ALL if number != "3"}
+
+
+def test_deletions_in_the_others_wait_for_a_set_that_may_have_the_records(network: Network) -> None:
+    """Some repositories say of a record that is in another set now that it is deleted."""
+    server = network.server
+    network.register(*SETS)
+    network.harvest()
+    refused(server, "b")
+    server.now += timedelta(days=1)
+    server.put("oai:test:3", sets=("b",), left=("a",))
+    server.delete("oai:test:4")
+    assert network.harvest() == {"status": "incomplete", "listed": 2, "deferred": 2}
+    assert network.held() == ALL
+    assert "As the list of the set b broke off, which may have these records by now, they were left" in told(network)
+    assert network.harvest() == {"status": "incomplete", "listed": 2, "deferred": 2}
+    mended(server)
+    night = network.harvest()
+    assert (night["status"], night["deleted"]) == ("succeeded", 1)
+    assert network.held() == {number: 1 for number in ALL if number != "4"}
+
+
+def test_what_waits_in_the_others_is_tried_again(network: Network) -> None:
+    server = network.server
+    network.register(*SETS)
+    server.put("oai:test:1", sets=("a",), metadata="")
+    assert network.harvest()["invalid"] == 1
+    server.put("oai:test:1", server.records["oai:test:1"].datestamp, sets=("a",))
+    server.put("oai:test:15", datetime(2025, 1, 1, tzinfo=UTC), sets=("c",), title="Toads")
+    refused(server, "b")
+    server.now += timedelta(days=9)
+    tonight = network.harvest("--full")
+    assert (tonight["status"], tonight["inserted"], tonight["updated"]) == ("incomplete", 1, 1)
+    assert network.held() == {**ALL, "15": 2}
