@@ -210,6 +210,23 @@ def test_an_older_record_that_could_not_be_had_sets_nothing_back(restored: Netwo
     assert restored.held() == {**TOLD, "3": 1}
 
 
+def test_datestamps_that_do_not_begin_with_the_year_are_not_compared(network: Network) -> None:
+    server = network.server
+    network.register()
+    old = server._written(server.records.pop("oai:test:1"))
+    server.put("oai:test:1", datetime(2026, 10, 1, tzinfo=UTC), title="Toads")
+
+    def tamper(body: bytes, asked: Asked) -> bytes:
+        if asked.verb == "ListRecords" and "resumptionToken" not in asked.arguments:
+            body = body.replace(b"<ListRecords>", b"<ListRecords>" + old, 1)
+        return body.replace(b"2026-01-01T00:00:00Z", b"31.01.2026").replace(b"2026-10-01T00:00:00Z", b"01.02.2026")
+
+    server.tamper = tamper
+    network.harvest()
+    assert network.held()["1"] == 2
+    assert "Toads" in network.harvester("target", "get", "test/oai_dc/oai:test:1").out
+
+
 def test_a_record_that_is_listed_live_is_not_deleted_though_its_deletion_was_put_off(network: Network) -> None:
     server = network.server
     network.register("--max-loss", "0")

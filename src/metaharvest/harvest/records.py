@@ -6,6 +6,7 @@ that is not in the target. What the target holds, and whose it is, is asked befo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,8 @@ from metaharvest.model import Action, Deletions, Finding, Holding, Intent, Liste
 from metaharvest.sites.ledger import LedgerEntry
 from metaharvest.sites.records import KnownRecord
 from metaharvest.sources.base import ListedRecord
+
+_BEGINS_WITH_YEAR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 OutcomeAndEntry = tuple[Outcome, LedgerEntry | None]
 """An outcome, and what the ledger has known of the document."""
@@ -152,9 +155,10 @@ def _is_known_as_deleted(known: KnownRecord) -> bool:
 
 def _is_older(record: ListedRecord, datestamp: str | None) -> bool:
     """Whether the record is an earlier version than one of this datestamp; no order of a list is promised."""
-    own = _datestamp(record)
-    # Datestamps of one granularity sort as their texts do.
-    return bool(own and datestamp) and len(own) == len(datestamp or "") and own < (datestamp or "")
+    own, other = _datestamp(record), datestamp or ""
+    # Datestamps of one granularity sort as their texts do, if they begin with the year.
+    are_alike = len(own) == len(other) and _BEGINS_WITH_YEAR.match(own) and _BEGINS_WITH_YEAR.match(other)
+    return bool(are_alike) and own < other
 
 
 def _is_of_before(record: ListedRecord, known: KnownRecord) -> bool:
