@@ -8,7 +8,7 @@ complete list does not name are missing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import date
@@ -34,7 +34,6 @@ from metaharvest.journal.log_rows import LogRow
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.model import (
     FetchedDocument,
-    Finding,
     ListedDocument,
     OriginalColumns,
     SiteRun,
@@ -128,7 +127,7 @@ async def harvest_repository(
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     same = SameRepository(site_run, target, ctx)
     broken_off: ListBrokenOff | None = None
-    waits: Finding | None = None
+    waits_for: Sequence[str] = ()
     try:
         async with aclosing(one_ahead(listing.pages)) as pages:
             async for page in pages:
@@ -142,11 +141,10 @@ async def harvest_repository(
         if not isinstance(error, SetsBrokenOff):
             await site.tell_deferred()
             raise broken_off from error
-        if not error.are_gone:
-            waits = listings.deletions_wait(error.sets, site_run.site.name)
+        waits_for = () if error.are_gone else error.sets
     await site.tell_deferred()
     await _retry_failing(site_run, so_far, in_hand, same, target, ctx)
-    so_far.tally.listed += await tell_deletions(site_run, target, same, ctx, waits)
+    so_far.tally.listed += await tell_deletions(site_run, target, same, ctx, waits_for)
     if broken_off is not None:
         raise broken_off
     return so_far.tally

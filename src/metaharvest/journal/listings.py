@@ -151,13 +151,14 @@ def many_deletions(number: int, held: int, name: str) -> Finding:
     )
 
 
-def deletions_wait(sets: Sequence[str], name: str) -> Finding:
+def deletions_wait(number: int, sets: Sequence[str], name: str) -> Finding:
     """Why deletions are not told to the target: the records may be in these sets, whose lists have broken off."""
+    documents = "1 document of this site is" if number == 1 else f"{number:,} documents of this site are"
     which = f"the set {one_line(sets[0], 60)}" if len(sets) == 1 else f"the sets {joined(sets)}"
     return Finding(
         "records.deletions-wait",
-        f"The repository says of documents of this site that they are deleted. As the list of {which} broke off, which "
-        "may have these records by now, they were left as they are.",
+        f"The repository says that {documents} deleted. As the list of {which} broke off, which may have "
+        f"{'this record' if number == 1 else 'these records'} by now, {'it was' if number == 1 else 'they were'} left.",
         f"The keeper of the repository has that list come to its end; the next harvest tries again. If the set is not "
         f"needed any more, the administrator takes it out of the site: `metaharvest sites edit '{name}' --set …` with "
         "all the others.",
