@@ -51,7 +51,8 @@ def test_where_it_is_binding_nothing_is_asked_for(tmp_path: Path, server: HttpSe
     [
         (b"User-agent: *\nDisallow: http://[x\nDisallow: //[\n", 0),  # addresses that are none
         (b"\xef\xbb\xbfUser-agent: *\r\nDisallow: /\r\n", 1),
-        (b"User-agent: *\nDisallow: /\nAllow: /list.xml\n", 0),  # the longer path decides (RFC 9309, 2.2.2)
+        (b"User-agent: *\nDisallow: /\nAllow: /list.xml\n", 1),  # the longer path decides (RFC 9309, 2.2.2): a document
+        (b"User-agent: *\nDisallow: /\nAllow: /list.xml\nAllow: /a.\n", 0),
         (b"User-agent: *\nDisallow: /*.xml$\n", 1),
         (b"User-agent: *\nDisallow: /\n\nUser-agent: MetaHarvest\nDisallow:\n", 0),
     ],
@@ -64,6 +65,21 @@ def test_what_is_said_by_the_standard_and_by_mistake(
     harvester.add_site("site", publish(server, "a.1.1"))
     [site] = harvester.run("2026-11-20")["sites"]
     assert (site["status"], site["inserted"], site["warnings"]) == ("succeeded", 1, warnings)
+    harvester.close()
+
+
+def test_documents_that_are_forbidden_are_told_once_and_not_again(tmp_path: Path, server: HttpServer) -> None:
+    server.serve("/robots.txt", b"User-agent: *\nDisallow: /a.\n")
+    harvester = Harvester(tmp_path)
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1", "a.3.1"))
+    [site] = harvester.run("2026-11-20")["sites"]
+    assert (site["status"], site["inserted"], site["warnings"]) == ("succeeded", 3, 1)
+    assert [rule for _, _, rule in harvester.findings(1)] == ["http.robots"]
+    [mail] = [mail for mail in harvester.mails() if mail["To"] == "site@example.org"]
+    assert "does not allow the harvester to ask for" in words_of(mail)
+    publish(server, "a.1.1", "a.2.1", "a.3.1", "b.1.1")
+    [site] = harvester.run("2026-11-21")["sites"]
+    assert (site["status"], site["inserted"], site["warnings"]) == ("succeeded", 1, 0)
     harvester.close()
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from math import inf
 from typing import BinaryIO
+from urllib.parse import urlsplit
 
 from metaharvest.errors import FetchError, ListError
 from metaharvest.fetch.client import Fetcher
@@ -32,11 +34,12 @@ class HarvestListSource:
     def __init__(self, site: Site, fetcher: Fetcher) -> None:
         self._site = site
         self._fetcher = fetcher
+        self._told: set[str] = set()
 
     async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
         """The listed documents; see Source. A list is known by what its server says, or by its bytes."""
-        if self._fetcher.robots.is_binding and (forbidden := await self._forbidden()):
-            raise FetchError(forbidden)
+        if self._fetcher.robots.is_binding and (forbidden := await self._forbidden(self._site.list_url)):
+            raise FetchError(*forbidden)
         spool = tempfile.TemporaryFile(prefix="metaharvest-")  # noqa: SIM115 - _read closes it
         try:
             response = await self._fetcher.fetch_to(
@@ -56,15 +59,21 @@ class HarvestListSource:
             etag, last_modified = response.etag or known.etag, response.last_modified or known.last_modified
             return Listing(None, ListVersion(_header(etag), _header(last_modified), known.sha256))
         version = ListVersion(_header(response.etag), _header(response.last_modified), response.sha256)
-        forbidden = await self._forbidden()
-        return Listing(_read(spool, self._site), version, (forbidden,) if forbidden else ())
+        return Listing(_read(spool, self._site), version, await self._forbidden(self._site.list_url))
 
-    async def _forbidden(self) -> Finding | None:
-        """What the server's robots.txt says against it."""
+    async def _forbidden(self, url: str) -> tuple[Finding, ...]:
+        """What the server's robots.txt says against `url`; once for each server."""
+        host = urlsplit(url).netloc
+        if host in self._told:
+            return ()
         options = self._site.options
-        return await self._fetcher.robots.forbids(
-            self._site.list_url, allow_networks=options.allow_networks, ca_file=options.ca_file
+        finding = await self._fetcher.robots.forbids(
+            url, allow_networks=options.allow_networks, ca_file=options.ca_file
         )
+        if finding is None or host in self._told:
+            return ()
+        self._told.add(host)
+        return (finding,)
 
     def original_columns(self, document_id: str) -> OriginalColumns:
         """Scope and identifier, of which the document id was made."""
@@ -72,7 +81,8 @@ class HarvestListSource:
 
     async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
         """The document's bytes as received. Raises FetchError, also for an HTML page in the document's place."""
-        return await fetch_document(document, self._site, self._fetcher, patience)
+        fetched = await fetch_document(document, self._site, self._fetcher, patience)
+        return replace(fetched, findings=await self._forbidden(document.url))
 
     async def fetch_again(
         self, document: ListedDocument, known: ListVersion, patience: float = inf
