@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -283,17 +285,72 @@ def test_the_embedded_target_knows_the_datestamp_of_a_record_that_comes_back_as_
     assert restored.harvester.rows(query) == [("2025-10-01T00:00:00Z",)]
 
 
-def test_a_target_that_tells_no_digests_gets_no_revision_of_what_it_has(
-    tmp_path: Path, server: OaiServer, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
+    """A target that tells no digests, for this process and those that it starts."""
+    added = installed(tmp_path)
+    monkeypatch.syspath_prepend(added)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(added), str(Path(__file__).parents[1])]))
+    with Repository() as made:
+        yield made
+
+
+@pytest.fixture
+def into_remote(tmp_path: Path, server: OaiServer, remote: Repository) -> Iterator[Network]:
+    made = Network(tmp_path, server, f'[target]\nkind = "remote"\nurl = "{remote.url}"\n')
+    yield made
+    made.harvester.close()
+
+
+def test_a_target_that_tells_no_digests_gets_no_revision_of_what_it_has(into_remote: Network) -> None:
+    network, server = into_remote, into_remote.server
+    network.register()
+    assert network.harvest()["inserted"] == 25
+    new = server._written(server.records["oai:test:3"])
+    old = new.replace(b"2026-01-03", b"2025-10-01").replace(b"Frogs", b"Toads")
+    server.tamper = lambda body, asked: body.replace(new, old) if asked.verb == "ListRecords" else body
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
+    assert len(server.asked("GetRecord")) == 1
+
+
+def test_a_target_that_tells_no_digests_gets_no_revision_of_what_could_not_be_had_for_a_night(
+    into_remote: Network, remote: Repository
 ) -> None:
-    monkeypatch.syspath_prepend(installed(tmp_path))
-    with Repository() as remote:
-        network = Network(tmp_path, server, f'[target]\nkind = "remote"\nurl = "{remote.url}"\n')
-        network.register()
-        assert network.harvest()["inserted"] == 25
-        new = server._written(server.records["oai:test:3"])
-        old = new.replace(b"2026-01-03", b"2025-10-01").replace(b"Frogs", b"Toads")
-        server.tamper = lambda body, asked: body.replace(new, old) if asked.verb == "ListRecords" else body
-        assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
-        assert len(server.asked("GetRecord")) == 1
-        network.harvester.close()
+    network, server = into_remote, into_remote.server
+    network.register("--method", "list-identifiers")
+    network.harvest()
+    server.put("oai:test:2", datetime(2026, 1, 2, tzinfo=UTC), title="Toads")
+    server.refuses = lambda asked: asked.verb == "GetRecord"
+    assert network.harvest("--full")["access_error"] == 25
+    server.refuses = lambda asked: False
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "updated": 1, "unchanged": 24}
+    assert sorted(remote.highest().values()) == [*(1,) * 24, 2]
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 3])
+def test_older_records_that_are_being_sent_as_the_run_is_killed_arrive_once(
+    into_remote: Network, remote: Repository, after: int
+) -> None:
+    network, server = into_remote, into_remote.server
+    network.register()
+    network.harvest()
+    restore(server)
+    server.now += timedelta(days=1)
+    sent, receive = [], remote.receive
+
+    def kill(docid: str, content: bytes) -> bool:
+        if len(sent) == after:
+            running[0].send_signal(signal.SIGKILL)
+        sent.append(docid)
+        return receive(docid, content)
+
+    remote.receive = kill if after < 3 else receive  # type: ignore[method-assign]
+    running = [network.harvester.start("run", "--date", "2030-01-02", "--full")]
+    running[0].communicate(timeout=60)
+    assert running[0].returncode == (-signal.SIGKILL if after < 3 else 0)
+    remote.receive = receive  # type: ignore[method-assign]
+    network.night = 2
+    assert network.harvest()["status"] == "succeeded"
+    assert {key.rpartition(":")[2]: revision for key, revision in remote.highest().items()} == TOLD
+    assert len(set(remote.received)) == len(remote.received)
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}

@@ -202,8 +202,8 @@ class HarvestDocument(Base):
     `last_modified` are the server's words for the bytes of which `sha256` is the digest.
 
     Others are about records of repositories: `digest` and `datestamp` of what was received last (`sha256` is of what
-    was made of it), `listing` the number of the site's listing that named it last, `to_delete` a deletion that the
-    target has not been told of, `missing_since` the day of the first complete listing without it.
+    the target was given of it), `listing` the number of the site's listing that named it last, `to_delete` a deletion
+    that the target has not been told of, `missing_since` the day of the first complete listing without it.
     """
 
     __tablename__ = "harvest_document"

@@ -31,7 +31,7 @@ class Batch:
 
     `logged` are the outcomes that an interrupted run has logged already, in the batch's range of document ids.
     `unlisted` is what the ledger has in that range, and the list has no longer; `named`: the documents that the list
-    names there, in whichever revision. `doubted` are records that a list has named as they were before.
+    names there, in whichever revision. `records`: what the ledger knows of those of a repository.
     """
 
     documents: Sequence[ListedDocument] = ()
@@ -39,7 +39,7 @@ class Batch:
     logged: dict[Key, list[LoggedOutcome]] = field(default_factory=dict)
     unlisted: Sequence[LedgerEntry] = ()
     named: Collection[str] = ()
-    doubted: Mapping[str, KnownRecord] = field(default_factory=dict)
+    records: Mapping[str, KnownRecord] = field(default_factory=dict)
 
     @property
     def left(self) -> dict[str, LedgerEntry]:
@@ -123,8 +123,8 @@ def plan(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun, site_
     # If the target does not answer, nothing is known to be held: what would be fetched is then deferred instead.
     are_records = site_run.site.options.oai is not None
     decided = decide(documents, holdings, site_run.site.site_id, site_names, are_records=are_records)
-    if batch.doubted:
-        decided = _beside_what_was_sent(decided, batch.doubted, holdings)
+    if batch.records:
+        decided = _beside_what_was_sent(decided, batch.records, holdings)
     intents = list(_as_begun(decided, batch) if site_run.resumed else decided)
     # All that was logged belongs to this site run, whether it is listed still or not.
     logged = sum(len(outcomes) for outcomes in batch.logged.values())
@@ -191,12 +191,13 @@ def retry_batches(site_run: SiteRun, staged: Staging, ctx: RunContext) -> Iterat
         ids = list({document.document_id for document in documents})
         with ctx.reading() as session:
             entries = list(ledger.entries_of(session, site_run.site.site_id, ids))
-            in_doubt = [entry.document_id for entry in entries if entry.is_in_doubt]
-            doubted = records.known_records(session, site_run.site.site_id, in_doubt)
+            are_records = site_run.site.options.oai is not None
+            of_records = records.known_records(session, site_run.site.site_id, ids) if are_records else {}
         # The target may have these as they were: what comes for them is their next revision then.
+        doubted = {entry.document_id for entry in entries if entry.is_in_doubt}
         documents = [replace(each, revision=each.revision + (each.document_id in doubted)) for each in documents]
         known = {(each.document_id, each.revision + each.is_in_doubt): each for each in entries}
-        yield Batch(documents, known, _logged(site_run, last, upto, ctx), doubted=doubted)
+        yield Batch(documents, known, _logged(site_run, last, upto, ctx), records=of_records)
         last = upto
 
 
@@ -298,11 +299,11 @@ def _as_begun(intents: Iterable[Intent], batch: Batch) -> Iterator[Intent]:
 
 
 def _beside_what_was_sent(
-    intents: Iterable[Intent], doubted: Mapping[str, KnownRecord], holdings: Mapping[str, Holding]
+    intents: Iterable[Intent], of_records: Mapping[str, KnownRecord], holdings: Mapping[str, Holding]
 ) -> Iterator[Intent]:
     """The intents, with the digests of what a target has of these records that does not tell digests."""
     for intent in intents:
-        known, holding = doubted.get(intent.document.document_id), holdings.get(intent.document.document_id)
+        known, holding = of_records.get(intent.document.document_id), holdings.get(intent.document.document_id)
         if known is not None and holding is not None and intent.held_sha256 is None:
             intent = replace(intent, held_sha256=known.sent_as(holding))
         yield intent

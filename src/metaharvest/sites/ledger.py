@@ -48,7 +48,7 @@ class LedgerEntry:
     @property
     def is_in_doubt(self) -> bool:
         """Whether a list has named the record as it was before, so that it is to be asked for by itself."""
-        return self.next_attempt is not None and self.outcome not in _FAILING
+        return self.next_attempt is not None and self.outcome not in _FAILING and self.pending_sha256 is None
 
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
@@ -184,7 +184,8 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
         values["revision"] = document.revision  # the next one, of a record that a list has named as it was before
     elif entry and outcome.sha256 is None and entry.pending_sha256 is None and _values_of(entry) == (*values.values(),):
         return None
-    if outcome.sha256 is not None:
+    # Of a record, it tells what the target has: what was not taken is not that.
+    if outcome.sha256 is not None and (document.origin is None or outcome.kind in GOOD):
         values.update(sha256=outcome.sha256, etag=outcome.etag, last_modified=outcome.last_modified)
     if outcome.sha256 is not None or entry is None:
         values["looked_at"] = today

@@ -51,6 +51,9 @@ DEFAULT_MAX_LOSS = 10
 ALWAYS_DELETED = 20
 """So many deletions are never too many, but for a site that may lose none."""
 
+_NOTHING_NEW = (*GOOD, OutcomeKind.ACCESS_ERROR, OutcomeKind.DEFERRED)
+"""Outcomes after which the digest in the ledger is that of what the target has."""
+
 MOST_FAILED = 100
 """So many records that failed for good are looked at again in each harvest, though their datestamp is as it was."""
 
@@ -74,7 +77,8 @@ class KnownRecord:
 
     def sent_as(self, holding: Holding) -> str | None:
         """The digest of what a target holds that does not tell it, as far as the ledger knows what was sent last."""
-        return self.sha256 if self.is_well and holding.revision == self.entry.target_revision else None
+        is_known = self.entry.outcome in _NOTHING_NEW and self.entry.pending_sha256 is None
+        return self.sha256 if is_known and holding.revision == self.entry.target_revision else None
 
 
 @dataclass(frozen=True, slots=True)

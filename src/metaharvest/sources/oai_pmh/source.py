@@ -205,7 +205,8 @@ def _state_after(state: State, listing: OaiListing, before: str) -> State:
         return replace(_state_again(state, listing), is_second=True)
     first, behind = progress.first or before, _behind(state, progress)
     full_at = first if progress.full else state.full_at
-    state = replace(state, watermark=first, full_at=full_at, ahead=progress.ahead, behind=behind)
+    ahead = max(progress.ahead, state.ahead) if behind else progress.ahead
+    state = replace(state, watermark=first, full_at=full_at, ahead=ahead, behind=behind)
     return replace(state, in_days=listing.in_days, is_second=False, progress=None)
 
 
