@@ -42,6 +42,23 @@ def somebody_waits(harvester: Harvester, kind: str) -> None:
     raise AssertionError("nobody waits")
 
 
+@pytest.fixture
+def scratch(harvester: Harvester, database: TestDatabase) -> Iterator[None]:
+    """A table of nobody's; in PostgreSQL, a journal that is the one to give up in a deadlock."""
+    harvester.rows("CREATE TABLE scratch (number INTEGER)")
+    if database.kind == "postgresql":
+        # The one that first looks whether it waits in a deadlock, and finds one, gives up: let that be the journal.
+        name = harvester.rows("SELECT current_database()")[0][0]
+        harvester.rows(f'ALTER DATABASE "{name}" SET deadlock_timeout = 3000')
+        harvester.engine.dispose()  # it holds for connections that are made from now on
+    yield
+    harvester.rows("DROP TABLE scratch")
+    if database.kind == "postgresql":
+        harvester.rows(f'ALTER DATABASE "{name}" RESET deadlock_timeout')
+        harvester.engine.dispose()
+
+
+@pytest.mark.usefixtures("scratch")
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
 def test_a_deadlock_costs_a_second_try_and_nothing_else(
     harvester: Harvester, server: HttpServer, database: TestDatabase, caplog: pytest.LogCaptureFixture
@@ -50,12 +67,6 @@ def test_a_deadlock_costs_a_second_try_and_nothing_else(
     server.serve("/a.1.1.xml", b"gone", status=404)
     harvester.add_site("site", url)
     harvester.run("2026-11-20")
-    harvester.rows("CREATE TABLE scratch (number INTEGER)")
-    if database.kind == "postgresql":
-        # The one that first looks whether it waits in a deadlock, and finds one, gives up: let that be the journal.
-        name = harvester.rows("SELECT current_database()")[0][0]
-        harvester.rows(f'ALTER DATABASE "{name}" SET deadlock_timeout = 3000')
-        harvester.engine.dispose()  # it holds for connections that are made from now on
 
     somebody: list[threading.Thread] = []
     locked = threading.Event()
