@@ -336,7 +336,8 @@ def test_older_records_that_are_being_sent_as_the_run_is_killed_arrive_once(
     network.harvest()
     restore(server)
     server.now += timedelta(days=1)
-    sent, receive = [], remote.receive
+    sent: list[str] = []
+    receive = remote.receive
 
     def kill(docid: str, content: bytes) -> bool:
         if len(sent) == after:
