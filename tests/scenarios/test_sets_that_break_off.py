@@ -274,3 +274,39 @@ def test_what_waits_in_the_others_is_tried_again(network: Network) -> None:
     tonight = network.harvest("--full")
     assert (tonight["status"], tonight["inserted"], tonight["updated"]) == ("incomplete", 1, 1)
     assert network.held() == {**ALL, "15": 2}
+
+
+@pytest.mark.parametrize("parted", [True, False], ids=["by-a-crash", "in-one-run"])
+def test_what_a_set_leaves_out_that_moves_while_another_is_broken_off_comes_later(
+    network: Network, parted: bool
+) -> None:
+    """The first page of the set a shrinks behind our back, so that one record behind it is not listed."""
+    server = network.server
+    server.page = 3
+    network.register(*SETS)
+    server.refuses = lambda asked: is_of(asked, "b")
+    if parted:
+        network.kill(lambda asked: "!a!!!6!" in str(asked), "2030-01-01")
+        server.put("oai:test:1", title="Toads", sets=("a",))
+        network.night = 1
+    else:
+
+        def change(body: bytes, asked: Asked) -> bytes:
+            if is_of(asked, "a") and server.records["oai:test:1"].title == "Frogs":
+                server.put("oai:test:1", title="Toads", sets=("a",))
+            return body
+
+        server.tamper = change
+    assert network.harvest()["status"] == "incomplete"
+    assert len({"4", "7"} & set(network.held())) == 1
+    assert "the same list is asked for twice" in told(network)
+    server.tamper = None
+    assert network.harvest()["status"] == "incomplete"
+    assert network.held() == {number: 1 + (number == "1") for number in ALL if not 10 <= int(number) < 14}
+    mended(server)
+    for _ in range(2):
+        assert network.harvest()["status"] == "succeeded"
+    assert network.held() == {**ALL, "1": 2}
+    server.forget()
+    network.harvest()
+    assert all(begins(server).values())

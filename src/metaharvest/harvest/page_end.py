@@ -86,7 +86,10 @@ async def keep_page(
 
     def keep(session: Session) -> Iterable[LogRow]:
         checkpoints.write_page_end(session, site_run, end, today)
-        return _note_end(session, site_run, page, so_far, end, of_others, today) if page.is_last else ()
+        if page.is_last:
+            return _note_end(session, site_run, page, so_far, end, of_others, today)
+        has_ended = page.again is not None or page.left_out
+        return _note_left_out(session, site_run, page, so_far, end, today)[0] if has_ended else ()
 
     await ctx.journal.write(site_run, keep)
     if page.checkpoint is not None:

@@ -45,8 +45,9 @@ class Page:
     `checkpoint`: from here the listing can go on in another run; None: it cannot yet. `findings` are about the list.
     `announced`: how many records the repository says the list has in all, if it does. `is_last`: the list has come
     to its end; every list that does has such a page, with which it is noted what the list did not name. So many records
-    may have been left out of it (`left_out`, infinite where nobody can say how many); with the checkpoint `again` the
-    next harvest asks once more for what this one has asked for, None where it was asked for again already.
+    may have been left out of it (`left_out`, infinite where nobody can say how many), or of the lists of those sets
+    that have ended where others break off; with the checkpoint `again` the next harvest asks once more for what this
+    one has asked for, None where it was asked for again already.
     """
 
     records: Sequence[ListedRecord]

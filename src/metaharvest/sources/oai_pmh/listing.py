@@ -119,12 +119,12 @@ class OaiListing:
             self._notes.append(odd)
             self.in_days = True
         self.is_done = True
+        left_out = inf if self.progress.in_doubt else self.progress.left_out
         if broken_off := self.progress.broken_off:
             if self._yielded or self.is_begun or len(broken_off) < len(self._sets):
-                yield Page((), self._checkpoint(self))
+                yield Page((), self._checkpoint(self), left_out=left_out)
             findings = (*self._told(), *self._records.findings(is_whole=False))
             raise SetsBrokenOff(*findings, sets=broken_off, are_gone=self.gone.keys() >= {*broken_off})
-        left_out = inf if self.progress.in_doubt else self.progress.left_out
         findings = (*self._told(), *self._records.findings())
         yield Page((), self._checkpoint(self), findings, is_last=True, left_out=left_out)
 
@@ -145,6 +145,7 @@ class OaiListing:
             self._records.odd.clear()
             left, came = course.closed({}), self._before + self._yielded
             broken_off = (*left.broken_off, course.set_spec or "")
+            left = replace(left, left_out=progress.left_out, in_doubt=progress.in_doubt)
             self.progress = replace(left, earlier=came, broken_off=broken_off)
         if self.progress.number == number:
             self.progress = course.closed(self._records.counted())

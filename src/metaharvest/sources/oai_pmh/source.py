@@ -94,7 +94,7 @@ class OaiSource:
         # A record that changes leaves a window with an end: it is not missing.
         is_whole = progress.full and options.until is None
         return PagedListing(
-            _with_first(first, pages, again),
+            _with_first(first, pages, lambda: again() if listing.is_done else None),
             is_whole and not is_empty,
             listing.is_begun,
             findings,
@@ -251,7 +251,7 @@ async def _with_first(
     async with aclosing(pages):
         page: Page | None = first
         while page is not None:
-            yield replace(page, again=again()) if page.is_last else page
+            yield replace(page, again=again())
             page = await anext(pages, None)
 
 
