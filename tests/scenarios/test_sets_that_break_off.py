@@ -310,3 +310,26 @@ def test_what_a_set_leaves_out_that_moves_while_another_is_broken_off_comes_late
     server.forget()
     network.harvest()
     assert all(begins(server).values())
+
+
+@pytest.mark.parametrize("broken_off", [False, True])
+def test_a_list_that_an_earlier_version_has_begun_goes_on_or_begins_anew(network: Network, broken_off: bool) -> None:
+    """It kept whether a set's list had broken off, not which."""
+    server = network.server
+    server.page = 3
+    network.register(*SETS)
+    if broken_off:
+        refused(server, "b")
+    network.kill(lambda asked: "!c!!!6!" in str(asked), "2030-01-01")
+    mended(server)
+    [(kept,)] = network.harvester.rows("SELECT checkpoint FROM site_checkpoint")
+    state = json.loads(kept)
+    assert bool(state["progress"]["broken_off"]) is broken_off
+    del state["behind"], state["progress"]["begins"]
+    state["progress"]["broken_off"] = broken_off
+    network.harvester.rows("UPDATE site_checkpoint SET checkpoint = ?", json.dumps(state))
+    server.forget()
+    network.night = 1
+    assert network.harvest()["status"] == "succeeded"
+    assert network.held() == ALL
+    assert ("a" in begins(server)) is broken_off
