@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.oai_network import ALL, Network
+from support.oai_network import ALL, Network, is_list, missing, told
 from support.oai_server import DAMAGED, GZIP, Asked, OaiServer, Odd
 
 NO_RECORDS_MATCH = b'<error code="noRecordsMatch">nothing</error>'
@@ -34,18 +33,6 @@ def network(tmp_path: Path, server: OaiServer) -> Iterator[Network]:
 
 def without_size(body: bytes) -> bytes:
     return re.sub(rb' completeListSize="\d+"', b"", body)
-
-
-def is_list(asked: Asked) -> bool:
-    return asked.verb in ("ListRecords", "ListIdentifiers")
-
-
-def told(network: Network) -> str:
-    return " ".join(network.report().split())
-
-
-def missing(network: Network) -> int:
-    return len(json.loads(network.harvester("documents", "--site", "repo", "--missing", "--json").out))
 
 
 def moving(server: OaiServer, change: Callable[[], object], *, sizes: bool) -> Callable[[bytes, Asked], bytes]:

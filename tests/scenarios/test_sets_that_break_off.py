@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.oai_network import ALL, Network
+from support.oai_network import ALL, Network, is_list, missing, told
 from support.oai_server import Asked, OaiServer
 
 
@@ -26,18 +26,6 @@ def network(tmp_path: Path, server: OaiServer) -> Iterator[Network]:
     made = Network(tmp_path, server)
     yield made
     made.harvester.close()
-
-
-def is_list(asked: Asked) -> bool:
-    return asked.verb in ("ListRecords", "ListIdentifiers")
-
-
-def told(network: Network) -> str:
-    return " ".join(network.report().split())
-
-
-def missing(network: Network) -> int:
-    return len(json.loads(network.harvester("documents", "--site", "repo", "--missing", "--json").out))
 
 
 def mended(server: OaiServer) -> None:

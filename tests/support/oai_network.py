@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from collections.abc import Callable
@@ -79,3 +80,18 @@ class Network:
         """The subject of the last report of this kind."""
         sql = f"SELECT subject FROM report_outbox WHERE kind = '{kind}' ORDER BY report_id DESC LIMIT 1"
         return str(self.harvester.rows(sql)[0][0])
+
+
+def is_list(asked: Asked) -> bool:
+    """Whether this asks for a list of records, or of their identifiers."""
+    return asked.verb in ("ListRecords", "ListIdentifiers")
+
+
+def told(network: Network) -> str:
+    """The text of the last report to the site, in one line."""
+    return " ".join(network.report().split())
+
+
+def missing(network: Network) -> int:
+    """How many documents are missing in the repository's list."""
+    return len(json.loads(network.harvester("documents", "--site", "repo", "--missing", "--json").out))

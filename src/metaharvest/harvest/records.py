@@ -96,14 +96,16 @@ def plan_page(
     for record in records:
         document_id = record.document.document_id
         entry = known.get(document_id)
+        is_again = document_id in seen.before or _was_listed(entry, seen)
+        is_in_doubt = entry is not None and entry.entry.is_in_doubt
         if record is not newest[document_id]:
             # Named again on this very page: the newest counts, or the last of those.
             plan.listed += 1
             plan.duplicate += 1
         elif _is_accounted_for(record, entry, seen):
             continue
-        elif (document_id in seen.before or _was_listed(entry, seen)) and (
-            (_is_as_received(record, entry) and not (entry and entry.entry.is_in_doubt))
+        elif is_again and (
+            (_is_as_received(record, entry) and not is_in_doubt)
             or _is_older(record, entry.datestamp if entry else None)
             or (entry and _is_gone_elsewhere(record, entry.datestamp, is_there=not _is_known_as_deleted(entry)))
         ):
@@ -112,8 +114,8 @@ def plan_page(
         elif entry and _is_of_before(record, entry):
             plan.older.append(entry)
         else:
-            is_again = document_id in seen.before or _was_listed(entry, seen)
-            if is_again and entry and entry.entry.is_in_doubt:
+            if is_again and is_in_doubt:
+                # The older one, which has waited for this.
                 plan.listed += 1
                 plan.duplicate += 1
             plan.moved += bool(is_again and entry and entry.datestamp not in (None, _datestamp(record)))
