@@ -61,6 +61,24 @@ def twice(server: OaiServer, **now: object) -> Callable[[bytes, Asked], bytes]:
     )
 
 
+def test_a_deletion_that_has_waited_is_made_though_the_list_has_the_record_as_it_was_too(network: Network) -> None:
+    server = network.server
+    network.register("--max-loss", "0")
+    network.harvest()
+    server.now += timedelta(days=1)
+    server.tamper = twice(server, deleted=True)
+    waits = {"status": "with-errors", "listed": 26, "unchanged": 24, "deferred": 1}
+    assert network.harvest("--full") == {**waits, "unchanged": 25}
+    for _ in range(2):
+        assert network.harvest("--full") == {**waits, "duplicate": 1}
+        assert network.held() == dict.fromkeys(ALL, 1)
+    assert "deletes 1 document" in network.harvester("sites", "confirm", "repo").out
+    made = {"status": "succeeded", "listed": 26, "unchanged": 24, "duplicate": 1, "deleted": 1}
+    assert network.harvest("--full") == made
+    assert network.held() == {each: 1 for each in ALL if each != "1"}
+    assert server.asked("GetRecord") == []
+
+
 @pytest.mark.parametrize("deleted", [False, True])
 def test_a_record_that_a_list_has_as_it_was_is_not_set_back(network: Network, deleted: bool) -> None:
     server = network.server

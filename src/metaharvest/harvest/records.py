@@ -107,7 +107,7 @@ def plan_page(
         elif is_again and (
             (_is_as_received(record, entry) and not is_in_doubt)
             or _is_older(record, entry.datestamp if entry else None)
-            or (entry and _is_gone_elsewhere(record, entry.datestamp, is_there=not _is_known_as_deleted(entry)))
+            or (entry and _is_gone_elsewhere(record, entry.datestamp, is_there=_is_named_live(entry)))
         ):
             plan.listed += 1
             plan.duplicate += 1
@@ -153,6 +153,11 @@ def _is_as_received(record: ListedRecord, known: KnownRecord | None) -> bool:
 
 def _is_known_as_deleted(known: KnownRecord) -> bool:
     return known.to_delete or known.entry.outcome == OutcomeKind.DELETED
+
+
+def _is_named_live(known: KnownRecord) -> bool:
+    """Whether the datestamp is that of a live record; of one in doubt it may be that of a deletion that has waited."""
+    return not (_is_known_as_deleted(known) or known.entry.is_in_doubt)
 
 
 def _is_older(record: ListedRecord, datestamp: str | None) -> bool:
@@ -251,6 +256,9 @@ def _decide_deletion(
         plan.ended.append((Outcome(document, OutcomeKind.DELETED, held), entry))
     else:
         # It is accounted for when all deletions of this harvest are known, and whose documents they are by then.
+        if known and known.entry.is_in_doubt and known.datestamp == _datestamp(record):
+            # The deletion that was put off before: if somebody has confirmed it, it still is.
+            entry = replace(known.entry, outcome=OutcomeKind.DEFERRED)
         plan.to_delete.append((document, entry))
 
 

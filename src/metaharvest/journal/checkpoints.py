@@ -59,7 +59,7 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: dat
         datestamp = document.origin.datestamp[:40] if document.origin else None
         told = {"to_delete": True, "datestamp": datestamp, "next_attempt": None}
         if entry is not None:
-            session.execute(_BY_ID.values(told), {"this": entry.entry_id})
+            session.execute(_BY_ID.values(outcome=entry.outcome, **told), {"this": entry.entry_id})
         else:
             values = {**ledger_key(site_run, document), "target_revision": document.revision, **told}
             session.execute(insert(_LEDGER).values(values))
