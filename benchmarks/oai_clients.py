@@ -39,7 +39,7 @@ def metaharvest(url: str, *, digests: bool = False) -> int:
         http = HttpSettings(allow_networks=(ip_network("127.0.0.0/8"),))
         site = Site(1, "pages", url, (), options=SiteOptions(oai=OaiOptions(origin="pages")))
         async with Fetcher(http, name="Benchmark", administrator=None) as fetcher:
-            listing = await OaiSource(site, fetcher, digests=digests).list_records(None, NoHurry(), full=True)
+            listing = await OaiSource(site, fetcher, is_harvest=digests).list_records(None, NoHurry(), full=True)
             return sum([len(page.records) async for page in listing.pages])
 
     return asyncio.run(listed())

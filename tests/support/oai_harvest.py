@@ -100,10 +100,13 @@ def harvest(
     resumed: bool = False,
     http: HttpSettings = HTTP,
     patience: Patient | None = None,
-    most_pages: int = 10**9,
+    most_pages: int | None = None,
     **options: Any,
 ) -> Harvested:
-    """The whole list, or its first pages. Raises FetchError and ListError where it cannot be begun."""
+    """The whole list, or its first pages, of which nothing is asked ahead.
+
+    Raises FetchError and ListError where it cannot be begun.
+    """
     return asyncio.run(_harvest(base_url, checkpoint, full, resumed, http, patience or Patient(), most_pages, options))
 
 
@@ -114,11 +117,11 @@ async def _harvest(
     resumed: bool,
     http: HttpSettings,
     patience: Patient,
-    most_pages: int,
+    most_pages: int | None,
     options: dict[str, Any],
 ) -> Harvested:
     async with Fetcher(http, name="Test", administrator=None) as fetcher:
-        source = OaiSource(site_of(base_url, **options), fetcher)
+        source = OaiSource(site_of(base_url, **options), fetcher, is_harvest=most_pages is None)
         found = Harvested(await source.list_records(checkpoint, patience, full=full, resumed=resumed))
         found.checkpoint = dict(checkpoint) if checkpoint else None
         try:
@@ -126,7 +129,7 @@ async def _harvest(
                 found.pages.append(page)
                 if page.checkpoint is not None:
                     found.checkpoint = json.loads(json.dumps(page.checkpoint))
-                if len(found.pages) >= most_pages:
+                if len(found.pages) == most_pages:
                     break
         except BrokenOff as error:
             found.broken = error

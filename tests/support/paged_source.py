@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
@@ -91,7 +91,7 @@ class Source:
         full = replace(listed, revision=document.revision)
         return FetchedDocument(full, content, hashlib.sha256(content).hexdigest(), 0.1)
 
-    async def _pages(self, first: int) -> AsyncIterator[Page]:
+    async def _pages(self, first: int) -> AsyncGenerator[Page, None]:
         names = list(self._repository.records if self._repository.changed is None else self._repository.changed)
         names += self._repository.repeated
         listed = [self._record(name, self._repository.records[name], self._repository.datestamp) for name in names]

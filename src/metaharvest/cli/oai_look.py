@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -227,10 +227,10 @@ async def _some_records(
     from metaharvest.errors import BrokenOff
     from metaharvest.sources.oai_pmh.source import OaiSource
 
-    listing = await OaiSource(site, fetcher, digests=False).list_records(None, patience, full=True)
+    listing = await OaiSource(site, fetcher, is_harvest=False).list_records(None, patience, full=True)
     records: list[ListedRecord] = []
     try:
-        async with aclosing(cast(Any, listing.pages)) as pages:
+        async with aclosing(listing.pages) as pages:
             async for page in pages:
                 records += page.records
                 if len(records) >= limit:

@@ -27,7 +27,7 @@ from metaharvest.harvest.plan import retry_batches
 from metaharvest.harvest.records import AccountedFor, PagePlan, plan_page
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
-from metaharvest.harvest.tasks import in_thread, one_ahead, side_by_side
+from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.harvest.treating import is_checked_by_reading, outcome_told, told
 from metaharvest.journal import checkpoints, listings, problems
 from metaharvest.journal.log_rows import LogRow
@@ -129,7 +129,7 @@ async def harvest_repository(
     broken_off: ListBrokenOff | None = None
     waits_for: Sequence[str] = ()
     try:
-        async with aclosing(one_ahead(listing.pages)) as pages:
+        async with aclosing(listing.pages) as pages:
             async for page in pages:
                 if why := ctx.deadlines.heed() or next(iter(target.health.given_up), None):
                     raise BrokenOff(why)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -37,22 +37,6 @@ async def side_by_side() -> AsyncIterator[asyncio.TaskGroup]:
         errors = list(_leaves(group))
         gravest = next((error for error in errors if isinstance(error, DatabaseError | RunLost)), errors[0])
         raise gravest from gravest.__cause__
-
-
-async def one_ahead(items: AsyncIterator[Answer]) -> AsyncGenerator[Answer]:
-    """The items, of which the next one is fetched while one is used; none of them is None."""
-
-    async def fetch() -> Answer | None:
-        return await anext(items, None)
-
-    fetching = asyncio.create_task(fetch())
-    try:
-        while (item := await fetching) is not None:
-            fetching = asyncio.create_task(fetch())
-            yield item
-    finally:
-        fetching.cancel()
-        await asyncio.wait([fetching])
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -29,7 +29,7 @@ from metaharvest.reports.site_view import (
     TableNote,
     site_view,
 )
-from metaharvest.reports.tables import attachment_of, documents_csv, log_csv
+from metaharvest.reports.tables import attachment_of, documents_csv, least_log_size, log_csv
 from metaharvest.reports.wanted import is_wanted
 from metaharvest.sites.registry import read_site
 from metaharvest.sites.rows import BrokenSite
@@ -113,8 +113,8 @@ def admin_report(
         view = _to_log_file(session, view, settings, name)
     if not view.log_file and not is_rehearsal:
         command = f"metaharvest log --csv --run {run_id}"
-        chunks = log_csv(session, run_id)
-        attachment, note = _table(chunks, f"{name}.csv", "the whole log of this run", command, settings)
+        chunks, least = log_csv(session, run_id), least_log_size(session, run_id)
+        attachment, note = _table(chunks, f"{name}.csv", "the whole log of this run", command, settings, least)
         view = replace(view, table=note)
     return _report("admin", run_id, _seed(run), view, attachment, context)
 
@@ -161,10 +161,13 @@ def _seed(run: HarvestRun) -> tuple[object, ...]:
 
 
 def _table(
-    chunks: Iterable[str], file_name: str, content: str, command: str, settings: Settings
+    chunks: Iterable[str], file_name: str, content: str, command: str, settings: Settings, at_least: int = 0
 ) -> tuple[Attachment | None, TableNote]:
-    """The table as an attachment, if it has rows and is not too long, and what the report says about it."""
-    attachment, rows = attachment_of(chunks, file_name, settings.reports)
+    """The table as an attachment, if it has rows and is not too long, and what the report says about it.
+
+    `at_least`: see attachment_of.
+    """
+    attachment, rows = attachment_of(chunks, file_name, settings.reports, at_least)
     if attachment is None:
         limit = words.size(settings.reports.drop_csv_over)
         left_out = f"The table of {content} is longer than {limit} and was left out"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Protocol, runtime_checkable
@@ -68,10 +68,10 @@ class PagedListing:
     the list before, another format or other sets. `is_empty`: everything was asked for, and nothing was listed, which
     is not taken for complete. `findings` are about the repository. `pages` raises BrokenOff where the list does not
     come to its end; if it does, the checkpoint of the last page is the one from which the next harvest knows what to
-    ask for.
+    ask for. They are closed when no more are wanted.
     """
 
-    pages: AsyncIterator[Page]
+    pages: AsyncGenerator[Page, None]
     is_complete: bool
     is_begun: bool
     findings: tuple[Finding, ...] = ()

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, cast
 
 from metaharvest.errors import BrokenOff, FetchError, HarvestError, ListError
 from metaharvest.fetch.client import Fetcher
@@ -190,8 +189,8 @@ async def rehearse(site: Site, fetcher: Fetcher, patience: Patience, pages: int 
 async def _read_list(
     site: Site, fetcher: Fetcher, patience: Patience, most_pages: int | None, rehearsal: RehearsedList
 ) -> None:
-    listing = await OaiSource(site, fetcher, digests=False).list_records(None, patience, full=True)
-    async with aclosing(cast(Any, listing.pages)) as pages:
+    listing = await OaiSource(site, fetcher, is_harvest=False).list_records(None, patience, full=True)
+    async with aclosing(listing.pages) as pages:
         async for page in pages:
             rehearsal.announced = page.announced or rehearsal.announced
             for record in page.records:

@@ -7,12 +7,10 @@ records are asked for one by one.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from math import inf
-from typing import BinaryIO, cast
 
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import BrokenOff, FetchError, SetsBrokenOff
@@ -39,8 +37,6 @@ _REFUSAL = 5
 
 FEW = 30
 """Records that are asked for one by one rather than in smaller lists."""
-
-_IN_MEMORY = 8_388_608
 
 
 class _PageFailed(Exception):
@@ -71,6 +67,8 @@ class OaiListing:
         progress: ListProgress,
         http: HttpSettings,
         checkpoint: Callable[[OaiListing], Checkpoint],
+        *,
+        asks_ahead: bool = True,
     ) -> None:
         self._repository = repository
         self._records = records
@@ -78,6 +76,7 @@ class OaiListing:
         self._identity = identity
         self._http = http
         self._checkpoint = checkpoint
+        self._asks_ahead = asks_ahead
         self._sets: tuple[str | None, ...] = options.sets or (None,)
         self._seen: dict[int, int] = {}
         self._yielded = self._failed = 0
@@ -107,10 +106,8 @@ class OaiListing:
         self._patience = patience
         self._singly = Singly(self._repository, self._records, self._http, patience)
         self._windows = Windows(self._repository, self._identity, self._options.prefix, patience)
-        with (
-            tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="metaharvest-") as spool,
-            Reading(cast(BinaryIO, spool), self._repository, self._records, patience) as self._reading,
-        ):
+        reading = Reading(self._repository, self._records, patience, asks_ahead=self._asks_ahead)
+        async with reading as self._reading:
             while self.progress.number < len(self._sets):
                 async with aclosing(self._pages_of_set(self.progress.number)) as pages:
                     async for page in pages:

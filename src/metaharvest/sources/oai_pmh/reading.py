@@ -1,23 +1,26 @@
 """Asks for one answer of a list and reads it, a few hundred records at a time.
 
 A short answer is read in the event loop: handing it to a thread, and its records back, takes half as long as reading
-it. A long one is read beside the event loop.
+it. A long one is read beside the event loop. In a harvest, the next answer is on its way meanwhile (ahead.py).
 """
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import islice
-from typing import BinaryIO, Self, TypeVar
+from typing import BinaryIO, Self, TypeVar, cast
 
 from lxml import etree
 
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord, Patience
+from metaharvest.sources.oai_pmh.ahead import next_token
 from metaharvest.sources.oai_pmh.answers import SHORT, Answer, items, size_of
 from metaharvest.sources.oai_pmh.cutting import Mended
 from metaharvest.sources.oai_pmh.records import Records
@@ -32,28 +35,53 @@ MOST_BYTES = 8_388_608
 """Of one page; it ends with the record with which it has as many."""
 
 
-class Reading:
-    """Reads answers into `spool`, one after the other, each in one thread: a parser of lxml belongs to its thread."""
+_IN_MEMORY = 8_388_608
 
-    def __init__(self, spool: BinaryIO, repository: Repository, records: Records, patience: Patience) -> None:
-        self._spool = spool
+_TURNS = 3
+"""Of the event loop, in which a question gets on its way: reading an answer holds the loop up."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question that is asked ahead, and when its answer was sent; see Repository.ask_list."""
+
+    arguments: Mapping[str, str]
+    date: asyncio.Task[str]
+
+
+class Reading:
+    """Reads answers, one after the other, each in one thread: a parser of lxml belongs to its thread.
+
+    `asks_ahead`: as soon as an answer to ListRecords has come, the one that it leads to is asked for.
+    """
+
+    def __init__(
+        self, repository: Repository, records: Records, patience: Patience, *, asks_ahead: bool = False
+    ) -> None:
         self._repository = repository
         self._records = records
         self._patience = patience
+        self._asks_ahead = asks_ahead
+        self._asked: _Asked | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metaharvest-oai")
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
+        with ExitStack() as stack:
+            self._spool, self._other = (stack.enter_context(_spool()) for _ in range(2))
+            self._open = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    async def __aexit__(self, *_: object) -> None:
+        await self._give_up_asked()
         self._thread.shutdown(wait=False)
+        self._open.close()
 
     async def answer(self, answer: Answer, arguments: Mapping[str, str]) -> AsyncGenerator[list[ListedRecord], None]:
         """The records of the answer, which was fetched whole before; `answer` is filled in on the way.
 
         Raises FetchError, and NoAnswer.
         """
-        answer.date = await self._repository.ask_list(answer.verb, arguments, self._spool, self._patience)
+        answer.date = await self._fetched(answer.verb, arguments)
         found = listed(self._spool, answer, self._records)
         is_short = size_of(self._spool) <= SHORT
         more = True
@@ -63,6 +91,38 @@ class Reading:
                 yield part
             await asyncio.sleep(0)  # others have their turn, whatever becomes of this part
 
+    async def _fetched(self, verb: str, arguments: Mapping[str, str]) -> str:
+        """Put the answer into the spool; when it was sent. Raises FetchError."""
+        asked = self._asked
+        if asked is not None and asked.arguments == arguments:
+            self._asked = None
+            self._spool, self._other = self._other, self._spool
+            date = await asked.date
+        else:
+            await self._give_up_asked()
+            date = await self._repository.ask_list(verb, arguments, self._spool, self._patience)
+        if self._asks_ahead and verb == "ListRecords":
+            await self._ask_ahead(verb, arguments)
+        return date
+
+    async def _ask_ahead(self, verb: str, arguments: Mapping[str, str]) -> None:
+        """Ask for what the answer in the spool leads to, unless that is the same again."""
+        token = next_token(self._spool)
+        if not token or arguments.get("resumptionToken") == token:
+            return
+        following = {"resumptionToken": token}
+        asking = self._repository.ask_list(verb, following, self._other, self._patience)
+        self._asked = _Asked(following, asyncio.create_task(asking))
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+
+    async def _give_up_asked(self) -> None:
+        """Nobody wants what was asked ahead any more."""
+        if self._asked is not None:
+            asked, self._asked = self._asked, None
+            asked.date.cancel()
+            await asyncio.gather(asked.date, return_exceptions=True)
+
     async def _in_thread(self, call: Callable[[], Result]) -> Result:
         """A caller that is cancelled waits for the thread, which uses the spool."""
         running = asyncio.get_running_loop().run_in_executor(self._thread, call)
@@ -71,6 +131,10 @@ class Reading:
         except asyncio.CancelledError:
             await asyncio.wait([running])
             raise
+
+
+def _spool() -> BinaryIO:
+    return cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="metaharvest-"))
 
 
 def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedRecord]:

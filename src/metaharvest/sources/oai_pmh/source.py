@@ -46,12 +46,13 @@ _FEW = 2_000
 class OaiSource:
     """The records of one repository that a site asks for: in one format, of all sets or of some.
 
-    `digests`: those that are listed have digests, which nobody needs who only looks at them.
+    `is_harvest`: those that are listed have digests, and each answer is asked for while the one before is read. Nobody
+    needs either who only looks at some of them.
     """
 
-    def __init__(self, site: Site, fetcher: Fetcher, *, digests: bool = True) -> None:
+    def __init__(self, site: Site, fetcher: Fetcher, *, is_harvest: bool = True) -> None:
         self._site = site
-        self._digests = digests
+        self._is_harvest = is_harvest
         self._fetcher = fetcher
         self._options = site.options.oai or OaiOptions(origin=without_login(site.list_url))
         self._repository = Repository(site, fetcher, post=self._options.post)
@@ -72,14 +73,21 @@ class OaiSource:
             state = replace(state, progress=None)
         progress = _progress(state, options, description, full=full or bool(ahead))
         progress = replace(progress, ahead=max(progress.ahead, int(description.identity.ahead.total_seconds())))
-        records = Records(self._site.list_url, options, digests=self._digests)
+        records = Records(self._site.list_url, options, digests=self._is_harvest)
 
         def checkpoint_of(listing: OaiListing) -> Checkpoint:
             now = replace(state, identity=remembered)
             return _state_after(now, listing, description.identity.response_date).as_checkpoint()
 
         listing = OaiListing(
-            self._repository, records, options, description.identity, progress, self._fetcher.http, checkpoint_of
+            self._repository,
+            records,
+            options,
+            description.identity,
+            progress,
+            self._fetcher.http,
+            checkpoint_of,
+            asks_ahead=self._is_harvest,
         )
         listing.in_days, listing.gone = state.in_days, gone
         pages = listing.pages(patience)
