@@ -175,6 +175,22 @@ def test_the_whole_log_is_attached(session: Session, rows: JournalRows, tmp_path
     assert sum(row["rule"] == MISSING.rule for row in table) == 3
 
 
+def test_the_whole_log_is_attached_as_long_as_it_is_not_too_long(
+    session: Session, rows: JournalRows, tmp_path: Path
+) -> None:
+    """It is not made where its texts alone are too long, however they are written."""
+    run = a_mixed_night(rows)
+    for number in range(20):
+        rows.log(run, "HarvesterStartup", f"{number} Ørsted, “漢字”, and a long tail: {'é' * 40_000}")
+    size = sum(len(chunk.encode()) for chunk in reports.log_csv(session, run.run_id))
+
+    for limit, is_attached in ((size, True), (size - 1, False), (size // 2, False)):
+        report = report_of(session, run, settings_for(tmp_path, drop_csv_over=limit))
+        message = BytesParser(policy=SMTP_POLICY).parsebytes(report.content)
+        assert len(list(message.iter_attachments())) == is_attached, limit
+        assert (f"metaharvest log --csv --run {run.run_id}" in words_of(report)) is not is_attached
+
+
 @on_one_database
 def test_a_log_file_has_the_whole_and_the_mail_says_where(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     run = a_mixed_night(rows)

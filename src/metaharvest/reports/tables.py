@@ -222,12 +222,13 @@ def _document_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obje
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
     session.flush()
-    for _, rows in groupby(session.connection().execute(query), key=itemgetter(1, 2)):
-        first, *more = rows
-        if more:
-            yield from _rows_of_document([first, *more])
-        else:
-            yield _document_row(first, first)
+    with session.connection().execute(query) as result:
+        for _, rows in groupby(result, key=itemgetter(1, 2)):
+            first, *more = rows
+            if more:
+                yield from _rows_of_document([first, *more])
+            else:
+                yield _document_row(first, first)
 
 
 def _rows_of_document(rows: Sequence[_Row]) -> Iterator[Sequence[object]]:
@@ -295,16 +296,22 @@ def _log_parts(
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
     session.flush()
-    for rows in session.connection().execute(query).partitions():
-        columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
-        numbers, times, days, *site_and_operation, messages, runs, sites = columns[0], *columns[20:]
-        logs, details = zip(*columns[:8], strict=True), zip(*columns[8:12], strict=True)
-        docids, _, _, *documents = zip(*map(_document_cells, logs, details), strict=True)
-        # Rows that were written together have the same time.
-        as_text = {at: _time(at) for at in set(times)}
-        written, dates = [as_text[at] for at in times], [*map(str, days)]
-        about = (*site_and_operation, docids, *documents, messages, *columns[12:20])
-        yield (numbers, written, dates, *about, runs, site_and_operation[1], sites)
+    # Closed also where a table is not read to its end: a server may keep the rest for it.
+    with session.connection().execute(query) as result:
+        yield from map(_log_part, result.partitions())
+
+
+def _log_part(rows: Sequence[_Row]) -> Sequence[Sequence[object]]:
+    """Rows of the log's query as columns of its table."""
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
+    numbers, times, days, *site_and_operation, messages, runs, sites = columns[0], *columns[20:]
+    logs, details = zip(*columns[:8], strict=True), zip(*columns[8:12], strict=True)
+    docids, _, _, *documents = zip(*map(_document_cells, logs, details), strict=True)
+    # Rows that were written together have the same time.
+    as_text = {at: _time(at) for at in set(times)}
+    written, dates = [as_text[at] for at in times], [*map(str, days)]
+    about = (*site_and_operation, docids, *documents, messages, *columns[12:20])
+    return (numbers, written, dates, *about, runs, site_and_operation[1], sites)
 
 
 def _transfer_rows(session: Session, which: Sequence[ColumnElement[bool]]) -> Iterator[Sequence[object]]:
