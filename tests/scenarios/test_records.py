@@ -268,6 +268,17 @@ def test_confirmed_deletions_that_the_target_does_not_take_wait_for_it(nights: N
         assert len(remote.highest()) == 30
 
 
+def test_deletions_that_wait_for_the_target_are_nothing_to_be_confirmed(nights: Nights) -> None:
+    with Remote() as remote:
+        nights.repository.records = records(9)
+        nights.harvest(target=RemoteTarget(remote.url))
+        nights.repository.records |= deleted(4)
+        found = nights.harvest(target=AwayNowAndThen(remote.url))
+        assert found == {"status": "with-errors", "listed": 9, "unchanged": 5, "deferred": 4}
+        assert "Nothing of repo waits" in nights.harvester("sites", "confirm", "repo").out
+        assert nights.harvest(target=RemoteTarget(remote.url))["deleted"] == 4
+
+
 @in_a_folder_too
 def test_deletions_that_wait_are_not_told_of_documents_of_another_site(nights: Nights) -> None:
     delete_thirty(nights, page=20)

@@ -250,6 +250,61 @@ def test_deletions_in_the_others_wait_for_a_set_that_may_have_the_records(networ
     assert network.held() == {number: 1 for number in ALL if number != "4"}
 
 
+def asked_to_confirm(network: Network) -> int:
+    """How many deletions a person is asked to confirm."""
+    found = re.search(r"repo: (\d+) deletions? waits?\.", network.harvester("doctor").out)
+    return int(found[1]) if found else 0
+
+
+def test_deletions_that_wait_for_a_set_are_nothing_to_be_confirmed(network: Network) -> None:
+    server = network.server
+    network.register(*SETS)
+    network.harvest()
+    refused(server, "b")
+    server.now += timedelta(days=1)
+    server.delete("oai:test:3")
+    for _ in range(2):
+        assert network.harvest() == {"status": "incomplete", "listed": 1, "deferred": 1}
+        assert asked_to_confirm(network) == 0
+        assert "Nothing of repo waits to be confirmed." in network.harvester("sites", "confirm", "repo").out
+
+
+def test_deletions_that_are_too_many_are_to_be_confirmed_where_a_set_has_broken_off_too(network: Network) -> None:
+    server = network.server
+    network.register(*SETS, "--max-loss", "0")
+    network.harvest()
+    refused(server, "b")
+    server.now += timedelta(days=1)
+    server.delete("oai:test:3")
+    assert network.harvest() == {"status": "incomplete", "listed": 1, "deferred": 1}
+    assert asked_to_confirm(network) == 1
+    assert "deletes 1 document." in network.harvester("sites", "confirm", "repo").out
+    assert asked_to_confirm(network) == 0
+    mended(server)
+    assert network.harvest()["deleted"] == 1
+
+
+@pytest.mark.parametrize("way_out", ["mended", "taken-out-of-the-site"])
+def test_a_confirmation_outlives_the_nights_in_which_deletions_wait_for_a_set(network: Network, way_out: str) -> None:
+    server = network.server
+    network.register(*SETS, "--max-loss", "0")
+    network.harvest()
+    server.now += timedelta(days=1)
+    server.delete("oai:test:3")
+    assert network.harvest() == {"status": "with-errors", "listed": 1, "deferred": 1}
+    assert "deletes 1 document." in network.harvester("sites", "confirm", "repo").out
+    refused(server, "b")
+    for _ in range(2):
+        assert network.harvest() == {"status": "incomplete", "listed": 1, "deferred": 1}
+        assert "the list of the set b broke off" in told(network)
+        assert asked_to_confirm(network) == 0
+    if way_out == "mended":
+        mended(server)
+    else:
+        network.harvester("sites", "edit", "repo", "--set", "a", "--set", "c")
+    assert network.harvest()["deleted"] == 1
+
+
 def test_what_waits_in_the_others_is_tried_again(network: Network) -> None:
     server = network.server
     network.register(*SETS)

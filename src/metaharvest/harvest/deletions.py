@@ -53,7 +53,7 @@ class _Waiting:
 
     def still_confirmed(self, to_tell: Collection[str]) -> int:
         """How many of the confirmed ones wait still: those that came since were not put off before."""
-        put_off = (each for each in self.entries if each.outcome == OutcomeKind.DEFERRED)
+        put_off = (each for each in self.entries if each.is_to_be_confirmed)
         return min(self.confirmed, sum(each.document_id in to_tell for each in put_off))
 
 
@@ -71,7 +71,8 @@ async def tell_deletions(
     confirmed, why = waiting.still_confirmed(to_tell), None
     is_told = site.options.deletions is not Deletions.NOTE
     number = len(to_tell)
-    if is_told and number - confirmed > records.most_unconfirmed(site.options.max_loss, waiting.held):
+    are_too_many = number - confirmed > records.most_unconfirmed(site.options.max_loss, waiting.held)
+    if is_told and are_too_many:
         why = listings.many_deletions(number, waiting.held, site.name)
         confirmed = 0  # or those that came since would take the places of confirmed ones that are listed again
     if confirmed != waiting.confirmed:
@@ -88,7 +89,8 @@ async def tell_deletions(
             await asyncio.sleep(0)
         revision = entry.target_revision or entry.revision
         document = ListedDocument(entry.document_id, revision, entry.document_type, entry.url)
-        outcome = Outcome(document, OutcomeKind.DELETED, entry.target_revision)
+        is_to_be_confirmed = are_too_many or (confirmed > 0 and entry.is_to_be_confirmed)
+        outcome = Outcome(document, OutcomeKind.DELETED, entry.target_revision, with_site=not is_to_be_confirmed)
         if name := moved.get(entry.document_id):
             is_new = waiting.owners.get(entry.document_id) != name
             outcome = replace(outcome, findings=(_moved(entry.document_id, name, is_new=is_new),))

@@ -256,10 +256,16 @@ def _decide_deletion(
         plan.ended.append((Outcome(document, OutcomeKind.DELETED, held), entry))
     else:
         # It is accounted for when all deletions of this harvest are known, and whose documents they are by then.
-        if known and known.entry.is_in_doubt and known.datestamp == _datestamp(record):
-            # The deletion that was put off before: if somebody has confirmed it, it still is.
-            entry = replace(known.entry, outcome=OutcomeKind.DEFERRED)
-        plan.to_delete.append((document, entry))
+        plan.to_delete.append((document, _as_it_waits(record, known) if known else None))
+
+
+def _as_it_waits(record: ListedRecord, known: KnownRecord) -> LedgerEntry:
+    """What the ledger is to say of a record whose deletion waits to be told; a confirmation of it holds still."""
+    if known.to_delete:
+        return known.entry
+    if known.entry.is_in_doubt and known.datestamp == _datestamp(record):
+        return replace(known.entry, outcome=OutcomeKind.DEFERRED)  # it was put off before the list had another version
+    return replace(known.entry, next_attempt=None)
 
 
 def other_owner(holding: Holding | None, site_run: SiteRun, site_names: Mapping[int, str]) -> str | None:

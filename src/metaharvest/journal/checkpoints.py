@@ -57,9 +57,10 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: dat
     """Keep this; the outcomes of the page are in the same transaction, or in one before it."""
     for document, entry in end.to_delete:
         datestamp = document.origin.datestamp[:40] if document.origin else None
-        told = {"to_delete": True, "datestamp": datestamp, "next_attempt": None}
+        told: dict[str, Any] = {"to_delete": True, "datestamp": datestamp}
         if entry is not None:
-            session.execute(_BY_ID.values(outcome=entry.outcome, **told), {"this": entry.entry_id})
+            told |= {"outcome": entry.outcome, "next_attempt": entry.next_attempt}
+            session.execute(_BY_ID.values(told), {"this": entry.entry_id})
         else:
             values = {**ledger_key(site_run, document), "target_revision": document.revision, **told}
             session.execute(insert(_LEDGER).values(values))
@@ -99,8 +100,9 @@ def ask_for_all(session: Session, site_id: int) -> None:
 
 def ask_for_others(session: Session, site_id: int) -> None:
     """Note that the site asks for other records from now on: which of those that are known are among them will show."""
-    unknown = {"listing": None, "missing_since": None, "next_attempt": None}
-    session.execute(update(_LEDGER).where(_LEDGER.c.site_schedule_id == site_id).values(unknown))
+    here = update(_LEDGER).where(_LEDGER.c.site_schedule_id == site_id)
+    session.execute(here.values(listing=None, missing_since=None))
+    session.execute(here.where(~_LEDGER.c.to_delete).values(next_attempt=None))
 
 
 def mark_missing(session: Session, entry_ids: Sequence[int], today: date) -> None:

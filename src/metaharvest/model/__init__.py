@@ -296,7 +296,8 @@ class Outcome:
 
     `seconds` is the time its server took, `size` its length in bytes; both None if nothing was fetched. `transient`
     marks a failure that may be gone the next time (a time-out, a 503), or what was put off for such failures of its
-    server: it is tried again in the next run, for some nights. What was put off for other reasons always is.
+    server: it is tried again in the next run, for some nights. What was put off for other reasons always is, but
+    `with_site` only in the next harvest of its site.
     `unconfirmed`: an upload was begun, and it is not known whether it arrived; the target is asked before anything is
     sent again. `sha256` is of what goes into the target, but of the bytes as received where these can be compared with
     what their site serves later: not of a repository's record. `etag` and `last_modified`: see FetchedDocument.
@@ -310,6 +311,7 @@ class Outcome:
     size: int | None = None
     sha256: str | None = None
     transient: bool = False
+    with_site: bool = False
     unconfirmed: bool = False
     etag: str | None = None
     last_modified: str | None = None

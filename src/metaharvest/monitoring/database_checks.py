@@ -37,7 +37,7 @@ from metaharvest.reports.words import counted
 from metaharvest.sites.clock import is_too_far, some_of, wrong_clock
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites
-from metaharvest.sites.records import deletions_put_off, listing_state
+from metaharvest.sites.records import deletions_to_confirm, listing_state
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets.lookup import Targets
@@ -167,7 +167,7 @@ def _deletions(session: Session, site: Site) -> Iterator[Check]:
     """Deletions that nobody has confirmed: they wait for ever."""
     if site.options.oai is None or site.options.deletions is Deletions.NOTE:
         return
-    number = deletions_put_off(session, site.site_id)
+    number = deletions_to_confirm(session, site.site_id)
     if number > listing_state(session, site.site_id).confirmed:
         yield warning(
             "sites",

@@ -50,6 +50,11 @@ class LedgerEntry:
         """Whether a list has named the record as it was before, so that it is to be asked for by itself."""
         return self.next_attempt is not None and self.outcome not in _FAILING and self.pending_sha256 is None
 
+    @property
+    def is_to_be_confirmed(self) -> bool:
+        """Of a deletion that waits to be told: whether that is for somebody to confirm it."""
+        return self.outcome == OutcomeKind.DEFERRED and self.next_attempt is not None
+
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _VALUES = ("document_url", "document_type", "target_revision", "outcome", "failing_since", "attempts", "next_attempt")
@@ -210,7 +215,7 @@ def _failing(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values
     since = min((entry.failing_since if entry else None) or today, today)
     attempts = entry.attempts if entry else 0
     if outcome.kind is OutcomeKind.DEFERRED:
-        again = _put_off_since(entry, today) if outcome.transient else today
+        again = _put_off_since(entry, today) if outcome.transient else None if outcome.with_site else today
     else:
         attempts += 1
         again = today if outcome.transient and (today - since).days < RETRY_NIGHTS else None

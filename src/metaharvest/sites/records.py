@@ -291,16 +291,20 @@ def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[Listed
 
 def confirm_deletions(session: Session, site_id: int) -> int:
     """Let the next harvest delete the documents that were put off, however many; how many there are."""
-    number = deletions_put_off(session, site_id)
+    number = deletions_to_confirm(session, site_id)
     if number:
         keep_listing_state(session, site_id, {"confirmed": number})
     return number
 
 
-def deletions_put_off(session: Session, site_id: int) -> int:
-    """How many documents that their repository says are deleted were put off in the last harvest."""
-    put_off = (_LEDGER.c.to_delete, _LEDGER.c.outcome == OutcomeKind.DEFERRED.value)
-    return session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, *put_off)) or 0
+def deletions_to_confirm(session: Session, site_id: int) -> int:
+    """How many documents were put off as too many of the site are deleted, confirmed or not, and wait still.
+
+    Those that wait for something else, as the list of a set or the target, are not among them.
+    """
+    put_off = (_LEDGER.c.outcome == OutcomeKind.DEFERRED.value, _LEDGER.c.next_attempt.is_not(None))
+    here = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.to_delete)
+    return session.scalar(select(func.count()).where(*here, *put_off)) or 0
 
 
 def keep_listing_state(session: Session, site_id: int, values: Mapping[str, Any]) -> None:
