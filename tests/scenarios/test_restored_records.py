@@ -6,11 +6,12 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 
 import pytest
 
-from support.oai_network import ALL, Network
+from support.oai_network import ALL, Network, missing, told
 from support.oai_server import Asked, OaiServer
 from support.remote_target import Repository, installed
 
@@ -373,3 +374,20 @@ def test_older_records_that_are_being_sent_as_the_run_is_killed_arrive_once(
     assert {key.rpartition(":")[2]: revision for key, revision in remote.highest().items()} == TOLD
     assert len(set(remote.received)) == len(remote.received)
     assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
+
+
+def test_a_target_that_is_away_as_older_records_are_asked_for_has_what_it_had(
+    into_remote: Network, remote: Repository
+) -> None:
+    network, server = into_remote, into_remote.server
+    network.register()
+    network.harvest()
+    restore(server)
+    remote.patience = 3  # it is asked once for each page of the list
+    away = network.harvest("--full")
+    assert (away["unchanged"], away["deferred"]) == (22, 3)
+    remote.patience = inf
+    del server.records["oai:test:3"]
+    assert network.harvest("--full")["updated"] == 2
+    assert missing(network) == 1
+    assert "test/oai_dc/oai:test:3 is not in the repository's list any more" in told(network)

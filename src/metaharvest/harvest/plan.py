@@ -114,17 +114,27 @@ def plans(batches: Iterable[Batch], site_run: SiteRun, target: SiteTarget, ctx: 
     """A plan for each batch."""
     for batch in batches:
         holdings = target.holdings(list(dict.fromkeys(document.document_id for document in batch.documents)))
-        yield plan(batch, {**holdings, **target.holdings(batch.in_doubt)}, site_run, ctx.site_names)
+        holdings = {**holdings, **target.holdings(batch.in_doubt)}
+        yield plan(batch, holdings, site_run, ctx.site_names, is_away=bool(target.health.given_up))
 
 
-def plan(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun, site_names: Mapping[int, str]) -> Plan:
-    """What is to be done with a batch, given what the target holds of it. Pure."""
+def plan(
+    batch: Batch,
+    holdings: Mapping[str, Holding],
+    site_run: SiteRun,
+    site_names: Mapping[int, str],
+    *,
+    is_away: bool = False,
+) -> Plan:
+    """What is to be done with a batch, given what the target holds of it; `is_away`: it does not say. Pure."""
     same, documents = _split_same(batch, holdings, site_run) if holdings else (0, batch.documents)
     # If the target does not answer, nothing is known to be held: what would be fetched is then deferred instead.
     are_records = site_run.site.options.oai is not None
     decided = decide(documents, holdings, site_run.site.site_id, site_names, are_records=are_records)
     if batch.records:
         decided = _beside_what_was_sent(decided, batch.records, holdings)
+    if is_away:
+        decided = _as_far_as_known(decided, batch.known)
     intents = list(_as_begun(decided, batch) if site_run.resumed else decided)
     # All that was logged belongs to this site run, whether it is listed still or not.
     logged = sum(len(outcomes) for outcomes in batch.logged.values())
@@ -306,6 +316,14 @@ def _beside_what_was_sent(
         known, holding = of_records.get(intent.document.document_id), holdings.get(intent.document.document_id)
         if known is not None and holding is not None and intent.held_sha256 is None:
             intent = replace(intent, held_sha256=known.sent_as(holding))
+        yield intent
+
+
+def _as_far_as_known(intents: Iterable[Intent], known: Known) -> Iterator[Intent]:
+    """The intents, with what the ledger says that the target holds, where the target does not say so."""
+    for intent in intents:
+        if intent.target_revision is None and (entry := known.get(_key(intent))):
+            intent = replace(intent, target_revision=entry.target_revision)
         yield intent
 
 
