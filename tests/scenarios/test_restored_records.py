@@ -376,6 +376,41 @@ def test_older_records_that_are_being_sent_as_the_run_is_killed_arrive_once(
     assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
 
 
+@pytest.mark.parametrize("away", [False, True])
+@pytest.mark.parametrize("arrives", [False, True])
+def test_an_older_record_is_asked_for_when_it_is_known_whether_the_last_upload_of_it_arrived(
+    into_remote: Network, remote: Repository, arrives: bool, away: bool
+) -> None:
+    network, server = into_remote, into_remote.server
+    network.register()
+    network.harvest()
+    server.put("oai:test:3", datetime(2026, 10, 1, tzinfo=UTC), title="Newts")
+    receive = remote.receive
+
+    def hang_up(docid: str, content: bytes) -> bool:
+        if arrives:
+            receive(docid, content)
+        raise ConnectionResetError
+
+    remote.receive = hang_up  # type: ignore[method-assign]
+    assert network.harvest("--full")["deferred"] == 1
+    remote.receive = receive  # type: ignore[method-assign]
+    restore(server)
+    if away:
+        remote.patience = 3  # it is asked once for each page of the list
+        assert network.harvest("--full")["deferred"] == 3
+        remote.patience = inf
+    network.harvest(*(() if away else ("--full",)))
+    if arrives:
+        assert "The repository was asked, and has it" in told(network).replace("the", "The")
+        assert network.harvest() == {"status": "succeeded", "listed": 1, "updated": 1}
+    assert network.held() == {**TOLD, "3": 3 if arrives else 2}
+    assert b"Toads" in remote.documents[f"test/oai_dc/oai:test:3.{network.held()['3']}"]
+    server.forget()
+    assert network.harvest() == {"status": "succeeded"}
+    assert server.asked("GetRecord") == []
+
+
 def test_a_target_that_is_away_as_older_records_are_asked_for_has_what_it_had(
     into_remote: Network, remote: Repository
 ) -> None:

@@ -204,9 +204,9 @@ def retry_batches(site_run: SiteRun, staged: Staging, ctx: RunContext) -> Iterat
             are_records = site_run.site.options.oai is not None
             of_records = records.known_records(session, site_run.site.site_id, ids) if are_records else {}
         # The target may have these as they were: what comes for them is their next revision then.
-        doubted = {entry.document_id for entry in entries if entry.is_in_doubt}
+        doubted = {each.document_id for each in entries if each.is_in_doubt and each.pending_sha256 is None}
         documents = [replace(each, revision=each.revision + (each.document_id in doubted)) for each in documents]
-        known = {(each.document_id, each.revision + each.is_in_doubt): each for each in entries}
+        known = {(each.document_id, each.revision + (each.document_id in doubted)): each for each in entries}
         yield Batch(documents, known, _logged(site_run, last, upto, ctx), records=of_records)
         last = upto
 

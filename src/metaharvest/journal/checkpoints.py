@@ -86,9 +86,12 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: dat
 
 def _in_doubt(known: KnownRecord, today: date) -> Mapping[str, Any]:
     """What is kept of a record that came older than it is known: it is asked for by itself, even in a later night."""
-    values = {"next_attempt": today}
-    # A record that is listed is not deleted: what its repository says when it is asked for it counts.
-    return {**values, "to_delete": False, "outcome": OutcomeKind.UNCHANGED.value} if known.to_delete else values
+    values: dict[str, Any] = {"next_attempt": today}
+    if known.to_delete or known.entry.pending_sha256 is not None:
+        # A record that is listed is not deleted: what its repository says when it is asked for it counts. And one whose
+        # upload was put off is to be asked for though that has arrived.
+        values |= {"to_delete": False, "outcome": OutcomeKind.UNCHANGED.value}
+    return values
 
 
 def ask_for_all(session: Session, site_id: int) -> None:

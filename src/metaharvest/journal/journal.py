@@ -306,6 +306,8 @@ class Journal:
             pending |= {"revision": document.revision, "digest": document.origin.digest or None}
             if known is not None:
                 key = [HarvestDocument.harvest_document_id == known.entry_id]
+        if known is not None and known.is_in_doubt:
+            pending |= {"next_attempt": None}  # it was asked for, and this is what came
 
         def mark(session: Session) -> str | None:
             if other := owners.other_sender(session, document.document_id, site_run.site.site_id):

@@ -47,8 +47,11 @@ class LedgerEntry:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether a list has named the record as it was before, so that it is to be asked for by itself."""
-        return self.next_attempt is not None and self.outcome not in _FAILING and self.pending_sha256 is None
+        """Whether a list has named the record as it was before, so that it is to be asked for by itself.
+
+        Where an upload of it is pending, it is looked up before that.
+        """
+        return self.next_attempt is not None and self.outcome not in _FAILING
 
     @property
     def is_to_be_confirmed(self) -> bool:
@@ -196,6 +199,8 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
         values["looked_at"] = today
     if not outcome.unconfirmed:
         values.update(pending_run=None, pending_sha256=None)
+    if entry and entry.is_in_doubt and entry.pending_sha256 is not None and document.origin is None:
+        values |= _still_in_doubt(entry, outcome, today)
     return values
 
 
@@ -208,6 +213,13 @@ def _of_record(revision: int, origin: RecordOrigin) -> Values:
         "to_delete": False,
         "missing_since": None,
     }
+
+
+def _still_in_doubt(entry: LedgerEntry, outcome: Outcome, today: date) -> Values:
+    """What stays of a record that is to be asked for, now that its pending upload was looked up, or could not be."""
+    if outcome.unconfirmed:
+        return {"outcome": entry.outcome, "next_attempt": today}
+    return {"next_attempt": today} if outcome.kind in GOOD else {}
 
 
 def _failing(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values:
