@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.oai_network import ALL, Network, is_list, missing, told
-from support.oai_server import Asked, OaiServer
+from support.oai_server import Asked, OaiServer, Odd
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def refused(server: OaiServer, *sets: str) -> None:
 def said_to_be_wrong(server: OaiServer, *sets: str) -> None:
     error = b'<error code="badArgument">not that set</error>'
     server.tamper = lambda body, asked: (
-        re.sub(rb"<List.*</List\w+>", error, body, flags=re.DOTALL) if is_of(asked, *sets) else body
+        re.sub(rb"<(List.*</List\w+|error.*</error)>", error, body, flags=re.DOTALL) if is_of(asked, *sets) else body
     )
 
 
@@ -202,6 +202,34 @@ def test_a_set_that_is_broken_off_for_some_nights_has_lost_no_change(network: Ne
     assert network.held() == {**ALL, "1": 4, "10": 2, "11": 2}
     assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
     assert missing(network) == 0
+
+
+@pytest.mark.parametrize("broken", "abc")
+@pytest.mark.parametrize("seconds", [True, False])
+def test_what_is_refused_of_one_set_alone_is_not_refused_of_the_others(
+    network: Network, broken: str, seconds: bool
+) -> None:
+    """Neither the time of day in `from`, which the repository may refuse for all of them, nor `from` itself."""
+    server = network.server
+    network.register(*SETS)
+    network.harvest()
+    server.odd = set() if seconds else {Odd.NO_SECONDS}
+    said_to_be_wrong(server, broken)
+    for _ in range(2):
+        server.forget()
+        server.now += timedelta(hours=12)
+        assert network.harvest() == {"status": "incomplete"}
+        taken = [each.arguments for each in server.answered if is_list(each) and not is_of(each, broken)]
+        assert taken.pop()["from"].endswith("Z") is seconds
+        assert all("from" in each for each in taken)
+        assert "all was asked for" not in told(network)
+        is_found_out = not seconds and network.night == 2
+        assert ("its datestamps have seconds, and refuses them" in told(network)) is is_found_out
+    mended(server)
+    server.put("oai:test:11", title="Toads", sets=server.records["oai:test:11"].sets)
+    server.forget()
+    assert network.harvest() == {"status": "succeeded", "listed": 1, "updated": 1}
+    assert all(each.endswith("Z") is seconds for each in begins(server).values())
 
 
 @pytest.mark.parametrize("breaks_off", [refused, no_longer_named])

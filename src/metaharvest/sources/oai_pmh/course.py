@@ -51,7 +51,8 @@ class Course:
     since then, or at all, and had not come before in this harvest. `on_page` are those of the answer that is being
     read; the `last` page that had any had so many records, the longest one `most`.
     `in_doubt`: it has `ended`, and nobody can say whether that was its end. `notes` are warnings. So many different
-    records `had_come` when the list was gone on with.
+    records `had_come` when the list was gone on with. What the repository has `refused` is told once it takes what is
+    asked for in its place: whole days where it is `in_days`, or all that there is.
     """
 
     method: ListMethod
@@ -72,6 +73,8 @@ class Course:
     ended: bool = False
     in_doubt: bool = False
     notes: list[Finding] = field(default_factory=list)
+    refused: Finding | None = None
+    in_days: bool = False
     had_come: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -104,22 +107,30 @@ class Course:
 
     def part(self, window: Window, method: ListMethod) -> Course:
         """A list of a part of this one's window."""
-        return Course(method, self.set_spec, window, ListProgress(self.progress.full), is_main=False, notes=self.notes)
+        part = Course(method, self.set_spec, window, ListProgress(self.progress.full), is_main=False, notes=self.notes)
+        return replace(part, refused=self.refused, in_days=self.in_days)
 
     def ask_in_days(self, why: Finding) -> None:
         """Ask for whole days from now on; `why`: what the repository said of seconds."""
         message = f"The repository says that its datestamps have seconds, and refuses them: {why.message}"
         remedy = "The repository's keeper corrects the granularity in Identify. Whole days were asked for instead."
-        self.notes.append(Finding("oai.granularity", message, remedy, Level.WARNING))
+        self.refused, self.in_days = Finding("oai.granularity", message, remedy, Level.WARNING), True
         self.window, self.progress = self.window.in_days(), self.progress.in_days()
 
     def ask_for_all(self, why: Finding) -> None:
         """Ask for all that there is, not only for what has changed; `why`: what the repository said of that."""
         message = f"The repository does not say what has changed since a date, and all was asked for: {why.message}"
         remedy = "The repository's keeper has it take `from`, as it should. Each harvest asks for all until then."
-        self.notes.append(Finding("oai.error", message, remedy, Level.WARNING))
+        self.refused, self.in_days = Finding("oai.error", message, remedy, Level.WARNING), False
         self.progress = replace(self.progress, begin=None, since=None, begins=())
         self.window = self.progress.window
+
+    def taken(self) -> bool:
+        """The repository takes what it is asked for: it is known now what it has refused; True if that is seconds."""
+        if self.refused is not None:
+            self.notes.append(self.refused)
+            self.refused = None
+        return self.in_days
 
     def restart(self) -> None:
         """Begin again."""

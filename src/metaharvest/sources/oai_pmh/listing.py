@@ -142,8 +142,10 @@ class OaiListing:
             self._records.odd.clear()
             left, came = course.closed({}), self._before + self._yielded
             broken_off = (*left.broken_off, course.set_spec or "")
+            # What is refused of this set may be its name: the others are asked for as they were to be.
+            left = replace(left, begin=progress.begin, until=progress.until, begins=progress.begins, earlier=came)
             left = replace(left, left_out=progress.left_out, in_doubt=progress.in_doubt)
-            self.progress = replace(left, earlier=came, broken_off=broken_off)
+            self.progress = replace(left, broken_off=broken_off)
         if self.progress.number == number:
             self.progress = course.closed(self._records.counted())
 
@@ -205,6 +207,7 @@ class OaiListing:
             if wrong is None:
                 return
         else:
+            self.in_days = (is_whole and course.taken()) or self.in_days
             wrong = course.follow(answer, number, new) if is_whole else cut_off(answer)
         if wrong and (is_whole or is_refusal):
             broken_off = self._broken_off(wrong, course, len(held), kind=_SetBrokenOff)
@@ -248,11 +251,11 @@ class OaiListing:
         codes = {error.code for error in answer.errors}
         why = refused(course.verb, answer.errors)
         if "noRecordsMatch" in codes and not (was_resumed and course.progress.token):
+            self.in_days = course.taken() or self.in_days
             return course.end(answer)
         if course.progress.token:
             self._begin_again(course, why)
         elif "badArgument" in codes and course.window.has_seconds:
-            self.in_days = True
             course.ask_in_days(why)
         elif not course.is_main:
             raise _PageFailed(why)
