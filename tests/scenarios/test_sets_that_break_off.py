@@ -204,6 +204,37 @@ def test_a_set_that_is_broken_off_for_some_nights_has_lost_no_change(network: Ne
     assert missing(network) == 0
 
 
+def test_a_full_list_of_which_a_set_has_broken_off_is_asked_for_again_once_that_is_there(network: Network) -> None:
+    """What is missing shows only then; meanwhile the others are not listed in full each night."""
+    server = network.server
+    network.register(*SETS, "--full-every", "30")
+    network.harvest()
+    del server.records["oai:test:3"]
+    server.now += timedelta(days=30)
+    is_full = []
+    for is_well in (False, False, False, True, True, True, True):
+        server.refuses = lambda asked, is_well=is_well: not is_well and is_of(asked, "b")  # type: ignore[misc]
+        server.forget()
+        assert network.harvest()["status"] == ("succeeded" if is_well else "incomplete")
+        is_full.append(not begins(server)["a"])
+        assert missing(network) == (len(is_full) > 4)
+    assert is_full == [True, False, False, False, True, False, False]
+
+
+def test_a_full_list_that_breaks_off_once_more_waits_for_the_next_one(network: Network) -> None:
+    """As where a set breaks off only if all of it is asked for together with the others."""
+    server = network.server
+    network.register(*SETS, "--full-every", "5")
+    network.harvest()
+    is_full = []
+    for _ in range(10):
+        server.forget()
+        server.refuses = lambda asked: is_of(asked, "b") and not begins(server)["a"]
+        network.harvest()
+        is_full.append(not begins(server)["a"])
+    assert [night for night, each in enumerate(is_full, 1) if each] == [5, 7]
+
+
 @pytest.mark.parametrize("broken", "abc")
 @pytest.mark.parametrize("seconds", [True, False])
 def test_what_is_refused_of_one_set_alone_is_not_refused_of_the_others(

@@ -87,7 +87,8 @@ class State:
     list that came to its end, `full_at` that of the last full one. By `ahead` seconds the clock that showed the first
     was ahead of the web server's. `in_days`: seconds are advertised, not accepted. `is_second`: the next list is asked
     for once more, as records were left out of it. The next lists of the sets that are `behind`, as their last ones
-    broke off, begin at watermarks of their own; an empty one is the very beginning.
+    broke off, begin at watermarks of their own; an empty one is the very beginning. `owes_full`: the lists of some
+    broke off in the last full list, which shows nothing of what is missing: another one is due when no set is behind.
     """
 
     asked: tuple[object, ...]
@@ -98,7 +99,13 @@ class State:
     ahead: int = 0
     is_second: bool = False
     behind: Mapping[str, str] = field(default_factory=dict)
+    owes_full: bool = False
     progress: ListProgress | None = None
+
+    @property
+    def is_owed_full(self) -> bool:
+        """Whether it is time for the full list that is owed."""
+        return self.owes_full and not self.behind
 
     def as_checkpoint(self) -> Checkpoint:
         """As JSON."""

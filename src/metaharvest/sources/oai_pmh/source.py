@@ -197,6 +197,8 @@ def _is_due(state: State, options: OaiOptions, now: str) -> bool:
     """Whether everything is to be listed again, by the repository's clock."""
     if options.full_every is None:
         return False
+    if state.is_owed_full:
+        return True
     last, today = moment(state.full_at), moment(now)
     # Harvests do not begin in the same second each night.
     return last is None or today is None or (today.date() - last.date()).days >= options.full_every
@@ -212,9 +214,12 @@ def _state_after(state: State, listing: OaiListing, before: str) -> State:
     if progress.in_doubt and not state.is_second:
         return replace(_state_again(state, listing), is_second=True)
     first, behind = progress.first or before, _behind(state, progress)
-    full_at = first if progress.full else state.full_at
+    if progress.full:
+        # One that was owed counts as it is: a set may break off from each of them.
+        owes_full = bool(progress.broken_off) and not state.is_owed_full
+        state = replace(state, full_at=first, owes_full=owes_full)
     ahead = max(progress.ahead, state.ahead) if behind else progress.ahead
-    state = replace(state, watermark=first, full_at=full_at, ahead=ahead, behind=behind)
+    state = replace(state, watermark=first, ahead=ahead, behind=behind)
     return replace(state, in_days=listing.in_days, is_second=False, progress=None)
 
 
