@@ -230,7 +230,7 @@ def _decide(
             sha256 = holding.sha256 or (known.sent_as(holding) if known else None)
             intent = replace(intent, action=Action.UPDATE, target_revision=holding.revision, held_sha256=sha256)
         plan.chains.append([Todo(intent, entry)])
-        plan.in_hand[document.document_id] = replace(record, document=document)
+        plan.in_hand[document.document_id] = record
 
 
 def _decide_deletion(

@@ -191,9 +191,10 @@ def _stored(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> l
             uploads.setdefault(id(entry.storing.target), []).append(upload)
             targets[id(entry.storing.target)] = entry.storing.target
     actions = {key: iter(targets[key].upload(each, session)) for key, each in uploads.items()}
+    kinds = (_KINDS[next(actions[id(each.storing.target)])] if each.storing else each.outcome.kind for each in entries)
     return [
-        replace(entry.outcome, kind=_KINDS[next(actions[id(entry.storing.target)])]) if entry.storing else entry.outcome
-        for entry in entries
+        entry.outcome if entry.outcome.kind is kind else replace(entry.outcome, kind=kind)
+        for entry, kind in zip(entries, kinds, strict=True)
     ]
 
 

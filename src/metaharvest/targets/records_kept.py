@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
 from sqlalchemy import ColumnElement, bindparam, delete, exists, func, insert, select, update
 from sqlalchemy.orm import Session
@@ -103,6 +104,12 @@ def _listed(origin: RecordOrigin) -> Mapping[str, object]:
     return {
         "datestamp": origin.datestamp[:40],
         "response_date": origin.response_date[:40],
-        "sets": json.dumps(origin.sets),
+        "sets": _sets_as_json(origin.sets),
         "about": json.dumps([each.decode("utf-8", "replace") for each in origin.about]),
     }
+
+
+@lru_cache(maxsize=256)
+def _sets_as_json(sets: tuple[str, ...]) -> str:
+    """Most records of a list are in the same few sets."""
+    return json.dumps(sets)
