@@ -1,6 +1,7 @@
-"""`python -m benchmarks.oai_pages PORT RECORDS PAGE RATE`: a repository whose pages are made once, before it is asked.
+"""`python -m benchmarks.oai_pages PORT RECORDS PAGE RATE DAMAGED`: a repository whose pages are made once, before.
 
-RATE: it gives out so many records a second, as real ones take their time; 0: as many as it can.
+RATE: it gives out so many records a second, as real ones take their time; 0: as many as it can. DAMAGED: 1 if each page
+has bytes that are no text in its middle, else 0.
 """
 
 from __future__ import annotations
@@ -67,9 +68,15 @@ def _record(number: int) -> str:
     )
 
 
-def serve(port: int, records: int, page: int, rate: int) -> None:
+def _damaged(page: bytes) -> bytes:
+    """The page, with bytes that are no text in a record in its middle."""
+    at = page.index(b"told told", len(page) // 2)
+    return page[:at] + b"\xff\xfe" + page[at + 2 :]
+
+
+def serve(port: int, records: int, page: int, rate: int, damaged: int) -> None:
     """Answer until the process is ended."""
-    made = list(pages(records, page))
+    made = [_damaged(each) if damaged else each for each in pages(records, page)]
 
     class Pages(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -96,4 +103,4 @@ def serve(port: int, records: int, page: int, rate: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(*map(int, sys.argv[1:5]))
+    serve(*map(int, sys.argv[1:6]))

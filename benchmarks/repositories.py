@@ -73,9 +73,10 @@ def repositories(scratch: Path, scale: float) -> Iterator[Line]:
         note=f"{number / took_all:,.0f} records a second on the clock, start and reports included",
     )
     large = max(1_000, round(LARGE * scale))
-    with _serving(large, large) as url:
-        cost = cost_of(_command("with-digests", url), dict(os.environ))
-    yield Line(f"memory for one answer of {large:,} records", cost.memory, unit="MB", goal=300)
+    for damaged, what in ((False, "one answer"), (True, "one answer that is not well-formed,")):
+        with _serving(large, large, damaged=damaged) as url:
+            cost = cost_of(_command("with-digests", url), dict(os.environ))
+        yield Line(f"memory for {what} of {large:,} records", cost.memory, unit="MB", goal=300)
 
 
 def _harvested(folder: Path, url: str, records: int) -> Cost:
@@ -93,10 +94,10 @@ def _harvested(folder: Path, url: str, records: int) -> Cost:
 
 
 @contextmanager
-def _serving(records: int, page: int, rate: int = 0) -> Iterator[str]:
-    """The base URL of a repository in a process of its own; `rate`: see benchmarks.oai_pages."""
+def _serving(records: int, page: int, rate: int = 0, *, damaged: bool = False) -> Iterator[str]:
+    """The base URL of a repository in a process of its own; `rate`, `damaged`: see benchmarks.oai_pages."""
     port = free_port()
-    command = [sys.executable, "-m", "benchmarks.oai_pages", str(port), str(records), str(page), str(rate)]
+    command = [sys.executable, "-m", "benchmarks.oai_pages", *map(str, (port, records, page, rate, int(damaged)))]
     process = subprocess.Popen(command)
     try:
         _wait_for(port)

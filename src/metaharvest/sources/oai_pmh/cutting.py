@@ -13,17 +13,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from html import unescape
-from io import UnsupportedOperation
-from mmap import ACCESS_READ, mmap
 from typing import BinaryIO, Generic, TypeVar
 
 from lxml import etree
 
 from metaharvest.sources.oai_pmh.protocol import AnswerRoot
+from metaharvest.sources.oai_pmh.spooled import WINDOW, Data, blanked, bytes_of, give_back, without_tags
 from metaharvest.text import one_line
 
 Item = TypeVar("Item")
-Data = bytes | mmap
 
 _LARGEST = 268_435_456
 """Bytes of one record: the end of a longer one is not looked for."""
@@ -62,16 +60,6 @@ _BESIDE = _compiled(r"<(~(responseDate|error|resumptionToken))(?:\s[^<>]*)?/?>")
 _PART_OF_ONE = _compiled(r"</?~(error|resumptionToken)\b")
 _PART_OF_TOKEN = re.compile(rb"resumption|Token")
 """Before the list there may be a request that quotes one."""
-
-_NO_TAGS = re.compile(
-    rb"<!--(?:[^-]|-(?!-))*+-->"
-    rb"|<!\[CDATA\[(?:[^<\]]|\](?!\]>)|<(?!!\[CDATA\[))*+\]\]>"
-    rb"|<\?(?:[^<?]|\?(?!>)|<(?!\?))*+\?>"
-)
-"""Comments, CDATA sections and processing instructions: what looks like a tag in them is none.
-
-No comment has two hyphens in it: what would be one with them has lost its end, and would hide the records behind it.
-"""
 
 _WORDS = 1000
 """Bytes of an error that is not well-formed."""
@@ -129,7 +117,7 @@ def cut(
     file: BinaryIO, root: AnswerRoot, verb: str, item: str, skip: int
 ) -> Iterator[etree._Element | Lost | Mended[etree._Element] | Surrounding]:
     """The records of the answer in `file`, without the first `skip`, and what is beside them at last."""
-    data = _in_utf_8(_bytes_of(file))
+    data = _in_utf_8(bytes_of(file))
     tags = _Tags(item, data)
     start = tags.first()
     at = start.start() if start else len(data)
@@ -139,10 +127,13 @@ def cut(
     frame = _Frame(head, data[:_HEAD], root, verb)
     if not skip:
         yield from tags.traces(0, at, _NO_BEGINNING)
-    number = 0
+    number = given_back = 0
     while start:
         begin, end, number = start.start(), tags.end_of(start), number + 1
         at = begin if end is None else end
+        if at - given_back > WINDOW:
+            give_back(data, at)
+            given_back = at
         read: etree._Element | Lost | Mended[etree._Element] | None = None
         if number > skip:
             read = Lost("", "it has no end") if end is None else frame.read(data[begin:end])
@@ -182,7 +173,7 @@ class _Tags:
 
     def __init__(self, item: str, data: Data) -> None:
         self._data = data
-        self._hidden = [found.span() for found in _NO_TAGS.finditer(data) if b"<" in found[0][1:]]
+        self._hidden = [found.span() for found in without_tags(data) if b"<" in found[0][1:]]
         tag = rf"<((~){item})(?:\s[^<>]*)?"
         self._start = _compiled(tag + "/?>")
         if item == "identifier":
@@ -268,7 +259,7 @@ class _Frame:
         self._root, self._verb = root, verb
         self._list = _compiled(rf"</?~{verb}[\s/>]")
         names = [verb] if root.is_old else ["OAI-PMH", verb]
-        head, first = _shown(head), _shown(first)
+        head, first = blanked(head), blanked(first)
         self._depth = len(names)
         self._open, self._close = b"", b""
         for name in names:
@@ -292,7 +283,7 @@ class _Frame:
     def surrounding(self, head: bytes, tail: bytes) -> Surrounding:
         """The protocol's elements before and behind the records: the first of them, and the last."""
         text, at = head + tail, 0
-        shown = _shown(text)
+        shown = blanked(text)
         starts = list(_BESIDE.finditer(shown))
         elements, unread, between = [], set(), []
         for start in starts if len(starts) <= 2 * _MOST_BESIDE else starts[:_MOST_BESIDE] + starts[-_MOST_BESIDE:]:
@@ -337,17 +328,6 @@ class _Frame:
         return element
 
 
-def _bytes_of(file: BinaryIO) -> Data:
-    """All of a file, which is not read into memory if it is on a disk."""
-    try:
-        number = file.fileno()
-    except UnsupportedOperation:
-        file.seek(0)
-        return file.read()
-    file.flush()
-    return mmap(number, 0, access=ACCESS_READ)
-
-
 def _in_utf_8(data: Data) -> Data:
     """UTF-16 in UTF-8, as tags are looked for in bytes; what is too long for that is left as it is."""
     encoding = _UTF_16.get(data[:2])
@@ -359,12 +339,7 @@ def _in_utf_8(data: Data) -> Data:
 def ends(tail: bytes, root: AnswerRoot, verb: str) -> bool:
     """Whether the answer comes to its end there."""
     end = _compiled(rf"</~(?:{verb}|{verb if root.is_old else 'OAI-PMH'})\s*>")
-    return end.search(_shown(tail)) is not None
-
-
-def _shown(text: bytes) -> bytes:
-    """As long a text, in which all is blank where tags are none."""
-    return _NO_TAGS.sub(lambda found: b" " * len(found[0]), text)
+    return end.search(blanked(tail)) is not None
 
 
 def _text(identifier: bytes) -> str:
