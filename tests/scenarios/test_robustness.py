@@ -90,6 +90,24 @@ def test_a_document_that_the_database_refuses_fails_alone(harvester: Harvester, 
 
 
 @sqlite_only
+def test_an_outcome_that_cannot_be_written_as_it_is_takes_nothing_from_what_the_ledger_knows(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    harvester.run("2026-11-20")
+    publish(server, "a.1.2")
+    server.serve("/a.1.2.xml", b"", status=404)
+    harvester.run("2026-11-21")
+    harvester.rows(
+        "CREATE TRIGGER refuse BEFORE INSERT ON harvest_log WHEN NEW.outcome = 'access-error' "
+        "BEGIN SELECT RAISE(ABORT, 'this one not'); END"
+    )
+    run = harvester.run("2026-11-22")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.2": "upload-error"}
+    assert harvester.rows("SELECT revision, target_revision FROM harvest_document") == [(2, 1)]
+
+
+@sqlite_only
 def test_an_outcome_that_cannot_be_written_at_all_leaves_its_site_run_incomplete(
     harvester: Harvester, server: HttpServer, caplog: pytest.LogCaptureFixture
 ) -> None:

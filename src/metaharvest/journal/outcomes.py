@@ -80,12 +80,13 @@ class OutcomeNote:
         return replace(self, outcome=refused, storing=None, deleting=None, restamping=None)
 
     def unwritable(self, reason: str) -> OutcomeNote:
-        """The same as an upload error; without anything that may be the cause, where that is not written either."""
+        """The same as an upload error; where that is not written either, with nothing but what the ledger has."""
         if self.storing is not None or self.deleting is not None or self.restamping is not None:
             return self.refused(_not_stored(reason))
-        bare = Outcome(self.outcome.document, OutcomeKind.UPLOAD_ERROR, transient=self.outcome.transient)
-        first_time = self.outcome.kind is not OutcomeKind.UPLOAD_ERROR
-        return replace(self, outcome=replace(bare, findings=(_not_stored(reason),) if first_time else ()))
+        findings = () if self.outcome.kind is OutcomeKind.UPLOAD_ERROR else (_not_stored(reason),)
+        held = self.known.target_revision if self.known else None
+        outcome = Outcome(self.outcome.document, OutcomeKind.UPLOAD_ERROR, held, findings)
+        return replace(self, outcome=replace(outcome, transient=self.outcome.transient))
 
 
 def write(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> None:
