@@ -426,3 +426,56 @@ def test_a_target_that_is_away_as_older_records_are_asked_for_has_what_it_had(
     assert network.harvest("--full")["updated"] == 2
     assert missing(network) == 1
     assert "test/oai_dc/oai:test:3 is not in the repository's list any more" in told(network)
+
+
+def test_an_older_record_that_is_being_sent_as_a_retry_is_killed_is_sent_by_the_next_run(
+    into_remote: Network, remote: Repository
+) -> None:
+    """Not by the next harvest of its site, which may be a month away."""
+    network, server = into_remote, into_remote.server
+    network.register("--every", "1", "--unit", "months")
+    network.harvest()
+    server.put("oai:test:3", BEFORE, title="Toads")
+    server.poisoned = (b"", 503, {})
+    server.refuses = lambda asked: asked.arguments.get("resumptionToken", "").endswith("!20!0")
+    assert network.harvest("--full")["status"] == "incomplete"
+    server.refuses = lambda asked: False
+    receive = remote.receive
+
+    def kill(docid: str, content: bytes) -> bool:
+        running.send_signal(signal.SIGKILL)
+        return True  # it never arrives
+
+    remote.receive = kill  # type: ignore[method-assign]
+    running = network.harvester.start("run", "--date", "2030-01-03")
+    running.communicate(timeout=60)
+    assert running.returncode == -signal.SIGKILL
+    remote.receive = receive  # type: ignore[method-assign]
+    (site_run,) = network.harvester.run("2030-01-04")["sites"]
+    assert (site_run["kind"], site_run["listed"], site_run["updated"]) == ("retry", 1, 1)
+    assert network.held() == {**ALL, "3": 2}
+
+
+def test_an_older_record_whose_upload_may_not_have_arrived_is_not_told_as_there(
+    into_remote: Network, remote: Repository
+) -> None:
+    network, server = into_remote, into_remote.server
+    network.register()
+    network.harvest()
+    server.put("oai:test:3", datetime(2026, 10, 1, tzinfo=UTC), title="Newts")
+    receive = remote.receive
+
+    def hang_up(docid: str, content: bytes) -> bool:
+        raise ConnectionResetError
+
+    remote.receive = hang_up  # type: ignore[method-assign]
+    assert network.harvest("--full")["deferred"] == 1
+    remote.receive = receive  # type: ignore[method-assign]
+    server.put("oai:test:3", BEFORE, title="Toads")
+    remote.patience = 3  # it is asked once for each page of the list
+    assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "deferred": 1}
+    there = told(network).partition("Already there (24)")[2]
+    assert "oai:test:3." not in there
+    assert "oai:test:9.1" in there
+    said = network.harvester("documents", "show", "test/oai_dc/oai:test:3").out
+    assert "not decided yet" in said

@@ -235,6 +235,19 @@ def test_a_full_list_that_breaks_off_once_more_waits_for_the_next_one(network: N
     assert [night for night, each in enumerate(is_full, 1) if each] == [5, 7]
 
 
+def test_a_first_list_of_which_a_set_has_broken_off_is_asked_for_once(network: Network) -> None:
+    """Nothing can be missing that never was there."""
+    server = network.server
+    network.register(*SETS, "--full-every", "30")
+    refused(server, "b")
+    network.harvest()
+    mended(server)
+    network.harvest()
+    server.forget()
+    network.harvest()
+    assert all(begins(server).values())
+
+
 @pytest.mark.parametrize("broken", "abc")
 @pytest.mark.parametrize("seconds", [True, False])
 def test_what_is_refused_of_one_set_alone_is_not_refused_of_the_others(

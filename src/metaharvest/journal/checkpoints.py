@@ -87,9 +87,10 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: dat
 def _in_doubt(known: KnownRecord, today: date) -> Mapping[str, Any]:
     """What is kept of a record that came older than it is known: it is asked for by itself, even in a later night."""
     values: dict[str, Any] = {"next_attempt": today}
-    if known.to_delete or known.entry.pending_sha256 is not None:
-        # A record that is listed is not deleted: what its repository says when it is asked for it counts. And one whose
-        # upload was put off is to be asked for though that has arrived.
+    if known.entry.pending_sha256 is not None:
+        values |= {"to_delete": False, "outcome": None}  # it is to be asked for though that upload has arrived
+    elif known.to_delete:
+        # A record that is listed is not deleted: what its repository says when it is asked for it counts.
         values |= {"to_delete": False, "outcome": OutcomeKind.UNCHANGED.value}
     return values
 

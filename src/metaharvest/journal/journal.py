@@ -36,6 +36,7 @@ from metaharvest.model import (
     ListedDocument,
     ListVersion,
     OriginalColumns,
+    OutcomeKind,
     RunStatus,
     Site,
     SiteRun,
@@ -307,7 +308,8 @@ class Journal:
             if known is not None:
                 key = [HarvestDocument.harvest_document_id == known.entry_id]
         if known is not None and known.is_in_doubt:
-            pending |= {"next_attempt": None}  # it was asked for, and this is what came
+            # It was asked for, and this is what came: if it does not arrive, it is tried again as any other.
+            pending |= {"outcome": OutcomeKind.DEFERRED.value}
 
         def mark(session: Session) -> str | None:
             if other := owners.other_sender(session, document.document_id, site_run.site.site_id):

@@ -113,8 +113,8 @@ def admin_report(
         view = _to_log_file(session, view, settings, name)
     if not view.log_file and not is_rehearsal:
         command = f"metaharvest log --csv --run {run_id}"
-        chunks, least = log_csv(session, run_id), least_log_size(session, run_id)
-        attachment, note = _table(chunks, f"{name}.csv", "the whole log of this run", command, settings, least)
+        content, least = "the whole log of this run", least_log_size(session, run_id)
+        attachment, note = _table(log_csv(session, run_id), f"{name}.csv", content, command, settings, least)
         view = replace(view, table=note)
     return _report("admin", run_id, _seed(run), view, attachment, context)
 

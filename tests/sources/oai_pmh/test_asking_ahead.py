@@ -10,7 +10,9 @@ from io import BytesIO
 
 import pytest
 
+from metaharvest.errors import BrokenOff
 from metaharvest.fetch.client import Fetcher
+from metaharvest.harvest.deadlines import Deadlines, StopSignal
 from metaharvest.model import ListMethod
 from metaharvest.sources.base import PagedListing
 from metaharvest.sources.oai_pmh.ahead import next_token
@@ -81,17 +83,16 @@ async def listing_of(repository: OaiServer, *, is_harvest: bool, **options: obje
 def test_the_next_answer_is_asked_for_before_the_page_is_taken() -> None:
     async def taken(repository: OaiServer) -> None:
         async with listing_of(repository, is_harvest=True) as listing:
-            page = await anext(listing.pages)
-            await asyncio.to_thread(wait_until, lambda: len(repository.asked("ListRecords")) == 2)
-            assert len(page.records) == 10
+            numbers = [len((await anext(listing.pages)).records) for _ in range(2)]
+            await asyncio.to_thread(wait_until, lambda: len(repository.asked("ListRecords")) == 3)
             await asyncio.sleep(0.1)
-            assert len(repository.asked("ListRecords")) == 2, "it goes no further ahead"
-            numbers = [len(page.records), *[len(page.records) async for page in listing.pages]]
-            assert numbers == [10, 10, 10, 0]
+            assert len(repository.asked("ListRecords")) == 3, "it goes no further ahead"
+            numbers += [len(page.records) async for page in listing.pages]
+            assert numbers == [10, 10, 10, 10, 0]
 
-    with OaiServer(30) as repository:
+    with OaiServer(40) as repository:
         asyncio.run(taken(repository))
-        assert len(repository.asked("ListRecords")) == 3
+        assert len(repository.asked("ListRecords")) == 4
         assert repository.http.most_at_once == 1
 
 
@@ -103,12 +104,81 @@ def test_nothing_is_asked_for_ahead_by_who_only_looks_or_asks_for_each_record(
 ) -> None:
     async def looked(repository: OaiServer) -> None:
         async with listing_of(repository, is_harvest=is_harvest, method=method) as listing:
-            assert len((await anext(listing.pages)).records) == 10
+            assert [len((await anext(listing.pages)).records) for _ in range(2)] == [10, 10]
             await asyncio.sleep(0.1)
 
-    with OaiServer(30) as repository:
+    with OaiServer(40) as repository:
         asyncio.run(looked(repository))
-        assert len(repository.asked("ListRecords")) + len(repository.asked("ListIdentifiers")) == 1
+        assert len(repository.asked("ListRecords")) + len(repository.asked("ListIdentifiers")) == 2
+
+
+def test_nothing_is_under_way_of_a_list_that_nobody_takes() -> None:
+    """As where the target refuses the login, after the list was begun."""
+
+    async def begun(repository: OaiServer) -> list[str]:
+        async with Fetcher(HTTP, name="Test", administrator=None) as fetcher:
+            listing = await OaiSource(site_of(repository.base_url), fetcher).list_records(None, Patient(), full=True)
+            await listing.pages.aclose()
+            await asyncio.sleep(0.1)
+            return [repr(task) for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+    with OaiServer(30) as repository:
+        assert asyncio.run(begun(repository)) == []
+        assert len(repository.asked("ListRecords")) == 1
+
+
+def test_nothing_is_asked_ahead_once_the_run_is_to_end() -> None:
+    stop = StopSignal()
+
+    def stopping(body: bytes, asked: Asked) -> bytes:
+        if asked.arguments.get("resumptionToken"):
+            stop.set()
+        return body
+
+    async def stopped(repository: OaiServer) -> None:
+        async with Fetcher(HTTP, name="Test", administrator=None) as fetcher:
+            source = OaiSource(site_of(repository.base_url), fetcher)
+            listing = await source.list_records(None, Deadlines(stop), full=True)
+            async with aclosing(listing.pages) as pages:
+                assert [len((await anext(pages)).records) for _ in range(2)] == [10, 10]
+                await asyncio.sleep(0.1)
+                with pytest.raises(BrokenOff):
+                    await anext(pages)
+
+    with OaiServer(40) as repository:
+        repository.tamper = stopping
+        asyncio.run(stopped(repository))
+        assert len(repository.asked("ListRecords")) == 2
+
+
+class Slept(Patient):
+    """Notes for how long it was to wait, and does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+def test_a_page_that_cannot_be_had_does_not_wait_for_what_it_leads_to() -> None:
+    """The second page has words of a program before it, as long as a certain record is in it; the third one is late."""
+    third = "oai_dc!!!!20!0"
+
+    def spoilt(body: bytes, asked: Asked) -> bytes:
+        is_spoilt = asked.verb == "ListRecords" and b"oai:test:15<" in body
+        return b"<br />\n<b>Warning</b>: out of memory<br />" + body if is_spoilt else body
+
+    patience = Slept()
+    with OaiServer(30) as repository:
+        repository.tamper = spoilt
+        repository.poisoned = (b"", 503, {"Retry-After": "8"})
+        repository.refuses = lambda asked: asked.arguments.get("resumptionToken") == third
+        found = harvest(repository.base_url, http=HTTP.model_copy(update={"retries": 2}), patience=patience)
+        assert (found.broken, len(found.good)) == (None, 30)
+        assert 8 not in patience.seconds
+        assert len([each for each in repository.answered if each.arguments.get("resumptionToken") == third]) <= 1
 
 
 def test_what_an_answer_that_is_not_taken_leads_to_is_given_up() -> None:
@@ -128,8 +198,9 @@ def test_what_was_asked_ahead_ends_with_the_harvest() -> None:
 
     async def left_off(repository: OaiServer) -> list[str]:
         async with listing_of(repository, is_harvest=True) as listing:
-            await anext(listing.pages)
-            await asyncio.to_thread(wait_until, lambda: len(repository.asked("ListRecords")) == 2)
+            for _ in range(2):
+                await anext(listing.pages)
+            await asyncio.to_thread(wait_until, lambda: len(repository.asked("ListRecords")) == 3)
         return [repr(task) for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
     with OaiServer(30) as repository:

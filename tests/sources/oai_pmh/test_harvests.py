@@ -791,3 +791,25 @@ def test_a_robots_txt_that_is_none_forbids_nothing(body: bytes) -> None:
     with OaiServer(3) as repository:
         repository.http.serve("/robots.txt", body)
         assert harvest(repository.base_url).findings == []
+
+
+def test_that_seconds_are_refused_is_known_to_the_next_sets_though_this_one_breaks_off() -> None:
+    with OaiServer(30, page=5) as repository:
+        repository.sets = {"a": "A", "b": "B", "c": "C"}
+        for number in range(1, 31):
+            repository.records[f"oai:test:{number}"].sets = ("abc"[number % 3],)
+        first = harvest(repository.base_url, sets=("a", "b", "c"))
+        repository.odd.add(Odd.NO_SECONDS)
+        repository.now += 10 * DAY
+        for number in range(1, 31):
+            repository.put(f"oai:test:{number}", sets=("abc"[number % 3],), title="New")
+
+        def too_short(body: bytes, asked: Asked) -> bytes:
+            is_of_a = "a" in (asked.arguments.get("set"), *asked.arguments.get("resumptionToken", "").split("!"))
+            return body.replace(b'completeListSize="10"', b'completeListSize="99"') if is_of_a else body
+
+        repository.tamper = too_short
+        repository.forget()
+        found = harvest(repository.base_url, first.checkpoint, sets=("a", "b", "c"))
+        begins = [each.arguments["from"] for each in repository.asked("ListRecords") if "set" in each.arguments]
+        assert (len(found.good), ["T" in each for each in begins]) == (30, [True, False, False, False])

@@ -67,8 +67,6 @@ class OaiListing:
         progress: ListProgress,
         http: HttpSettings,
         checkpoint: Callable[[OaiListing], Checkpoint],
-        *,
-        asks_ahead: bool = True,
     ) -> None:
         self._repository = repository
         self._records = records
@@ -76,7 +74,6 @@ class OaiListing:
         self._identity = identity
         self._http = http
         self._checkpoint = checkpoint
-        self._asks_ahead = asks_ahead
         self._sets: tuple[str | None, ...] = options.sets or (None,)
         self._seen: dict[int, int] = {}
         self._yielded = self._failed = 0
@@ -97,6 +94,10 @@ class OaiListing:
         """Its progress, with what was odd until now."""
         return replace(self.progress, odd=self._records.counted(), notes=self._told())
 
+    def ask_ahead(self) -> None:
+        """Ask for each answer as soon as may be, now that somebody takes the pages, and closes them."""
+        self._reading.asks_ahead = True
+
     def _told(self) -> tuple[Finding, ...]:
         """The notes, each of them once."""
         return limited(dict.fromkeys(self._notes))
@@ -106,8 +107,7 @@ class OaiListing:
         self._patience = patience
         self._singly = Singly(self._repository, self._records, self._http, patience)
         self._windows = Windows(self._repository, self._identity, self._options.prefix, patience)
-        reading = Reading(self._repository, self._records, patience, asks_ahead=self._asks_ahead)
-        async with reading as self._reading:
+        async with Reading(self._repository, self._records, patience) as self._reading:
             while self.progress.number < len(self._sets):
                 async with aclosing(self._pages_of_set(self.progress.number)) as pages:
                     async for page in pages:
@@ -141,6 +141,7 @@ class OaiListing:
             self._notes[:] = error.findings
             self._records.odd.clear()
             left, came = course.closed({}), self._before + self._yielded
+            progress = progress.in_days() if self.in_days else progress
             broken_off = (*left.broken_off, course.set_spec or "")
             # What is refused of this set may be its name: the others are asked for as they were to be.
             left = replace(left, begin=progress.begin, until=progress.until, begins=progress.begins, earlier=came)
@@ -163,6 +164,7 @@ class OaiListing:
                             yield page
                     continue
                 except _PageFailed as failed:
+                    await self._reading.failed()
                     if await self._wait_to_try_again(course, failed):
                         continue
                     why = failed.finding

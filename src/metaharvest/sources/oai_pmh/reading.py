@@ -52,16 +52,16 @@ class _Asked:
 class Reading:
     """Reads answers, one after the other, each in one thread: a parser of lxml belongs to its thread.
 
-    `asks_ahead`: as soon as an answer to ListRecords has come, the one that it leads to is asked for.
+    Where it `asks_ahead`, what an answer to ListRecords leads to is asked for as soon as that answer has come; but not
+    after one that failed, until another one was read to its end.
     """
 
-    def __init__(
-        self, repository: Repository, records: Records, patience: Patience, *, asks_ahead: bool = False
-    ) -> None:
+    def __init__(self, repository: Repository, records: Records, patience: Patience) -> None:
         self._repository = repository
         self._records = records
         self._patience = patience
-        self._asks_ahead = asks_ahead
+        self.asks_ahead = False
+        self._has_failed = False
         self._asked: _Asked | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metaharvest-oai")
 
@@ -72,9 +72,11 @@ class Reading:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._give_up_asked()
-        self._thread.shutdown(wait=False)
-        self._open.close()
+        try:
+            await self._give_up_asked()
+        finally:
+            self._thread.shutdown(wait=False)
+            self._open.close()
 
     async def answer(self, answer: Answer, arguments: Mapping[str, str]) -> AsyncGenerator[list[ListedRecord], None]:
         """The records of the answer, which was fetched whole before; `answer` is filled in on the way.
@@ -90,6 +92,12 @@ class Reading:
             if part:
                 yield part
             await asyncio.sleep(0)  # others have their turn, whatever becomes of this part
+        self._has_failed = False
+
+    async def failed(self) -> None:
+        """The last answer is of no use: what it leads to is not wanted now."""
+        self._has_failed = True
+        await self._give_up_asked()
 
     async def _fetched(self, verb: str, arguments: Mapping[str, str]) -> str:
         """Put the answer into the spool; when it was sent. Raises FetchError."""
@@ -101,7 +109,7 @@ class Reading:
         else:
             await self._give_up_asked()
             date = await self._repository.ask_list(verb, arguments, self._spool, self._patience)
-        if self._asks_ahead and verb == "ListRecords":
+        if self.asks_ahead and verb == "ListRecords" and not (self._has_failed or self._patience.heed()):
             await self._ask_ahead(verb, arguments)
         return date
 

@@ -80,18 +80,15 @@ class OaiSource:
             return _state_after(now, listing, description.identity.response_date).as_checkpoint()
 
         listing = OaiListing(
-            self._repository,
-            records,
-            options,
-            description.identity,
-            progress,
-            self._fetcher.http,
-            checkpoint_of,
-            asks_ahead=self._is_harvest,
+            self._repository, records, options, description.identity, progress, self._fetcher.http, checkpoint_of
         )
         listing.in_days, listing.gone = state.in_days, gone
         pages = listing.pages(patience)
         first = await _first(pages)
+
+        def begin() -> None:
+            if self._is_harvest:
+                listing.ask_ahead()
 
         def again() -> Checkpoint | None:
             if state.is_second and not (listing.progress.full and state.watermark):  # it was one of changes
@@ -102,7 +99,7 @@ class OaiSource:
         # A record that changes leaves a window with an end: it is not missing.
         is_whole = progress.full and options.until is None
         return PagedListing(
-            _with_first(first, pages, lambda: again() if listing.is_done else None),
+            _with_first(first, pages, lambda: again() if listing.is_done else None, begin),
             is_whole and not is_empty,
             listing.is_begun,
             findings,
@@ -215,8 +212,8 @@ def _state_after(state: State, listing: OaiListing, before: str) -> State:
         return replace(_state_again(state, listing), is_second=True)
     first, behind = progress.first or before, _behind(state, progress)
     if progress.full:
-        # One that was owed counts as it is: a set may break off from each of them.
-        owes_full = bool(progress.broken_off) and not state.is_owed_full
+        # One that was owed counts as it is: a set may break off from each of them. Of the first, nothing is missing.
+        owes_full = bool(progress.broken_off and state.full_at) and not state.is_owed_full
         state = replace(state, full_at=first, owes_full=owes_full)
     ahead = max(progress.ahead, state.ahead) if behind else progress.ahead
     state = replace(state, watermark=first, ahead=ahead, behind=behind)
@@ -259,9 +256,10 @@ async def _first(pages: AsyncIterator[Page]) -> Page:
 
 
 async def _with_first(
-    first: Page, pages: AsyncGenerator[Page, None], again: Callable[[], Checkpoint | None]
+    first: Page, pages: AsyncGenerator[Page, None], again: Callable[[], Checkpoint | None], begin: Callable[[], None]
 ) -> AsyncGenerator[Page, None]:
     async with aclosing(pages):
+        begin()
         page: Page | None = first
         while page is not None:
             yield replace(page, again=again())
