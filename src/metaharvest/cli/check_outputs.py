@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -149,16 +150,16 @@ class Told:
         notes = [*self.checked.given.arguments.notes, *self.notes]
         return {**known, "sites": sites, "findings": findings, "notes": notes}
 
-    def csv(self) -> Iterator[str]:
+    def csv(self) -> Generator[str, None, None]:
         """The table of documents of all parts, as chunks of text."""
         from metaharvest.reports import documents_csv
 
         with self.checked.harvester.reading() as session:
             for number, (part, _) in enumerate(self.parts):
-                chunks = documents_csv(session, part.site_run_id)
-                for place, chunk in enumerate(chunks):
-                    is_header_again = number > 0 and place == 0
-                    yield chunk.partition("\r\n")[2] if is_header_again else chunk
+                with closing(documents_csv(session, part.site_run_id)) as chunks:
+                    for place, chunk in enumerate(chunks):
+                        is_header_again = number > 0 and place == 0
+                        yield chunk.partition("\r\n")[2] if is_header_again else chunk
 
 
 def _is_local(url: str | None) -> bool:

@@ -6,7 +6,8 @@ import codecs
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from typing import IO
@@ -39,10 +40,11 @@ def print_json_rows(rows: Iterable[Mapping[str, object]]) -> None:
     click.echo()
 
 
-def print_csv(chunks: Iterable[str]) -> None:
-    """A table on stdout, in UTF-8."""
-    for chunk in chunks:
-        click.echo(chunk.encode("utf-8", "replace"), nl=False)
+def print_csv(chunks: Generator[str, None, None]) -> None:
+    """A table on stdout, in UTF-8; it is closed, also where it cannot be printed."""
+    with closing(chunks):
+        for chunk in chunks:
+            click.echo(chunk.encode("utf-8", "replace"), nl=False)
 
 
 def _print_spooled(spool: IO[str]) -> None:

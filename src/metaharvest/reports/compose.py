@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -161,7 +161,12 @@ def _seed(run: HarvestRun) -> tuple[object, ...]:
 
 
 def _table(
-    chunks: Iterable[str], file_name: str, content: str, command: str, settings: Settings, at_least: int = 0
+    chunks: Generator[str, None, None],
+    file_name: str,
+    content: str,
+    command: str,
+    settings: Settings,
+    at_least: int = 0,
 ) -> tuple[Attachment | None, TableNote]:
     """The table as an attachment, if it has rows and is not too long, and what the report says about it.
 

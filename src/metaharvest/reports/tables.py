@@ -1,7 +1,7 @@
 """The tables attached to reports, and those that `--csv` of commands prints: RFC 4180, UTF-8 with the mark for Excel.
 
-Read from the journal in bounded memory. A row for every finding; a document without findings has one row. No cell can
-start a formula.
+Read from the journal in bounded memory; whoever does not read one to its end closes it, as a database may keep the rest
+for it. A row for every finding; a document without findings has one row. No cell can start a formula.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import csv
 import io
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain, groupby, islice
@@ -79,7 +80,7 @@ _LEAST_OF_A_ROW = len("2026-11-24 03:00:002026-11-24\r\n") + len(LOG_COLUMNS) - 
 
 def documents_csv(
     session: Session, site_run_id: int, *, unchanged: bool = False, for_contacts: bool = False
-) -> Iterator[str]:
+) -> Generator[str, None, None]:
     """The documents of a site run that are not merely unchanged, and findings about the list, as chunks of text.
 
     The header is first. With `unchanged` also the documents that the ledger knows as unchanged today. `for_contacts`:
@@ -91,7 +92,7 @@ def documents_csv(
         yield from _chunks((), _by_column(_unchanged_rows(session, site_run_id)))
 
 
-def log_csv(session: Session, run_id: int) -> Iterator[str]:
+def log_csv(session: Session, run_id: int) -> Generator[str, None, None]:
     """The whole log of a run as chunks of text, header first, in the order in which it was written."""
     yield from _chunks(LOG_COLUMNS, _log_parts(session, (_log.run_id == run_id,)))
 
@@ -109,7 +110,7 @@ def selected_log_csv(
     rows: Sequence[ColumnElement[bool]],
     findings: ColumnElement[bool],
     transfers: Sequence[ColumnElement[bool]],
-) -> Iterator[str]:
+) -> Generator[str, None, None]:
     """The rows of the log that meet `rows`, with those of their findings that meet `findings`, as chunks of text.
 
     Before them come transfers of documents that the log has no row of, if they meet `transfers`.
@@ -118,13 +119,13 @@ def selected_log_csv(
     yield from _chunks(LOG_COLUMNS, chain(before, _log_parts(session, rows, findings)))
 
 
-def table_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+def table_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Generator[str, None, None]:
     """Any table as chunks of text, header first."""
     yield from _chunks(columns, _by_column(iter(rows)))
 
 
 def attachment_of(
-    chunks: Iterable[str], file_name: str, settings: ReportsSettings, at_least: int = 0
+    chunks: Generator[str, None, None], file_name: str, settings: ReportsSettings, at_least: int = 0
 ) -> tuple[Attachment | None, int]:
     """The table as an attachment, gzipped if it is long, None if it is too long; and its number of rows.
 
@@ -137,7 +138,7 @@ def attachment_of(
     size = lines = 0
     compressor, compressed = zlib.compressobj(wbits=_GZIP), list[Future[bytes]]()
     # A long table is compressed in a thread while its next rows are read: zlib releases the interpreter's lock.
-    with ThreadPoolExecutor(1, thread_name_prefix="table") as thread:
+    with closing(chunks), ThreadPoolExecutor(1, thread_name_prefix="table") as thread:
         for chunk in chunks:
             parts.append(chunk.encode("utf-8", "replace"))
             size += len(parts[-1])
@@ -153,7 +154,7 @@ def attachment_of(
     return Attachment(f"{file_name}.gz", content, gzipped=True), lines - 1
 
 
-def _chunks(columns: Sequence[str], parts: Iterable[Sequence[Sequence[object]]]) -> Iterator[str]:
+def _chunks(columns: Sequence[str], parts: Iterable[Sequence[Sequence[object]]]) -> Generator[str, None, None]:
     """The table as text, a chunk for each part. A part is a list of columns."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
@@ -296,7 +297,6 @@ def _log_parts(
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
     session.flush()
-    # Closed also where a table is not read to its end: a server may keep the rest for it.
     with session.connection().execute(query) as result:
         yield from map(_log_part, result.partitions())
 
