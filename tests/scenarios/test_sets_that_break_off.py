@@ -235,6 +235,34 @@ def test_a_full_list_that_breaks_off_once_more_waits_for_the_next_one(network: N
     assert [night for night, each in enumerate(is_full, 1) if each] == [5, 7]
 
 
+@pytest.mark.parametrize("moved", ["long ago", "a night before", "meanwhile"])
+@pytest.mark.parametrize("title", ["Frogs", "Toads"])
+def test_what_has_left_a_set_that_was_broken_off_stays_where_another_set_has_it(
+    network: Network, moved: str, title: str
+) -> None:
+    """The set calls it deleted; the others name only what has changed since they were listed last."""
+    server = network.server
+    network.register(*SETS)
+    if moved == "long ago":
+        server.put("oai:test:12", server.now - timedelta(days=9), sets=("a",), left=("b",), title=title)
+    else:
+        network.harvest()
+        to = server.now + timedelta(hours=23, minutes=58)
+        server.put("oai:test:12", to, sets=("a",), left=("b",), title=title)
+    if moved == "a night before":
+        network.harvest()
+    refused(server, "b")
+    assert network.harvest()["status"] == "incomplete"
+    server.delete("oai:test:11")
+    mended(server)
+    for _ in range(2):
+        assert network.harvest()["status"] == "succeeded"
+    assert network.held() == {
+        number: 1 + (number == "12" and title == "Toads" and moved != "long ago") for number in ALL if number != "11"
+    }
+    assert network.harvest() == {"status": "succeeded"}
+
+
 def test_a_first_list_of_which_a_set_has_broken_off_is_asked_for_once(network: Network) -> None:
     """Nothing can be missing that never was there."""
     server = network.server

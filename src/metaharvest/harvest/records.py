@@ -30,6 +30,7 @@ class AccountedFor:
     `listing` is the number of the listing under way; the listings since `first`, that one not included, were begun in
     the same site run, and broken off. `before` are document ids of pages since the last checkpoint; `logged` are those
     whose outcomes an interrupted run has logged in this site run. `again`: what has not changed is checked as well.
+    `others_since`: see Page.
     """
 
     listing: int
@@ -37,6 +38,7 @@ class AccountedFor:
     again: bool = False
     before: Collection[str] = ()
     logged: Collection[str] = ()
+    others_since: str = ""
 
 
 @dataclass(slots=True)
@@ -104,11 +106,14 @@ def plan_page(
             plan.duplicate += 1
         elif _is_accounted_for(record, entry, seen):
             continue
-        elif is_again and (
-            (_is_as_received(record, entry) and not is_in_doubt)
-            or _is_older(record, entry.datestamp if entry else None)
-            or (entry and _is_gone_elsewhere(record, entry.datestamp, is_there=_is_named_live(entry)))
-        ):
+        elif (
+            is_again
+            and (
+                (_is_as_received(record, entry) and not is_in_doubt)
+                or _is_older(record, entry.datestamp if entry else None)
+                or (entry and _is_gone_elsewhere(record, entry.datestamp, is_there=_is_named_live(entry)))
+            )
+        ) or (entry and _has_moved_before(record, entry, seen.others_since)):
             plan.listed += 1
             plan.duplicate += 1
         elif entry and _is_of_before(record, entry):
@@ -179,6 +184,13 @@ def _is_gone_elsewhere(record: ListedRecord, datestamp: str | None, *, is_there:
     Some repositories say so of a record that has left one of their sets for another one.
     """
     return record.deleted and is_there and bool(datestamp) and _datestamp(record) == datestamp
+
+
+def _has_moved_before(record: ListedRecord, known: KnownRecord, others_since: str) -> bool:
+    """Whether a record that a set calls deleted is in another one, whose list begins too late to name it once more."""
+    own = _datestamp(record)
+    is_before = record.deleted and own[: len(others_since)] < others_since and _is_named_live(known)
+    return is_before and (own == known.datestamp or _is_older(record, known.datestamp))
 
 
 def _datestamp(record: ListedRecord) -> str:

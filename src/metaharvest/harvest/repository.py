@@ -241,7 +241,7 @@ def _plan(page: Page, so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, 
         logged = checkpoints.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
     holdings = target.holdings(ids)
     used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])
-    seen = replace(so_far.seen, before=so_far.ids, logged=logged)
+    seen = replace(so_far.seen, before=so_far.ids, logged=logged, others_since=page.others_since)
     if target.health.given_up:
         # Nothing is known to be held: nothing is decided, and the page is asked for again.
         raise BrokenOff(*target.health.given_up)

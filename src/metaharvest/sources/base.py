@@ -47,7 +47,8 @@ class Page:
     to its end; every list that does has such a page, with which it is noted what the list did not name. So many records
     may have been left out of it (`left_out`, infinite where nobody can say how many), or of the lists of those sets
     that have ended where others break off; with the checkpoint `again` the next harvest asks once more for what this
-    one has asked for, None where it was asked for again already.
+    one has asked for, None where it was asked for again already. Where the list of a set begins earlier than those of
+    the others, these name only what has changed since then (`others_since`, a datestamp).
     """
 
     records: Sequence[ListedRecord]
@@ -57,6 +58,7 @@ class Page:
     is_last: bool = False
     left_out: float = 0
     again: Checkpoint | None = None
+    others_since: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -361,8 +361,10 @@ class OaiListing:
 
     def _page(self, records: Sequence[ListedRecord], course: Course, checkpoint: Checkpoint | None = None) -> Page:
         announced = self.progress.announced or (course.progress.announced if course.is_main else None)
+        announced = announced if len(self._sets) == 1 else None
         self._yielded += len(records)
-        return Page(records, checkpoint, announced=announced if len(self._sets) == 1 else None)
+        since = self.progress.others_since(self._sets.index(course.set_spec))
+        return Page(records, checkpoint, announced=announced, others_since=since)
 
     def _require_time(self, course: Course) -> None:
         """Raises BrokenOff if nothing more is to be begun."""

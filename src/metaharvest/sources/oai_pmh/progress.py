@@ -65,6 +65,10 @@ class ListProgress:
         left = replace(left, left_out=self.left_out, in_doubt=self.in_doubt, broken_off=self.broken_off)
         return replace(left, first=self.first or first, earlier=came, since=since)
 
+    def others_since(self, number: int) -> str:
+        """From where on the lists of all sets but this one name what has changed; empty if that is where it begins."""
+        return max((each or "" for place, each in enumerate(self.begins) if place != number), default="")
+
     def restarted(self) -> ListProgress:
         """The same set's list from its beginning."""
         odd = self.odd_before
