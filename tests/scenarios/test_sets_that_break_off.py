@@ -263,6 +263,26 @@ def test_what_has_left_a_set_that_was_broken_off_stays_where_another_set_has_it(
     assert network.harvest() == {"status": "succeeded"}
 
 
+def test_what_moves_to_a_set_that_was_read_already_is_not_deleted_meanwhile(network: Network) -> None:
+    """What is deleted meanwhile is told by the next list, which begins where this one did."""
+    server = network.server
+    network.register(*SETS)
+    network.harvest()
+
+    def move(asked: Asked) -> bool:
+        if is_of(asked, "b") and not server.records["oai:test:12"].left:
+            server.now += timedelta(minutes=2)
+            server.put("oai:test:12", sets=("a",), left=("b",))
+            server.delete("oai:test:11")
+        return False
+
+    server.refuses = move
+    assert network.harvest() == {"status": "succeeded"}
+    assert network.held() == ALL
+    assert network.harvest() == {"status": "succeeded", "listed": 3, "unchanged": 1, "duplicate": 1, "deleted": 1}
+    assert network.held() == {number: 1 for number in ALL if number != "11"}
+
+
 def test_a_first_list_of_which_a_set_has_broken_off_is_asked_for_once(network: Network) -> None:
     """Nothing can be missing that never was there."""
     server = network.server

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from metaharvest.errors import FetchError
+from metaharvest.errors import BrokenOff, FetchError
 from metaharvest.model import Finding, Level, ListMethod
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
@@ -39,6 +39,18 @@ _ALL_RECORDS = (
     "The repository's keeper looks why the others were left out, or has completeListSize be the number of records that "
     "the list has."
 )
+
+
+class PageFailed(Exception):
+    """A page cannot be had; smaller ones perhaps can."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+class SetBrokenOff(BrokenOff):
+    """The list of a set broke off by itself: those of other sets may come to their end."""
 
 
 @dataclass(slots=True)
@@ -295,6 +307,15 @@ def key_and_version(record: ListedRecord) -> tuple[int, int]:
     assert origin is not None
     is_dated = bool(origin.datestamp) or record.deleted
     return hash(origin.identifier), hash((origin.datestamp, record.deleted)) if is_dated else UNDATED
+
+
+def is_deleted_since(record: ListedRecord, first: str) -> bool:
+    """Whether a record was deleted after the `first` answer of a list was sent, from where on the next one begins."""
+    origin = record.document.origin
+    if origin is None or not (record.deleted and first):
+        return False
+    stamp, length = origin.datestamp, len(origin.datestamp)
+    return first[:length] < stamp <= origin.response_date[:length]
 
 
 def is_refusal(error: FetchError) -> bool:

@@ -18,7 +18,17 @@ from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions, limited
 from metaharvest.sources.base import ListedRecord, Page, Patience
 from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
-from metaharvest.sources.oai_pmh.course import UNDATED, Course, broke_off, cut_off, is_refusal, key_and_version
+from metaharvest.sources.oai_pmh.course import (
+    UNDATED,
+    Course,
+    PageFailed,
+    SetBrokenOff,
+    broke_off,
+    cut_off,
+    is_deleted_since,
+    is_refusal,
+    key_and_version,
+)
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.progress import ListProgress
@@ -37,18 +47,6 @@ _REFUSAL = 5
 
 FEW = 30
 """Records that are asked for one by one rather than in smaller lists."""
-
-
-class _PageFailed(Exception):
-    """A page cannot be had; smaller ones perhaps can."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.message)
-        self.finding = finding
-
-
-class _SetBrokenOff(BrokenOff):
-    """The list of a set broke off by itself: those of other sets may come to their end."""
 
 
 class OaiListing:
@@ -135,7 +133,7 @@ class OaiListing:
             async with aclosing(self._list(course)) as pages:
                 async for page in pages:
                     yield page
-        except _SetBrokenOff as error:
+        except SetBrokenOff as error:
             if len(self._sets) == 1:
                 raise
             self._notes[:] = error.findings
@@ -153,7 +151,7 @@ class OaiListing:
     async def _list(self, course: Course) -> AsyncGenerator[Page, None]:
         """One list to its end. Raises BrokenOff."""
         if gone := self.gone.get(course.set_spec or ""):
-            raise self._broken_off(gone, course, kind=_SetBrokenOff)
+            raise self._broken_off(gone, course, kind=SetBrokenOff)
         course.ended = course.window.is_empty
         while not course.ended:
             why: Finding | None = None
@@ -163,7 +161,7 @@ class OaiListing:
                         async for page in pages:
                             yield page
                     continue
-                except _PageFailed as failed:
+                except PageFailed as failed:
                     await self._reading.failed()
                     if await self._wait_to_try_again(course, failed):
                         continue
@@ -173,7 +171,7 @@ class OaiListing:
                     yield page
 
     async def _answer(self, course: Course) -> AsyncGenerator[Page, None]:
-        """One answer, and what follows from it. Raises BrokenOff, and _PageFailed."""
+        """One answer, and what follows from it. Raises BrokenOff, and PageFailed."""
         self._require_time(course)
         answer = Answer(course.verb)
         held: list[ListedRecord] = []
@@ -212,13 +210,13 @@ class OaiListing:
             self.in_days = (is_whole and course.taken()) or self.in_days
             wrong = course.follow(answer, number, new) if is_whole else cut_off(answer)
         if wrong and (is_whole or is_refusal):
-            broken_off = self._broken_off(wrong, course, len(held), kind=_SetBrokenOff)
+            broken_off = self._broken_off(wrong, course, len(held), kind=SetBrokenOff)
             yield self._page(held, course, self._begun_again())
             raise broken_off
         if wrong:
             if held:
                 yield self._page(held, course)
-            raise _PageFailed(wrong)
+            raise PageFailed(wrong)
         yield self._page(held, course, self._moved(course, len(held)))
 
     def _moved(self, course: Course, more: int) -> Checkpoint | None:
@@ -246,7 +244,7 @@ class OaiListing:
         return self._checkpoint(self)
 
     def _heed(self, answer: Answer, course: Course, *, was_resumed: bool) -> Finding | None:
-        """What follows from errors of the protocol. Raises BrokenOff, and _PageFailed.
+        """What follows from errors of the protocol. Raises BrokenOff, and PageFailed.
 
         `was_resumed`: a token, if one was sent, is from another harvest, and may be forgotten by now.
         """
@@ -260,29 +258,29 @@ class OaiListing:
         elif "badArgument" in codes and course.window.has_seconds:
             course.ask_in_days(why)
         elif not course.is_main:
-            raise _PageFailed(why)
+            raise PageFailed(why)
         elif "badArgument" in codes and course.window.begin and not self._options.begin:
             course.ask_for_all(why)
         else:
-            raise self._broken_off(why, course, kind=_SetBrokenOff)
+            raise self._broken_off(why, course, kind=SetBrokenOff)
         return None
 
     def _begin_again(self, course: Course, why: Finding) -> None:
-        """After a token that was refused: the same list from its beginning, once. Raises _PageFailed.
+        """After a token that was refused: the same list from its beginning, once. Raises PageFailed.
 
         Tokens may expire while records are asked for one by one: then windows are asked for that need none. One that
         cannot be smaller is begun again as long as more records come of it.
         """
         is_singly = course.method is ListMethod.LIST_IDENTIFIERS
         if course.restarted and not (is_singly and course.fresh and self._halves(course) is None):
-            raise _PageFailed(why)
+            raise PageFailed(why)
         course.restart()
         self._fears_tokens = self._fears_tokens or is_singly
         if course.is_main:
             self.is_begun, self._before = course.progress.is_begun, course.progress.earlier
             self._records.count_from(course.progress.odd_before)
 
-    async def _wait_to_try_again(self, course: Course, failed: _PageFailed) -> bool:
+    async def _wait_to_try_again(self, course: Course, failed: PageFailed) -> bool:
         """Count an answer that broke off, and wait before it is asked for again; False if it is not."""
         course.broken += 1
         if not course.may_pass(failed.finding.rule) or course.broken > self._http.retries:
@@ -304,7 +302,7 @@ class OaiListing:
         if why is not None:
             self._failed += 1
             if windows is None and method is ListMethod.LIST_IDENTIFIERS:
-                raise self._broken_off(why, course, kind=_SetBrokenOff)
+                raise self._broken_off(why, course, kind=SetBrokenOff)
             if not self._is_in_parts:
                 message = "A page of the list could not be had, and its records were asked for in smaller lists"
                 self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", IN_THE_LOG, Level.WARNING))
@@ -318,7 +316,7 @@ class OaiListing:
                     yield page
             course.take_in(part)
         if wrong := course.add_up():
-            broken_off = self._broken_off(wrong, course, kind=_SetBrokenOff)
+            broken_off = self._broken_off(wrong, course, kind=SetBrokenOff)
             yield self._page((), course, self._begun_again())
             raise broken_off
 
@@ -354,7 +352,9 @@ class OaiListing:
                 has_moved = is_other or key not in course.on_page
                 course.progress = replace(course.progress, moved=course.progress.moved + has_moved)
             course.on_page.add(key)
-            if is_other:
+            # It may be in a set by now that was read before: the next list tells of both.
+            may_have_moved = len(self._sets) > 1 and is_deleted_since(record, self.progress.first)
+            if is_other and not may_have_moved:
                 self._seen[key] = version
                 fresh.append(record)
         return fresh, new
@@ -371,7 +371,7 @@ class OaiListing:
         if why := self._patience.heed():
             raise self._broken_off(why, course)
 
-    async def _failure(self, error: FetchError | NoAnswer | Stopped, course: Course) -> BrokenOff | _PageFailed:
+    async def _failure(self, error: FetchError | NoAnswer | Stopped, course: Course) -> BrokenOff | PageFailed:
         """What follows from an answer that did not come."""
         cause = error.error if isinstance(error, Stopped) else error
         first = cause.finding if isinstance(cause, NoAnswer) else cause.findings[0]
@@ -381,10 +381,10 @@ class OaiListing:
             is_answered = not course.is_main or (refused and await self._windows.has_at_most(0, course) is not None)
             if course.may_be_of_page(cause) or (refused and is_answered):
                 self._failed += _REFUSAL - 1 if refused else 0
-                return _PageFailed(first)
+                return PageFailed(first)
         transient = isinstance(cause, FetchError) and cause.transient
         is_all = stopped or transient or isinstance(error, Stopped) or course.progress.token
-        kind = BrokenOff if is_all else _SetBrokenOff
+        kind = BrokenOff if is_all else SetBrokenOff
         return self._broken_off(stopped or first, course, transient=transient, kind=kind)
 
     def _broken_off(
