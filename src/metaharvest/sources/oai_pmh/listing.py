@@ -338,6 +338,8 @@ class OaiListing:
         """
         fresh: list[ListedRecord] = []
         new, is_whole = 0, course.named is self._seen
+        # To a set that was read before: the next list tells of both. In a full one, it would be missing.
+        may_move = len(self._sets) > 1 and not self.progress.full
         is_usual = not course.is_main or course.restarted or course.broken > 0
         if not course.is_main:
             self._windows.look_at([each.document.origin.datestamp for each in part if each.document.origin], course)
@@ -352,9 +354,7 @@ class OaiListing:
                 has_moved = is_other or key not in course.on_page
                 course.progress = replace(course.progress, moved=course.progress.moved + has_moved)
             course.on_page.add(key)
-            # It may be in a set by now that was read before: the next list tells of both.
-            may_have_moved = len(self._sets) > 1 and is_deleted_since(record, self.progress.first)
-            if is_other and not may_have_moved:
+            if is_other and not (may_move and is_deleted_since(record, self.progress.first)):
                 self._seen[key] = version
                 fresh.append(record)
         return fresh, new
