@@ -376,6 +376,21 @@ def test_older_records_that_are_being_sent_as_the_run_is_killed_arrive_once(
     assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
 
 
+def put_off(network: Network, remote: Repository, *, arrives: bool) -> None:
+    """The target does not say whether a new version of the record 3 has arrived."""
+    receive = remote.receive
+
+    def hang_up(docid: str, content: bytes) -> bool:
+        if arrives:
+            receive(docid, content)
+        raise ConnectionResetError
+
+    network.server.put("oai:test:3", datetime(2026, 10, 1, tzinfo=UTC), title="Newts")
+    remote.receive = hang_up  # type: ignore[method-assign]
+    assert network.harvest("--full")["deferred"] == 1
+    remote.receive = receive  # type: ignore[method-assign]
+
+
 @pytest.mark.parametrize("away", [False, True])
 @pytest.mark.parametrize("arrives", [False, True])
 def test_an_older_record_is_asked_for_when_it_is_known_whether_the_last_upload_of_it_arrived(
@@ -384,17 +399,7 @@ def test_an_older_record_is_asked_for_when_it_is_known_whether_the_last_upload_o
     network, server = into_remote, into_remote.server
     network.register()
     network.harvest()
-    server.put("oai:test:3", datetime(2026, 10, 1, tzinfo=UTC), title="Newts")
-    receive = remote.receive
-
-    def hang_up(docid: str, content: bytes) -> bool:
-        if arrives:
-            receive(docid, content)
-        raise ConnectionResetError
-
-    remote.receive = hang_up  # type: ignore[method-assign]
-    assert network.harvest("--full")["deferred"] == 1
-    remote.receive = receive  # type: ignore[method-assign]
+    put_off(network, remote, arrives=arrives)
     restore(server)
     if away:
         remote.patience = 3  # it is asked once for each page of the list
@@ -462,15 +467,7 @@ def test_an_older_record_whose_upload_may_not_have_arrived_is_not_told_as_there(
     network, server = into_remote, into_remote.server
     network.register()
     network.harvest()
-    server.put("oai:test:3", datetime(2026, 10, 1, tzinfo=UTC), title="Newts")
-    receive = remote.receive
-
-    def hang_up(docid: str, content: bytes) -> bool:
-        raise ConnectionResetError
-
-    remote.receive = hang_up  # type: ignore[method-assign]
-    assert network.harvest("--full")["deferred"] == 1
-    remote.receive = receive  # type: ignore[method-assign]
+    put_off(network, remote, arrives=False)
     server.put("oai:test:3", BEFORE, title="Toads")
     remote.patience = 3  # it is asked once for each page of the list
     assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "deferred": 1}

@@ -106,14 +106,7 @@ def plan_page(
             plan.duplicate += 1
         elif _is_accounted_for(record, entry, seen):
             continue
-        elif (
-            is_again
-            and (
-                (_is_as_received(record, entry) and not is_in_doubt)
-                or _is_older(record, entry.datestamp if entry else None)
-                or (entry and _is_gone_elsewhere(record, entry.datestamp, is_there=_is_named_live(entry)))
-            )
-        ) or (entry and _has_moved_before(record, entry, seen.others_since)):
+        elif entry and _adds_nothing(record, entry, seen.others_since, is_again=is_again):
             plan.listed += 1
             plan.duplicate += 1
         elif entry and _is_of_before(record, entry):
@@ -127,6 +120,17 @@ def plan_page(
             revision = _next_revision(entry, holdings.get(document_id), used_up.get(document_id, 0))
             _decide(record, entry, holdings.get(document_id), revision, plan, site_run, site_names, seen.again)
     return plan
+
+
+def _adds_nothing(record: ListedRecord, known: KnownRecord, others_since: str, *, is_again: bool) -> bool:
+    """Whether another entry of the list, or of one of another set, has named the record as it is now; see Page."""
+    if is_again and (
+        (_is_as_received(record, known) and not known.entry.is_in_doubt)
+        or _is_older(record, known.datestamp)
+        or _is_gone_elsewhere(record, known.datestamp, is_there=_is_named_live(known))
+    ):
+        return True
+    return _has_moved_before(record, known, others_since)
 
 
 def _next_revision(known: KnownRecord | None, holding: Holding | None, used_up: int) -> int:
