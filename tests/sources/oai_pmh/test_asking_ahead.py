@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from io import BytesIO
@@ -151,34 +152,25 @@ def test_nothing_is_asked_ahead_once_the_run_is_to_end() -> None:
         assert len(repository.asked("ListRecords")) == 2
 
 
-class Slept(Patient):
-    """Notes for how long it was to wait, and does not."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.seconds.append(seconds)
-
-
 def test_a_page_that_cannot_be_had_does_not_wait_for_what_it_leads_to() -> None:
     """The second page has words of a program before it, as long as a certain record is in it; the third one is late."""
     third = "oai_dc!!!!20!0"
+    is_done = threading.Event()
+    was_done_before: list[bool] = []
 
     def spoilt(body: bytes, asked: Asked) -> bytes:
+        if asked.arguments.get("resumptionToken") == third:
+            was_done_before.append(is_done.wait(15))
         is_spoilt = asked.verb == "ListRecords" and b"oai:test:15<" in body
         return b"<br />\n<b>Warning</b>: out of memory<br />" + body if is_spoilt else body
 
-    patience = Slept()
     with OaiServer(30) as repository:
         repository.tamper = spoilt
-        repository.poisoned = (b"", 503, {"Retry-After": "8"})
-        repository.refuses = lambda asked: asked.arguments.get("resumptionToken") == third
-        found = harvest(repository.base_url, http=HTTP.model_copy(update={"retries": 2}), patience=patience)
+        found = harvest(repository.base_url)
+        is_done.set()
         assert (found.broken, len(found.good)) == (None, 30)
-        assert 8 not in patience.seconds
         assert len([each for each in repository.answered if each.arguments.get("resumptionToken") == third]) <= 1
+    assert all(was_done_before)
 
 
 def test_what_an_answer_that_is_not_taken_leads_to_is_given_up() -> None:
