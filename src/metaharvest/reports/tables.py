@@ -74,8 +74,8 @@ _shown_url = lru_cache(maxsize=2 * _ROWS_AT_ONCE)(shown_url)
 """A document has several rows in the log, one after the other."""
 
 _MAX_CELL = 32_000
-_LEAST_OF_A_ROW = len("2026-11-24 03:00:002026-11-24\r\n") + len(LOG_COLUMNS) - 1
-"""Bytes of a row of the log that has no text at all."""
+_LEAST_OF_A_ROW = len("2026-11-24 03:00:00") + len("2026-11-24") + len(LOG_COLUMNS) - 1 + len("\r\n")
+"""Bytes of a row of the log that has no text at all: its time, its day, the commas, and its end."""
 
 
 def documents_csv(

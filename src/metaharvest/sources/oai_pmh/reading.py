@@ -34,8 +34,8 @@ MOST_RECORDS = 200
 MOST_BYTES = 8_388_608
 """Of one page; it ends with the record with which it has as many."""
 
-
 _IN_MEMORY = 8_388_608
+"""Bytes of an answer; a longer one is on the disk."""
 
 _TURNS = 3
 """Of the event loop, in which a question gets on its way: reading an answer holds the loop up."""
