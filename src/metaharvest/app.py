@@ -177,10 +177,11 @@ class Harvester:
         from metaharvest.harvest import checking
         from metaharvest.harvest.run import RunRequest
 
-        error = self.database_error
+        asks = not checking.asks_nobody(self.settings, how)
+        error = self.database_error if asks else None
         if error and checking.needs_database(self.settings, how):
             raise error
-        engine, own = None if error else self.engine, self._given_source
+        engine, own = self.engine if asks and not error else None, self._given_source
         with checking.prepared(self.settings, self._given_target, engine, own, arguments, how) as given:
             harvester = self._on(given.scratch, given.source, self._limits or checking.LIMITS)
             request = RunRequest(self.today(), tuple(site.name for site in given.sites))

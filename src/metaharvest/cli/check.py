@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -11,13 +12,18 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.check_outputs import Outputs
-from metaharvest.cli.invocation import NETWORKS, Invocation
+from metaharvest.cli.invocation import NETWORKS, Invocation, called_as
 from metaharvest.errors import CannotBeChecked
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
     from metaharvest.harvest.checking import CheckOptions
     from metaharvest.model import Network
+
+_NOBODY_ASKED = (
+    "Rehearsing without the database and the target of {file}, so every document counts as new: the file was found in "
+    "this folder, and it may send secrets to another computer. If it is yours, name it: {start} --config {file} check …"
+)
 
 _FILE = click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path)
 
@@ -93,10 +99,13 @@ def command(
 def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, outputs: Outputs) -> int:
     """The rehearsal, and what is printed about it; the exit code."""
     from metaharvest.cli.progress import shown_progress
+    from metaharvest.harvest.checking import asks_nobody
 
     harvester = invocation.harvester
     settings = harvester.settings
-    if how.against is None and (settings.file or settings.variables) and (error := harvester.database_error):
+    if asks_nobody(settings, how):
+        click.echo(clean(_NOBODY_ASKED.format(start=called_as(), file=shlex.quote(str(settings.file)))), err=True)
+    elif how.against is None and (settings.file or settings.variables) and (error := harvester.database_error):
         # What would have to be done about it is nothing for the contact of a site, who needs none.
         why = str(error).partition(". ")[0].rstrip(".")
         click.echo(clean(f"Rehearsing without a database, so every document counts as new. ({why}.)"), err=True)

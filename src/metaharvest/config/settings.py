@@ -22,7 +22,7 @@ from metaharvest.config import field_types
 from metaharvest.config.files import read_file
 from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import NOT_SHOWN, proxy_with_password
-from metaharvest.config.target_settings import NamedTargets, TargetSettings, with_target_defaults
+from metaharvest.config.target_settings import LOCAL_KINDS, NamedTargets, TargetSettings, with_target_defaults
 from metaharvest.errors import SettingsError
 from metaharvest.model import Level, Site
 from metaharvest.text import one_line
@@ -153,7 +153,8 @@ class SiteSettings(_Section):
 class Settings(_Section):
     """All sections. Relative paths start at `folder`; `file` is None if there was no settings file.
 
-    `variables` are those of the environment from which settings were taken, by section and key, or options.
+    `variables` are those of the environment from which settings were taken, by section and key, or options. `is_found`:
+    the file was found in the working folder, and nobody named it: another person may have written it.
     """
 
     harvester: HarvesterSettings = HarvesterSettings()
@@ -168,6 +169,7 @@ class Settings(_Section):
     targets: NamedTargets = {}
     folder: Path = Path()
     file: Path | None = None
+    is_found: bool = False
     variables: dict[tuple[str, str], str] = {}
 
     def place(self, section: str, key: str) -> str:
@@ -210,6 +212,12 @@ class Settings(_Section):
         except (ValueError, RuntimeError, OSError) as error:
             raise SettingsError(f"The path {one_line(str(path))} cannot be used: {one_line(str(error))}.") from error
 
+    @property
+    def is_local(self) -> bool:
+        """True if the database and all targets are files here, so that no other computer learns a secret."""
+        targets = (self.target, *self.targets.values(), *(site.target for site in self.sites.values() if site.target))
+        return self.database.url.startswith("sqlite") and all(target.kind in LOCAL_KINDS for target in targets)
+
     def target_of(self, name: str) -> TargetSettings:
         """The target of the site of this name: its own, or [target]. A rehearsal by [target] is one of all sites."""
         own = self.sites.get(name)
@@ -248,7 +256,9 @@ class Settings(_Section):
 
 
 SECTIONS = tuple(
-    name for name in Settings.model_fields if name not in ("sites", "targets", "folder", "file", "variables")
+    name
+    for name in Settings.model_fields
+    if name not in ("sites", "targets", "folder", "file", "is_found", "variables")
 )
 """The sections that can be set from the environment: names of sites cannot always be part of a variable's name."""
 
@@ -262,9 +272,11 @@ def load(file: Path | None = None, environ: Mapping[str, str] = os.environ) -> S
     values = _read(path) if path else {}
     variables = _add_environment(values, environ)
     folder = path.resolve().parent if path else Path.cwd()
+    is_found = file is None and path == Path(FILE_NAME)
     try:
         values = with_target_defaults(values)
-        return Settings.model_validate({**values, "folder": folder, "file": path, "variables": variables})
+        others = {"folder": folder, "file": path, "is_found": is_found, "variables": variables}
+        return Settings.model_validate({**values, **others})
     except ValidationError as error:
         where = str(path or "the settings")
         raise SettingsError(*(_sentence(dict(problem), where, variables) for problem in error.errors())) from None

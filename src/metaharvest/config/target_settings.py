@@ -28,6 +28,9 @@ KEYS_OF_KINDS: Mapping[str, frozenset[str]] = {
 }
 """The keys that the kinds of this program use, beside `kind`; one of another distribution uses those that it wants."""
 
+LOCAL_KINDS = frozenset({"embedded", "none", "folder"})
+"""The kinds that no other computer, and no program of another distribution, has a part in."""
+
 _REQUIRED = {"folder": "folder", "metacat": "url", "dataone": "url"}
 
 

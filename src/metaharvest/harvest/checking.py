@@ -60,6 +60,27 @@ def needs_database(settings: Settings, how: CheckOptions) -> bool:
     return how.against is not None and kinds.get(how.against) == "embedded"
 
 
+def asks_nobody(settings: Settings, how: CheckOptions) -> bool:
+    """True if the database and the targets of these settings are left alone.
+
+    Somebody else may have written a settings file that was found in the working folder, and it decides who gets which
+    secret. A person allows that by naming the file, or the target.
+    """
+    return settings.is_found and how.against is None and not settings.is_local
+
+
+def _without_programs(settings: Settings) -> Settings:
+    """The settings without what else a settings file can have done with this computer's files.
+
+    A rehearsal of documents needs no templates of the folder, which are programs, and no report in a file.
+    """
+    reports = settings.reports.model_copy(update={"templates": None, "admin": "mail"})
+    changes: dict[str, object] = {"reports": reports}
+    if settings.is_found:
+        changes["http"] = settings.http.model_copy(update={"proxy_password": ""})
+    return settings.model_copy(update=changes)
+
+
 @contextmanager
 def prepared(
     settings: Settings,
@@ -74,6 +95,7 @@ def prepared(
     `target` and `own_source` stand in for those of the settings and of sites; `engine`: the database, if there is one.
     Raises CannotBeChecked, ScheduleError, SettingsError and DatabaseUnavailable: see `enter` and `rehearsal`.
     """
+    settings = _without_programs(settings)
     http = settings.http
     http = http.model_copy(update={"allow_networks": (*http.allow_networks, *how.allow_networks)})
     settings = settings.model_copy(update={"http": http})

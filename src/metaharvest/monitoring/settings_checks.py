@@ -132,7 +132,8 @@ def _space(folder: Path) -> Check:
 
 
 def _templates(settings: Settings) -> Iterator[Check]:
-    from metaharvest.reports.render import broken_templates, unused_templates
+    from metaharvest.reports.render import unused_templates
+    from metaharvest.reports.template_check import problems_of_templates
 
     own = settings.path(settings.reports.templates) if settings.reports.templates is not None else None
     if own is not None and not own.is_dir():
@@ -146,7 +147,7 @@ def _templates(settings: Settings) -> Iterator[Check]:
         yield warning(
             "templates", f"{own}/{name} is not used: no template of that name is, such as email/site_report/body.txt."
         )
-    sentences = broken_templates(settings)
+    sentences = problems_of_templates(settings)
     yield from (problem("templates", sentence) for sentence in sentences)
     if not sentences and not unused:
         yield ok("templates", "All of them can be used." if own is None else f"Those in {own} too.")

@@ -1,7 +1,9 @@
 """Renders a view: with Jinja2 templates, or as a plain report if a template fails.
 
 The templates are those of the package; a folder in the settings (`reports.templates`) may replace any of them, file by
-file under the same names: `email/site_report/body.html`. Everything in HTML is escaped.
+file under the same names: `email/site_report/body.html`. Everything in HTML is escaped. A template is a program: with
+such a folder all templates run in Jinja2's sandbox (https://jinja.palletsprojects.com/en/stable/sandbox/), and
+`template_check.py` tries them in a process with limits.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
 from jinja2.meta import find_referenced_templates
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
 from metaharvest.config.paths import data_folder
@@ -86,7 +89,8 @@ def _environment_of(own: Path | None, docs_url: str) -> Environment:
     `docs_url` is where the documentation is as a site; the templates have its page of rules as `rules_page`.
     """
     folders = [data_folder("templates")] if own is None else [own, data_folder("templates")]
-    environment = Environment(
+    kind = Environment if own is None else ImmutableSandboxedEnvironment
+    environment = kind(
         loader=FileSystemLoader(folders, encoding=_ENCODING),
         autoescape=lambda name: name is None or not name.endswith(".txt"),
         undefined=StrictUndefined,
@@ -111,7 +115,8 @@ def page_of(rule: str, rules_page: str) -> str:
 def broken_templates(settings: Settings) -> list[str]:
     """A sentence for each template that fails, including those in the settings' folder.
 
-    Each is compiled; if all can be, they are rendered with sample reports.
+    Each is compiled; if all can be, they are rendered with sample reports. A template runs here without a limit:
+    `template_check.py` has one.
     """
     environment = _environment(settings)
     names = environment.list_templates(filter_func=lambda name: name.startswith("email/"))
@@ -141,7 +146,7 @@ def _failure(environment: Environment, name: str, view: SiteView | AdminView | D
 
 def unused_templates(folder: Path) -> list[str]:
     """The files in a folder of templates that replace none of the package's, and that no template there includes."""
-    own = Environment(loader=FileSystemLoader(folder, encoding=_ENCODING))
+    own = ImmutableSandboxedEnvironment(loader=FileSystemLoader(folder, encoding=_ENCODING))
     used: set[str | None] = {*FileSystemLoader(data_folder("templates")).list_templates()}
     names = [name for name in own.list_templates() if not re.search(r"(^|/)\.|~$|(^|/)README", name)]
     assert own.loader is not None
