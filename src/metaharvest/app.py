@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from metaharvest.harvest.transferring import Transfer, TransferRequest
     from metaharvest.journal.imported_log import ImportedLog
     from metaharvest.model import Site
-    from metaharvest.reports import Deliveries, Report, Repositories, Resent
+    from metaharvest.reports import Deliveries, Dropped, Report, Repositories, Resent, ResentRefused
     from metaharvest.sites.metacat_import import ImportedRow
     from metaharvest.sites.metacat_tables import MetacatTables
     from metaharvest.sources.lookup import SourceFor
@@ -255,7 +255,15 @@ class Harvester:
         with self.writing() as session:
             return reports.resend(session, report_id, self.settings, to)
 
-    def drop_report(self, report_id: int, by: str = "") -> int:
+    def resend_refused(self, since: date | None) -> ResentRefused:
+        """Put all refused deliveries into the outbox again, of reports written on this day or later."""
+        from metaharvest import reports
+
+        moment = None if since is None else datetime.combine(since, time(), self.settings.harvester.zone)
+        with self.writing() as session:
+            return reports.resend_refused(session, self.settings, moment)
+
+    def drop_report(self, report_id: int, by: str = "") -> Dropped:
         """Have nobody else get this report; how many deliveries were given up. Raises MetaharvestError."""
         from metaharvest import reports
 

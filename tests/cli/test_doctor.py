@@ -329,11 +329,15 @@ def test_reports_that_did_not_arrive_are_told(folder: Path) -> None:
     now = datetime.now(UTC).replace(tzinfo=None).isoformat(" ")
     sql(folder, "UPDATE report_delivery SET status = 'refused', last_attempt_at = ?", now)
     state, message = findings(folder)["reports"]
+    assert (state, "1 administrator did not get a report" in message) == ("PROBLEM", True)
+    assert f"`metaharvest reports resend --state refused --since {now[:10]}` sends them again" in message
+    sql(folder, "UPDATE report_outbox SET kind = 'site'")
+    state, message = findings(folder)["reports"]
     assert (state, "1 recipient refused" in message) == ("WARNING", True)
     sql(
         folder,
         "INSERT INTO report_outbox (idempotency_key, kind, run_id, message_id, subject, content, created_at)"
-        " VALUES ('l', 'admin', 1, '<n@x>', 's', x'00', ?)",
+        " VALUES ('l', 'site', 1, '<n@x>', 's', x'00', ?)",
         now,
     )
     sql(

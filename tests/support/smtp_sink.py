@@ -34,6 +34,7 @@ class Received:
 class SmtpSink:
     """Used as a context manager; all that it is to do wrong can be changed while it runs.
 
+    `refuses` is the answer to everybody at a command ({"RCPT": "550 no"}): a relay that has a bad hour.
     `answers` are the answers to chosen recipients ("550 no such user"), `data_answers` those to the messages for them,
     `hang_up` is the command (MAIL, RCPT, DATA) at which the connection is cut, `hang_ups` how often that happens,
     `hang_up_after` how many messages are taken before.
@@ -56,6 +57,7 @@ class SmtpSink:
         self.port = port or free_port()
         self.messages: list[Received] = []
         self.sessions = 0
+        self.refuses: dict[str, str] = {}
         self.answers: dict[str, str] = {}
         self.data_answers: dict[str, str] = {}
         self.cut_for: set[str] = set()
@@ -100,6 +102,8 @@ class SmtpSink:
     ) -> str:
         if self._cut(server, "MAIL"):
             return "421 closing"
+        if "MAIL" in self.refuses:
+            return self.refuses["MAIL"]
         session.taken = getattr(session, "taken", 0) + 1  # type: ignore[attr-defined]
         if self.session_limit and session.taken > self.session_limit:  # type: ignore[attr-defined]
             return "421 4.7.0 too many messages in this session"
@@ -114,6 +118,8 @@ class SmtpSink:
         if address in self.cut_for:
             _break_off(server)
             return "421 closing"
+        if "RCPT" in self.refuses:
+            return self.refuses["RCPT"]
         if address in self.answers:
             return self.answers[address]
         envelope.rcpt_tos.append(address)
@@ -122,6 +128,8 @@ class SmtpSink:
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
         if self._cut(server, "DATA"):
             return "421 closing"
+        if "DATA" in self.refuses:
+            return self.refuses["DATA"]
         for address in envelope.rcpt_tos:
             if address in self.data_answers:
                 return self.data_answers[address]

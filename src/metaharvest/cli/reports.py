@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, login
+from metaharvest.cli.invocation import ROWS, Invocation, day, login
 from metaharvest.cli.printing import print_fields, print_json, print_line, print_table, stamp
 from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
+    from datetime import date
     from email.message import EmailMessage
 
     from metaharvest.queries.outbox import ReportFilter
@@ -80,19 +81,50 @@ def show(invocation: Invocation, report_id: int, form: str) -> None:
 
 
 @command.command("resend")
-@click.argument("report_id", type=click.IntRange(min=1))
+@click.argument("report_id", type=click.IntRange(min=1), required=False)
 @click.option("--to", multiple=True, metavar="ADDRESS", help="To this address, whoever it is; may be repeated.")
+@click.option("--state", type=click.Choice(["refused"]), help="Instead of one report: all that were refused.")
+@click.option("--since", metavar="YYYY-MM-DD", callback=day, help="With --state: those written on this day or later.")
 @click.pass_obj
-def resend(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> int:
+def resend(
+    invocation: Invocation, report_id: int | None, to: tuple[str, ...], state: str | None, since: date | None
+) -> int:
     """Send a report again, under its old Message-ID, to those who get such reports now.
 
     A contact that was corrected since gets it; an address that is no contact any more is not tried again.
     Where nobody gets such reports any more, as the site was removed, --to says who is to have it.
 
-    Example: metaharvest reports resend 12 --to steward@example.org
+    With --state refused, all reports go again that a mail server refused, to the recipients who have not got them.
+
+    \b
+    Examples:
+      metaharvest reports resend 12 --to steward@example.org
+      metaharvest reports resend --state refused --since 2026-11-20
     """
-    from metaharvest.config.field_types import check_email
     from metaharvest.errors import LockHeld
+
+    if (report_id is None) == (state is None):
+        raise click.UsageError("Name the number of a report, or --state refused for all that were refused.")
+    if report_id is None:
+        if to:
+            raise click.UsageError("--to goes with the number of a report; --state sends to the known recipients.")
+        again = _queue_refused(invocation, since)
+    else:
+        if since is not None:
+            raise click.UsageError("--since goes with --state refused.")
+        again = _queue_one(invocation, report_id, to)
+    if not again:
+        return 0
+    try:
+        return _deliver(invocation)
+    except LockHeld:
+        click.echo(f"{again} in the outbox again; the run that is under way hands it over.")
+        return 0
+
+
+def _queue_one(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> str:
+    """Put a report into the outbox again; what is there now."""
+    from metaharvest.config.field_types import check_email
 
     try:
         addresses = [check_email(each) for each in to]
@@ -101,24 +133,41 @@ def resend(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> int:
     resent = invocation.harvester.resend(report_id, addresses)
     for address in resent.former:
         click.echo(clean(f"{address} gets these reports no longer, and so not this one; --to sends it all the same."))
-    try:
-        return _deliver(invocation)
-    except LockHeld:
-        click.echo(f"Report {report_id} is in the outbox again; the run that is under way hands it over.")
-        return 0
+    return f"Report {report_id} is"
+
+
+def _queue_refused(invocation: Invocation, since: date | None) -> str:
+    """Put all refused deliveries into the outbox again; what is there now, empty if there is nothing."""
+    resent = invocation.harvester.resend_refused(since)
+    for report_id in resent.without_recipient:
+        command = f"`metaharvest reports resend {report_id} --to ADDRESS`"
+        click.echo(f"Report {report_id} stays refused: nobody gets such reports now. {command} names a recipient.")
+    if not resent.deliveries:
+        click.echo("No other report was refused." if resent.without_recipient else "No report was refused.")
+        return ""
+    deliveries = "1 delivery" if resent.deliveries == 1 else f"{resent.deliveries} deliveries"
+    click.echo(f"{deliveries} of {resent.reports} {'report' if resent.reports == 1 else 'reports'} to send again.")
+    return "They are"
 
 
 @command.command("drop")
 @click.argument("report_id", type=click.IntRange(min=1))
 @click.pass_obj
 def drop(invocation: Invocation, report_id: int) -> None:
-    """Try no longer to deliver a report: whoever has not got it does not get it.
+    """Give a report up: recipients who have not got it do not get it, and `doctor` no longer names it.
 
     Example: metaharvest reports drop 12
     """
-    number = invocation.harvester.drop_report(report_id, login())
-    deliveries = "1 delivery was" if number == 1 else f"{number} deliveries were"
-    click.echo(f"{deliveries} given up." if number else "Nothing of it was waiting: nothing was changed.")
+    dropped = invocation.harvester.drop_report(report_id, login())
+    number = dropped.waiting + dropped.refused
+    if number:
+        deliveries = "1 delivery was" if number == 1 else f"{number} deliveries were"
+        refused = f" The mail server had refused {dropped.refused} of them." if dropped.refused else ""
+        click.echo(f"{deliveries} given up.{refused}")
+    elif dropped.arrived:
+        click.echo("Nothing of it was waiting or refused: nothing was changed.")
+    else:
+        click.echo("Nothing of it was waiting: nothing was changed.")
 
 
 @command.command("open")
@@ -183,7 +232,7 @@ def deliver(invocation: Invocation) -> int:
 
 def _deliver(invocation: Invocation) -> int:
     """Flush the outbox and say how that went; the exit code."""
-    from metaharvest.queries.outbox import reasons_not_delivered
+    from metaharvest.queries.outbox import number_refused, reasons_not_delivered
 
     began = invocation.harvester.now()
     done = invocation.harvester.deliver()
@@ -192,9 +241,20 @@ def _deliver(invocation: Invocation) -> int:
         click.echo(f"Still in the mail folder, and not written again: {done.there} of those sent.")
     if done.former:
         click.echo(f"Not tried any more, as their recipients get these reports no longer: {done.former}.")
-    if not done.waiting and not done.refused:
-        return 0
     with invocation.harvester.reading() as session:
+        if refused := number_refused(session):
+            deliveries = "1 delivery is" if refused == 1 else f"{refused} deliveries are"
+            again = "`metaharvest reports resend --state refused` sends them again"
+            why = "`metaharvest reports --state refused` says why"
+            print_line(f"{deliveries} refused and not tried any more: {again}, {why}.", err=True)
+        if done.in_doubt:
+            print_line(
+                f"The mail server refused everybody ({done.in_doubt} of those waiting). That is a fault of the server "
+                "or of [mail], not of the addresses. The next runs try again, for four days.",
+                err=True,
+            )
+        if not done.waiting and not done.refused:
+            return 0
         for sentence in reasons_not_delivered(session, began):
             print_line(sentence, err=True)
     return 1

@@ -246,6 +246,15 @@ def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]
         )
 
 
+def _sent_again(since: datetime) -> str:
+    """What to do about refused reports, the oldest of which was written at this moment."""
+    return (
+        "`metaharvest reports --state refused` names them and says why. Once the cause is gone, "
+        f"`metaharvest reports resend --state refused --since {since:%Y-%m-%d}` sends them again; "
+        "`metaharvest reports drop NUMBER` gives one up."
+    )
+
+
 def _reports(session: Session, now: datetime) -> Iterator[Check]:
     outbox, stuck = outbox_state(session, now), stuck_mail(session, now)
     if outbox.failed:
@@ -255,11 +264,17 @@ def _reports(session: Session, now: datetime) -> Iterator[Check]:
             f"{outbox.failed_since:%Y-%m-%d}: `metaharvest reports --undelivered` tells why, "
             "`metaharvest reports deliver` tries again.",
         )
-    if outbox.refused:
+    if outbox.admins_refused:
+        yield problem(
+            "reports",
+            f"{counted(outbox.admins_refused, 'administrator')} did not get a report: the mail server refused it. "
+            + _sent_again(outbox.admins_since),
+        )
+    elif outbox.refused:
         yield warning(
             "reports",
-            f"{counted(outbox.refused, 'recipient')} refused a report in the last seven days: "
-            "`metaharvest reports --undelivered` names them.",
+            f"{counted(outbox.refused, 'recipient')} refused a report in the last seven days. "
+            + _sent_again(outbox.refused_since),
         )
     if stuck is not None and not outbox.failed:
         waits = counted(stuck.deliveries, "delivery has", "deliveries have")

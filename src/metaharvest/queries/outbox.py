@@ -110,20 +110,31 @@ def reasons_not_delivered(session: Session, since: datetime) -> list[str]:
     return list(dict.fromkeys(str(reason) for reason in session.scalars(statement)))[:_MOST_REASONS]
 
 
-def outbox_state(session: Session, now: datetime) -> Row[Any, Any, Any, Any]:
+def number_refused(session: Session) -> int:
+    """How many deliveries a mail server refused that nobody sent again or dropped since."""
+    refused = (ReportDelivery.status == "refused") & ReportDelivery.last_attempt_at.is_not(None)
+    return int(session.scalars(select(func.count()).where(refused)).one())
+
+
+def outbox_state(session: Session, now: datetime) -> Row[Any, Any, Any, Any, Any, Any, Any]:
     """What waits: `failed` deliveries were tried in vain, `fresh` ones have not been tried.
 
     `failed_since` is when the oldest report was written of which a delivery waits; `refused` is how many recipients
-    refused a report in the last seven days.
+    refused a report in the last seven days, `admins_refused` how many of them a report to the administrators;
+    `refused_since` and `admins_since` are when the oldest of those reports was written.
     """
     queued = ReportDelivery.status == "queued"
     refused = (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= now - _OF_LATE)
     number, since = select(func.count(ReportDelivery.delivery_id)), select(func.min(ReportOutbox.created_at))
+    recipients, to_admins = select(func.count(ReportDelivery.recipient.distinct())), ReportOutbox.kind != "site"
     statement = select(
         number.where(queued, ReportDelivery.attempts > 0).label("failed"),
         since.join(ReportDelivery).where(queued).label("failed_since"),
         number.where(queued, ReportDelivery.attempts == 0).label("fresh"),
-        select(func.count(ReportDelivery.recipient.distinct())).where(refused).label("refused"),
+        recipients.where(refused).label("refused"),
+        since.join(ReportDelivery).where(refused).label("refused_since"),
+        recipients.join(ReportOutbox).where(refused, to_admins).label("admins_refused"),
+        since.join(ReportDelivery).where(refused, to_admins).label("admins_since"),
     )
     return session.execute(statement).one()
 

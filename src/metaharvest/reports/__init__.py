@@ -7,13 +7,14 @@
     render.py                     templates/email/... -> subject, text, HTML; a plain report if a template fails
     message.py                    the whole message: headers, alternatives, attachment
     outbox.py                     queued, delivered per recipient: mail.py, smtp.py, maildir.py
+    refusals.py                   whose fault a refusal is
 
 Everything in a report is read from the tables, never from memory: the tables say what the mail said.
 """
 
 from __future__ import annotations
 
-from metaharvest.reports.by_hand import Resent, drop, resend
+from metaharvest.reports.by_hand import Dropped, Resent, ResentRefused, drop, resend, resend_refused
 from metaharvest.reports.compose import admin_report, digest, site_report, site_reports
 from metaharvest.reports.message import Report
 from metaharvest.reports.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all
@@ -24,10 +25,12 @@ from metaharvest.reports.tables import documents_csv, log_csv, selected_log_csv,
 __all__ = [
     "Deliveries",
     "DeliveringRun",
+    "Dropped",
     "NamedRepository",
     "Report",
     "Repositories",
     "Resent",
+    "ResentRefused",
     "admin_report",
     "deliver",
     "digest",
@@ -38,6 +41,7 @@ __all__ = [
     "queue",
     "queue_all",
     "resend",
+    "resend_refused",
     "selected_log_csv",
     "site_report",
     "site_reports",

@@ -1,18 +1,19 @@
-"""What people do with single reports: have one sent again, to its recipients or to another address, or drop it."""
+"""What people do with reports: send one again, or all that were refused; give one up."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestSiteRun, ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import Site
-from metaharvest.reports.outbox import NO_LONGER
+from metaharvest.reports.outbox import NO_LONGER, is_refused
 from metaharvest.sites.registry import read_site
 
 
@@ -48,13 +49,79 @@ def resend(session: Session, report_id: int, settings: Settings, to: Sequence[st
     return Resent(recipients, tuple(row.recipient for row in former))
 
 
-def drop(session: Session, report_id: int, why: str) -> int:
-    """Have nobody else get this report: what waits is given up; how many deliveries. Raises MetaharvestError."""
+@dataclass(frozen=True, slots=True)
+class ResentRefused:
+    """How many reports and deliveries go again, and which reports nobody is entitled to any more."""
+
+    reports: int
+    deliveries: int
+    without_recipient: tuple[int, ...]
+
+
+def resend_refused(session: Session, settings: Settings, since: datetime | None) -> ResentRefused:
+    """Put the refused deliveries of all reports back into the outbox, those of reports written at `since` or later.
+
+    Who has got the report does not get it again. A contact that was corrected since gets it in place of the address
+    that refused. Deliveries that were given up by hand stay so.
+    """
+    query = select(ReportDelivery).join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
+    query = query.where(is_refused(), *([] if since is None else [ReportOutbox.created_at >= since]))
+    refused: dict[int, list[ReportDelivery]] = {}
+    for row in session.scalars(query.order_by(ReportDelivery.report_id)):
+        refused.setdefault(row.report_id, []).append(row)
+    number, without = 0, []
+    for report_id, rows in refused.items():
+        by_hand = [row.recipient for row in rows if row.by_hand]
+        try:
+            entitled = list(_entitled(session, report_id, settings))
+        except MetaharvestError:
+            entitled = []
+        if not by_hand and not entitled:
+            without.append(report_id)
+            continue
+        number += _resend_missing(session, report_id, rows, [*by_hand, *entitled])
+    session.flush()
+    return ResentRefused(len(refused) - len(without), number, tuple(without))
+
+
+def _resend_missing(session: Session, report_id: int, refused: Sequence[ReportDelivery], to: Sequence[str]) -> int:
+    """Queue a report for those of these addresses that have not got it; how many. The other refusals are settled."""
+    known = session.scalars(select(ReportDelivery).where(ReportDelivery.report_id == report_id)).all()
+    deliveries = {row.recipient.casefold(): row for row in known}
+    wanted = {address.casefold(): address for address in to}
+    for row in refused:
+        if row.recipient.casefold() not in wanted:
+            row.last_attempt_at, row.last_error = None, NO_LONGER
+    missing = [each for key, each in wanted.items() if key not in deliveries or deliveries[key].status == "refused"]
+    for address in missing:
+        row = deliveries.get(address.casefold()) or ReportDelivery(report_id=report_id, recipient=address)
+        session.add(row)
+        row.status, row.attempts, row.last_error, row.last_attempt_at = "queued", 0, None, None
+    return len(missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """How many deliveries of a report were given up: some waited, some were refused. `arrived`: the others."""
+
+    waiting: int
+    refused: int
+    arrived: int
+
+
+def drop(session: Session, report_id: int, why: str) -> Dropped:
+    """Have nobody else get this report: what waits or was refused is given up. Raises MetaharvestError."""
     _require(session, report_id)
-    waiting = (ReportDelivery.report_id == report_id) & (ReportDelivery.status == "queued")
+    its = ReportDelivery.report_id == report_id
+    numbers = {
+        "waiting": ReportDelivery.status == "queued",
+        "refused": is_refused(),
+        "arrived": ReportDelivery.status == "sent",
+    }
+    found = {name: session.scalars(select(func.count()).where(its, of)).one() for name, of in numbers.items()}
     given_up = {"status": "refused", "last_attempt_at": None, "last_error": why}
-    done = session.execute(update(ReportDelivery).where(waiting).values(**given_up))
-    return int(done.rowcount)  # type: ignore[attr-defined]
+    session.execute(update(ReportDelivery).where(its, numbers["waiting"] | numbers["refused"]).values(**given_up))
+    return Dropped(**found)
 
 
 def _require(session: Session, report_id: int) -> None:

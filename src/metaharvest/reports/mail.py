@@ -25,6 +25,7 @@ class Attempt:
     `stop`: there is no use in trying more letters this time.
     `there`: it counts as sent because this very message had arrived before.
     `put_off`: the server answered that it does not take mail for this recipient now.
+    `by_server`: the server refused; otherwise it was known without asking it.
     """
 
     status: str
@@ -32,6 +33,7 @@ class Attempt:
     stop: bool = False
     there: bool = False
     put_off: bool = False
+    by_server: bool = False
 
 
 class MailBackend(Protocol):

@@ -7,7 +7,7 @@ each message with SMTP, so that a crash repeats at most one; after several with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from metaharvest.model import Site
 from metaharvest.reports.mail import Attempt, Letter, MailBackend
 from metaharvest.reports.maildir import Maildir
 from metaharvest.reports.message import Report
+from metaharvest.reports.refusals import Refusal, Refusals
 from metaharvest.reports.smtp import SmtpServer
 from metaharvest.sites.registry import read_sites_of
 
@@ -35,21 +36,35 @@ have passed, so that hourly runs do not try all day long. The first run of a day
 
 _GIVEN_UP_AFTER = timedelta(days=4)
 """A recipient whom the server puts off with the same answer as last time, so long after the report was made, is given
-up: RFC 5321, section 4.5.4.1. A server that does not answer gives no reason for that."""
+up: RFC 5321, section 4.5.4.1. A server that does not answer gives no reason for that. A server that refuses everybody
+has the same time to be repaired."""
 
 _SITES_AT_ONCE = 1000
 
 _Item = TypeVar("_Item")
-_Parcel = tuple[int, Letter]
-"""The number of a report, and its message to some of its recipients."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    """The message of a report to some of its recipients; `kind` is the report's."""
+
+    report_id: int
+    kind: str
+    letter: Letter
+
+    def refusals(self) -> list[Refusal]:
+        """What a server has said that refuses this message."""
+        of_theirs = self.kind != "site"
+        return [Refusal(self.report_id, recipient, of_theirs) for recipient in self.letter.recipients]
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveringRun:
-    """The run that delivers: when it began, and the day that it takes for today."""
+    """The run that delivers: when it began, the day that it takes for today, and its refusals in doubt."""
 
     began: datetime
     day: date
+    refusals: Refusals = field(default_factory=lambda: Refusals(unattended=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +72,8 @@ class Deliveries:
     """How many deliveries were sent and refused this time, and how many are still waiting.
 
     `there`: how many of those sent had arrived before and were not written again. `former`: how many are not tried any
-    more, since their recipients get these reports no longer.
+    more, since their recipients get these reports no longer. `in_doubt`: how many of those waiting were refused by a
+    server that accepted nobody.
     """
 
     sent: int = 0
@@ -65,6 +81,7 @@ class Deliveries:
     refused: int = 0
     there: int = 0
     former: int = 0
+    in_doubt: int = 0
 
 
 def queue(session: Session, report: Report, run_id: int, site_run_id: int | None, now: datetime) -> int | None:
@@ -131,6 +148,11 @@ def stuck_mail(session: Session, now: datetime) -> Row[int, datetime] | None:
     return found if found.deliveries else None
 
 
+def is_refused() -> ColumnElement[bool]:
+    """A delivery that a mail server refused; not one that was dropped, or whose recipient gets no reports any more."""
+    return and_(ReportDelivery.status == "refused", ReportDelivery.last_attempt_at.is_not(None))
+
+
 _OUTBOX = Base.metadata.tables[ReportOutbox.__tablename__]
 _KEYS = select(_OUTBOX.c.idempotency_key).where(_OUTBOX.c.idempotency_key.in_(bindparam("keys", expanding=True)))
 _DELIVERIES = Base.metadata.tables[ReportDelivery.__tablename__]
@@ -151,28 +173,93 @@ def deliver(
     With `run`, what this run has tried already is left for later, and what failed shortly before; without, everything
     is tried. Who is no contact, or no administrator, any more is left out. Never raises for what a mail server or a
     folder does: the delivery's row tells that. If the server cannot be reached at all, the rest waits for the next
-    time. Errors of the database are raised.
+    time. A refusal is final when the server accepts somebody else: see refusals.py. Errors of the database are raised.
     """
-    backend = backend_for(settings)
     due = _due(now, run) if run else true()
-    sent = refused = there = 0
     former = _leave_out_former(session_factory, settings, run.began if run else now)
+    backend = backend_for(settings)
+    round_ = _Round(session_factory, backend, now, due, run.refusals if run else Refusals())
     try:
-        for report_ids in _groups(_waiting_reports(session_factory, due), backend.at_once):
-            for parcels in _groups(_parcels(session_factory, report_ids, due, backend), backend.at_once):
-                # No transaction is open while a mail server takes its time.
-                attempts = backend.send([letter for _, letter in parcels])
-                refused += _note(session_factory, parcels, attempts, now, due)
-                for (_, letter), attempt in zip(parcels, attempts, strict=False):
-                    number = len(letter.recipients)
-                    sent += number if attempt.status == "sent" else 0
-                    refused += number if attempt.status == "refused" else 0
-                    there += number if attempt.there else 0
-                    if attempt.stop:
-                        return Deliveries(sent, _number_waiting(session_factory), refused, there, former)
+        round_.deliver()
     finally:
         backend.close()
-    return Deliveries(sent, _number_waiting(session_factory), refused, there, former)
+    round_.settle(round_.refusals.close_round())
+    waiting = _number_waiting(session_factory)
+    return Deliveries(round_.sent, waiting, round_.refused, round_.there, former, round_.in_doubt)
+
+
+@dataclass(slots=True)
+class _Round:
+    """One attempt for everything that is due, and its numbers so far."""
+
+    session_factory: Callable[[], Session]
+    backend: MailBackend
+    now: datetime
+    due: ColumnElement[bool]
+    refusals: Refusals
+    sent: int = 0
+    refused: int = 0
+    there: int = 0
+    in_doubt: int = 0
+
+    def deliver(self) -> None:
+        """Hand over what is due, until it is done or the backend says stop."""
+        at_once = self.backend.at_once
+        for report_ids in _groups(_waiting_reports(self.session_factory, self.due), at_once):
+            for parcels in _groups(_parcels(self.session_factory, report_ids, self.due, self.backend), at_once):
+                # No transaction is open while a mail server takes its time.
+                attempts = self.backend.send([parcel.letter for parcel in parcels])
+                self._note(parcels, attempts)
+                if any(attempt.stop for attempt in attempts):
+                    return
+
+    def settle(self, refusals: Sequence[Refusal]) -> None:
+        """Make refusals final whose deliveries wait."""
+        if not refusals:
+            return
+        values = [{"report": refusal.report_id, "to": refusal.recipient} for refusal in refusals]
+        with self.session_factory() as session:
+            settled = sum(session.connection().execute(_SETTLED, row).rowcount for row in values)
+            session.commit()
+        self.refused += settled
+        self.in_doubt = max(0, self.in_doubt - settled)
+
+    def _note(self, parcels: Sequence[_Parcel], attempts: Sequence[Attempt]) -> None:
+        """Update the deliveries: those of the recipients, or, if an attempt says stop, all that are due."""
+        rows: list[dict[str, object]] = []
+        overdue: list[dict[str, object]] = []
+        for_all: dict[str, object] = {}
+        final: list[Refusal] = []
+        for parcel, attempt in zip(parcels, attempts, strict=False):
+            values: dict[str, object] = {"state": attempt.status, "error": attempt.error, "now": self.now}
+            if attempt.stop:
+                for_all = values
+                continue
+            its_rows = [{**values, "report": parcel.report_id, "to": each} for each in parcel.letter.recipients]
+            may_pass = attempt.put_off
+            if attempt.status == "sent":
+                final += self.refusals.accepted()
+            elif attempt.by_server and not self.refusals.accepts:
+                self.refusals.refused(parcel.refusals())
+                self.in_doubt += len(its_rows)
+                its_rows = [{**row, "state": "queued"} for row in its_rows]
+                may_pass = True
+            rows += its_rows
+            if may_pass and self.now - parcel.letter.created_at >= _GIVEN_UP_AFTER:
+                overdue += [{**row, "state": "refused"} for row in its_rows]
+            self.sent += len(its_rows) if attempt.status == "sent" else 0
+            self.refused += sum(row["state"] == "refused" for row in its_rows)
+            self.there += len(its_rows) if attempt.there else 0
+        with self.session_factory() as session:
+            given_up = sum(session.connection().execute(_GIVEN_UP, row).rowcount for row in overdue)
+            if rows:
+                session.connection().execute(_ATTEMPTED_ONE, rows)
+            if for_all:
+                session.connection().execute(_ATTEMPTED.where(self.due), for_all)
+            session.commit()
+        self.refused += given_up
+        self.in_doubt = max(0, self.in_doubt - given_up)
+        self.settle(final)
 
 
 def _leave_out_former(session_factory: Callable[[], Session], settings: Settings, before: datetime) -> int:
@@ -238,9 +325,9 @@ def _parcels(
     with session_factory() as session:
         for report_id, recipient in session.execute(_RECIPIENTS.where(due), {"reports": report_ids}):
             recipients.setdefault(report_id, []).append(recipient)
-        for report_id, message_id, content, created_at in session.execute(_LETTERS, {"reports": report_ids}):
+        for report_id, kind, message_id, content, created_at in session.execute(_LETTERS, {"reports": report_ids}):
             for group in backend.parcels(recipients.get(report_id, [])):
-                parcels.append((report_id, Letter(message_id, content, created_at, group)))
+                parcels.append(_Parcel(report_id, kind, Letter(message_id, content, created_at, group)))
     return parcels
 
 
@@ -250,7 +337,7 @@ _RECIPIENTS = (
     .order_by(_DELIVERIES.c.delivery_id)
 )
 _LETTERS = (
-    select(_OUTBOX.c.report_id, _OUTBOX.c.message_id, _OUTBOX.c.content, _OUTBOX.c.created_at)
+    select(_OUTBOX.c.report_id, _OUTBOX.c.kind, _OUTBOX.c.message_id, _OUTBOX.c.content, _OUTBOX.c.created_at)
     .where(_OUTBOX.c.report_id.in_(bindparam("reports", expanding=True)))
     .order_by(_OUTBOX.c.report_id)
 )
@@ -278,10 +365,7 @@ _NOT_ARRIVED = (
     .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
     .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == ReportOutbox.site_run_id)
     .where(
-        or_(
-            ReportDelivery.status == "queued",
-            and_(ReportDelivery.status == "refused", ReportDelivery.last_attempt_at.is_not(None)),
-        ),
+        or_(ReportDelivery.status == "queued", is_refused()),
         ~ReportDelivery.by_hand,
         ReportOutbox.created_at <= bindparam("before", type_=_OUTBOX.c.created_at.type),
     )
@@ -292,36 +376,9 @@ _LEFT_OUT = (
     .values(status="refused", last_attempt_at=None, last_error=bindparam("error"))
 )
 _GIVEN_UP = _ATTEMPTED_ONE.where(_DELIVERIES.c.last_error == bindparam("error"))
-
-
-def _note(
-    session_factory: Callable[[], Session],
-    parcels: Sequence[_Parcel],
-    attempts: Sequence[Attempt],
-    now: datetime,
-    due: ColumnElement[bool],
-) -> int:
-    """Update the deliveries: those of the recipients, or, if an attempt says stop, all that are due.
-
-    Returns how many deliveries were given up.
-    """
-    rows: list[dict[str, object]] = []
-    overdue: list[dict[str, object]] = []
-    for_all: dict[str, object] = {}
-    for (report_id, letter), attempt in zip(parcels, attempts, strict=False):
-        values: dict[str, object] = {"state": attempt.status, "error": attempt.error, "now": now}
-        if attempt.stop:
-            for_all = values
-        else:
-            its_rows = [{**values, "report": report_id, "to": each} for each in letter.recipients]
-            rows += its_rows
-            if attempt.put_off and now - letter.created_at >= _GIVEN_UP_AFTER:
-                overdue += [{**row, "state": "refused"} for row in its_rows]
-    with session_factory() as session:
-        given_up = sum(session.connection().execute(_GIVEN_UP, row).rowcount for row in overdue)
-        if rows:
-            session.connection().execute(_ATTEMPTED_ONE, rows)
-        if for_all:
-            session.connection().execute(_ATTEMPTED.where(due), for_all)
-        session.commit()
-    return given_up
+_SETTLED = (
+    update(_DELIVERIES)
+    .where(_DELIVERIES.c.report_id == bindparam("report"), _DELIVERIES.c.recipient == bindparam("to"))
+    .where(_DELIVERIES.c.status == "queued", _DELIVERIES.c.attempts > 0)
+    .values(status="refused")
+)

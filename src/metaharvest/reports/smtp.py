@@ -132,7 +132,7 @@ class SmtpServer:
                 self._session.rset()
         except (smtplib.SMTPException, OSError):
             self._drop()
-        return Attempt(status, self._answer(code, text))
+        return Attempt(status, self._answer(code, text), by_server=status == "refused")
 
     def _open(self) -> smtplib.SMTP:
         mail = self._settings

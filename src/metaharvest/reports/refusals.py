@@ -1,0 +1,54 @@
+"""Decides whose fault a refusal is: of one address, or of the mail server, which refuses everybody for some hours.
+
+A server that refuses one recipient and accepts others knows that address not. A server that accepts nobody has a
+fault of its own (a broken directory of users, a full disk, a login that is missing): its refusals are temporary,
+although RFC 5321, section 4.2.1, calls each of them permanent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A server refused this recipient of this report; `to_administrators`: the report is one of theirs."""
+
+    report_id: int
+    recipient: str
+    to_administrators: bool
+
+
+@dataclass(slots=True)
+class Refusals:
+    """The refusals of one run, or of one delivery by hand, until it is known whose fault they are.
+
+    `unattended`: one refusal alone is left in doubt, since nobody is there to try again.
+    """
+
+    unattended: bool = False
+    accepts: bool = False
+    _in_doubt: list[Refusal] = field(default_factory=list)
+
+    def accepted(self) -> list[Refusal]:
+        """The server accepted a message: the refusals so far, which are the faults of their addresses."""
+        self.accepts = True
+        final, self._in_doubt = self._in_doubt, []
+        return final
+
+    def refused(self, refusals: Sequence[Refusal]) -> None:
+        """The server refused these recipients, and has accepted nobody so far."""
+        self._in_doubt += refusals
+
+    def close_round(self) -> list[Refusal]:
+        """Everything that waited was tried: the refusals that are final all the same.
+
+        Several refusals without an acceptance are the server's fault, whatever it says to the next reports. A single
+        one stays in doubt, for the next round of the run.
+        """
+        alone = len({refusal.recipient.casefold() for refusal in self._in_doubt}) == 1
+        if alone and not any(refusal.to_administrators for refusal in self._in_doubt):
+            return [] if self.unattended else self.accepted()
+        self._in_doubt = []
+        return []
