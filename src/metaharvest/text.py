@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 
@@ -61,6 +62,26 @@ def shown_url(url: str) -> str:
 def without_credentials(text: str) -> str:
     """`text` without the user names and passwords of URLs in it."""
     return _USERINFO_IN_TEXT.sub(lambda found: found[0].rpartition("@")[2], text)
+
+
+def unescaped(text: str) -> str:
+    """`text` with its HTML references resolved; as it is if one of them is a number that is too long to read."""
+    try:
+        return html.unescape(text)
+    except ValueError:
+        return text
+
+
+def whole_number(text: str, most: int) -> int | None:
+    """The number that `text` writes with ASCII digits; None if it writes none, or one above `most`.
+
+    Python refuses numbers of more than 4,300 digits with an error of its own.
+    """
+    if not (text.isascii() and text.isdigit()):
+        return None
+    digits = text.lstrip("0") or "0"
+    number = int(digits) if len(digits) <= len(str(most)) else most + 1
+    return number if number <= most else None
 
 
 def compressed_as(content: bytes) -> str:

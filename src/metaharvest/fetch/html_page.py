@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from html import unescape
 
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import one_line, shown_url, unescaped
 
 HEAD_BYTES = 8192
 """How much of an answer is looked at."""
@@ -44,13 +43,14 @@ _EML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^<>]*\?>\s*)?<(?:[A-Za-
 
 def html_title(head: bytes) -> str | None:
     """The title of the (X)HTML page that begins with `head`, on one line; "" without one; None for anything else."""
+    head = head[:HEAD_BYTES]
     if _EML_START.match(head):
         return None
-    text = _decoded(head[:HEAD_BYTES])
+    text = _decoded(head)
     if not _HTML.match(text):
         return None
     title = _TITLE.search(text)
-    return one_line(shown_url(unescape(title[1]))) if title else ""
+    return one_line(shown_url(unescaped(title[1]))) if title else ""
 
 
 def _decoded(head: bytes) -> str:

@@ -126,7 +126,7 @@ class CopyTally:
 
     def cut(self, target: Target, findings: Sequence[Finding], *, for_good: bool = False) -> None:
         """A target stopped answering: begin nothing more. `for_good`: it does not give what it is asked for."""
-        if not self._cut_short:
+        if not self.is_cut_short():
             said = " ".join(f"{finding.message} {finding.remedy}".rstrip() for finding in findings)
             self._cut_short = f"{target.describe()}: {said}{'' if for_good else f' {_GO_ON}'}"
 

@@ -33,7 +33,7 @@ from metaharvest.harvest.copied import (
     superseded,
 )
 from metaharvest.harvest.copy_source import CopiedDocument, CopySource
-from metaharvest.harvest.deadlines import StopSignal
+from metaharvest.harvest.deadlines import STOPPED, StopSignal
 from metaharvest.harvest.site_target import RunTargets, SiteTarget
 from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.journal.journal import Clock
@@ -44,6 +44,7 @@ from metaharvest.sites.registry import find_site, read_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets import owners
 from metaharvest.targets.base import HeldRevision, JournalSession, Target, Upload
+from metaharvest.targets.interruption import interrupted_by
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.nothing import NoTarget
 
@@ -95,7 +96,8 @@ def copy_documents(
             tally,
             asyncio.Semaphore(2 * target.uploads_at_once),
         )
-        return asyncio.run(copying.run())
+        with interrupted_by(lambda: STOPPED if stop.is_set() else None):
+            return asyncio.run(copying.run())
 
 
 def _named(targets: Targets, name: str, site_name: str | None) -> Target:

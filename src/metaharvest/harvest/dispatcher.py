@@ -30,6 +30,7 @@ from metaharvest.model import Finding, Site, SiteRunKind
 from metaharvest.sites.looks import sites_to_look_at
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.lookup import SourceFor
+from metaharvest.targets.interruption import interrupted_by
 from metaharvest.targets.lookup import Targets
 
 log = logging.getLogger(__name__)
@@ -172,8 +173,9 @@ class Dispatcher:
                 BrokenSite(site.site_id, site.name, site.list_url, site.enabled, (finding,), site.contacts), kind
             )
             return
-        list_was_read = await harvest_site(site, kind, source, ctx)
-        if not list_was_read and site.site_id in ctx.to_retry and not ctx.deadlines.heed():
-            # Documents that failed transiently are tried again, also if the list could not be read.
-            await harvest_site(site, SiteRunKind.RETRY, source, ctx)
+        with interrupted_by(ctx.deadlines.heed):
+            list_was_read = await harvest_site(site, kind, source, ctx)
+            if not list_was_read and site.site_id in ctx.to_retry and not ctx.deadlines.heed():
+                # Documents that failed transiently are tried again, also if the list could not be read.
+                await harvest_site(site, SiteRunKind.RETRY, source, ctx)
         ctx.progress.site_ended(site.name)

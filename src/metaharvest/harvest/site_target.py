@@ -14,6 +14,7 @@ from metaharvest.database.engine import Sessions
 from metaharvest.errors import SettingsError, TargetError
 from metaharvest.model import Action, Finding, Holding, Site
 from metaharvest.targets.base import JournalSession, Target, TargetSession, Upload
+from metaharvest.targets.interruption import Interrupted, carried_call
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.owners import session_of
 
@@ -44,12 +45,43 @@ class TargetHealth:
         self._failures = 0
 
 
+class SiteTargetHealth:
+    """The health of a target as one site meets it: it is given up too if the site's own time is up."""
+
+    def __init__(self, of_run: TargetHealth) -> None:
+        self._of_run = of_run
+        self._interrupted: tuple[Finding, ...] = ()
+
+    @property
+    def given_up(self) -> tuple[Finding, ...]:
+        """Why it is not asked any more; empty: it is."""
+        return self._interrupted or self._of_run.given_up
+
+    def failed(self, error: TargetError) -> None:
+        """It did not answer."""
+        if isinstance(error, Interrupted):
+            self._interrupted = error.findings
+        else:
+            self._of_run.failed(error.findings)
+
+    def give_up(self, error: TargetError) -> None:
+        """It did not answer a question about very many documents, or a login."""
+        if isinstance(error, Interrupted):
+            self._interrupted = error.findings
+        else:
+            self._of_run.give_up(error.findings)
+
+    def answered(self) -> None:
+        """It took a document, refused one, or said whether it has one."""
+        self._of_run.answered()
+
+
 class SiteTarget:
     """A target during the harvest of one site. Made by `RunTargets.of`."""
 
-    def __init__(self, session: TargetSession, used: _UsedTarget) -> None:
+    def __init__(self, session: TargetSession, used: _UsedTarget, health: SiteTargetHealth) -> None:
         self.target = used.target
-        self.health = used.health
+        self.health = health
         self.sending = used.sending
         self._session = session
         self._threads = used.threads
@@ -87,7 +119,7 @@ class SiteTarget:
         try:
             return question(document_ids)
         except TargetError as error:
-            self.health.give_up(error.findings)
+            self.health.give_up(error)
             return {}
 
     async def holds(self, document_id: str, revision: int, sha256: str) -> bool:
@@ -113,7 +145,7 @@ class SiteTarget:
             action = await self._in_thread(partial(session.upload, upload))
         except TargetError as error:
             if error.transient:
-                self.health.failed(error.findings)
+                self.health.failed(error)
             else:
                 self.health.answered()
             raise
@@ -124,13 +156,13 @@ class SiteTarget:
         try:
             answer = await self._in_thread(question)
         except TargetError as error:
-            self.health.failed(error.findings)
+            self.health.failed(error)
             raise
         self.health.answered()
         return answer
 
     async def _in_thread(self, call: Callable[[], Answer]) -> Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, carried_call(call))
 
 
 class RunTargets:
@@ -171,17 +203,18 @@ class RunTargets:
     async def opened(self, target: Target, site: Site | None) -> AsyncIterator[SiteTarget]:
         """The same with this target, whatever the settings give the site; without a site, with its own login."""
         used, loop, stack = self._use(target), asyncio.get_running_loop(), ExitStack()
+        health = SiteTargetHealth(used.health)
         session: TargetSession = _AwaySession()
         if not used.health.given_up:
             opening = partial(stack.enter_context, session_of(used.target, site, self._sessions))
             try:
-                session = await loop.run_in_executor(used.threads, opening)
+                session = await loop.run_in_executor(used.threads, carried_call(opening))
             except TargetError as error:
                 if not error.transient:
                     raise
-                used.health.give_up(error.findings)
+                health.give_up(error)
         try:
-            yield SiteTarget(session, used)
+            yield SiteTarget(session, used, health)
         finally:
             # What was sent is there, whether the target takes note of the end of the session or not.
             with suppress(TargetError):

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import ssl
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,12 +34,13 @@ from metaharvest.fetch.client import user_agent
 from metaharvest.model import Finding
 from metaharvest.targets import http_failures
 from metaharvest.targets.deadline import Deadline, DeadlineAdapter
+from metaharvest.targets.interruption import pause
 
 log = logging.getLogger(__name__)
 
 _BUSY = frozenset({429, 502, 503, 504})
-_ANSWER_BYTES = 16_777_216
-"""The least that an answer may have, however small documents have to be."""
+ANSWER_BYTES = 1_048_576
+"""An answer may have so many bytes after decompression, if the caller does not expect more."""
 
 _MORE_CONNECTIONS = 4
 """Beside those for uploads; with as many exchanges under way, others wait for their turn."""
@@ -114,7 +114,7 @@ class HttpClient:
         self._target = target
         self._http = settings.http
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
-        self._most_bytes = max(settings.http.max_document_bytes, _ANSWER_BYTES)
+        self.document_bytes = settings.http.max_document_bytes
         self._headers = {
             "User-Agent": user_agent(settings.harvester.name, settings.http.contact_url),
             "Accept-Encoding": "gzip",
@@ -133,11 +133,12 @@ class HttpClient:
         data: Mapping[str, str] | bytes | None = None,
         parts: Sequence[tuple[str, Part]] = (),
         cookies: CookieJar | None = None,
+        most_bytes: int = ANSWER_BYTES,
     ) -> HttpAnswer:
         """The answer to one request for `path` (quoted, added to the target's url) with form fields or multipart parts.
 
         `cookies`: those to send; it gets those that are answered, and may be shared by threads. A GET or HEAD is asked
-        again a few times. Raises Unanswered.
+        again a few times. An answer may have `most_bytes`; `document_bytes` are those of a document. Raises Unanswered.
         """
         request = requests.Request(
             method,
@@ -149,12 +150,13 @@ class HttpClient:
             cookies=cookies,
         )
         for attempt in count(1):
-            outcome = self._exchange(request, cookies)
+            outcome = self._exchange(request, cookies, most_bytes)
             wait = self._wait(outcome, attempt) if method in ("GET", "HEAD") else None
             if wait is None:
                 break
             log.debug("%s %s is asked again in %.1f seconds", method, self.url + path, wait)
-            time.sleep(wait)
+            if not pause(wait):
+                break
         if isinstance(outcome, _Failure):
             raise Unanswered(outcome.finding, sent=outcome.sent) from outcome.cause
         return outcome
@@ -163,7 +165,7 @@ class HttpClient:
         """Close the connections that wait for another exchange."""
         self._adapter.close()
 
-    def _exchange(self, request: requests.Request, cookies: CookieJar | None) -> HttpAnswer | _Failure:
+    def _exchange(self, request: requests.Request, cookies: CookieJar | None, most_bytes: int) -> HttpAnswer | _Failure:
         target, url = self._target, request.url
         with self._room, Deadline(target.deadline) as deadline:
             try:
@@ -173,7 +175,7 @@ class HttpClient:
                 with response:
                     if cookies is not None:
                         extract_cookies_to_jar(cookies, prepared, response.raw)  # type: ignore[no-untyped-call]
-                    body = _read(response, self._most_bytes)
+                    body = _read(response, most_bytes)
             except (OSError, HTTPError) as error:  # requests' own errors are OSErrors
                 if deadline.passed:
                     return _Failure(http_failures.too_slow(url, target.deadline), error)
@@ -184,7 +186,7 @@ class HttpClient:
             # An answer of no announced length seems to have come to its end where the connection was shut down.
             return _Failure(http_failures.too_slow(url, target.deadline))
         if body is None:
-            return _Failure(http_failures.too_large(url, self._most_bytes))
+            return _Failure(http_failures.too_large(url, most_bytes, is_document=most_bytes == self.document_bytes))
         return HttpAnswer(url, response.status_code, response.reason or "", response.headers, body)
 
     def _wait(self, outcome: HttpAnswer | _Failure, attempt: int) -> float | None:

@@ -46,11 +46,14 @@ def too_slow(url: str, seconds: float) -> Finding:
     return Finding("target.away", message, remedy + _LATER)
 
 
-def too_large(url: str, most: int) -> Finding:
-    """An answer is larger than is accepted."""
+def too_large(url: str, most: int, *, is_document: bool) -> Finding:
+    """An answer is larger than is accepted; `is_document`: the limit is that of a document."""
     message = f"{shown_url(url)} answered more than {most:,} bytes, the most that is accepted."
-    remedy = "If this is a document that is meant to be so large, the administrator can raise max_document_bytes in "
-    return Finding("target.answer", message, remedy + "[http] of the settings.")
+    remedy = "The administrator should show this to the people who run the repository."
+    if is_document:
+        remedy = "If this is a document that is meant to be so large, the administrator can raise max_document_bytes "
+        remedy += "in [http] of the settings."
+    return Finding("target.answer", message, remedy)
 
 
 def unanswered(error: Exception, url: str, proxy: bool) -> Finding:

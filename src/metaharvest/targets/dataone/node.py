@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from urllib.parse import quote
 
 from metaharvest.errors import TargetError
 from metaharvest.targets.dataone import refusals, system_metadata
+from metaharvest.targets.dataone.bounded_xml import root_of
 from metaharvest.targets.dataone.system_metadata import ObjectInfo, SystemMetadata
-from metaharvest.targets.http import HttpAnswer, HttpClient
+from metaharvest.targets.http import ANSWER_BYTES, HttpAnswer, HttpClient
+from metaharvest.targets.interruption import require_time
 from metaharvest.text import one_line
 
 _PAGE = 1000
 """Objects of a listing that are asked for at a time; a node may give fewer."""
+
+_PAGE_BYTES = 8_388_608
+_MOST_OBJECTS = 2_000_000
+"""The largest nodes list some hundred thousand objects that are metadata."""
+
+_PAGES = 100
+_OBJECTS_PER_PAGE = 20
+"""A listing has `_PAGES` pages at most, and one more for each `_OBJECTS_PER_PAGE` objects."""
+
+_MORE = 10_000
+"""So many objects, and a tenth, may be added while a listing is read."""
+
+MOST_REVISIONS = 10_000
+"""Objects of one series."""
+
+_NODES_OF_NODE = 10_000
+"""Elements and attributes of what a node says of itself."""
 
 
 class Unreadable(TargetError):
@@ -53,9 +72,9 @@ class Node:
         if not answer.ok:
             raise refusals.refused_question(answer)
         try:
-            root = ET.fromstring(answer.body)
-        except (ET.ParseError, LookupError) as error:
-            raise refusals.not_understood(answer, "that is not XML") from error
+            root = root_of(answer.body, _NODES_OF_NODE)
+        except ValueError as error:
+            raise refusals.not_understood(answer, str(error)) from error
         if root.tag.rpartition("}")[2] != "node":
             raise refusals.not_understood(answer, f"the root of what it says is {one_line(root.tag, 100)}")
         storage = [each for each in root.iter("service") if each.get("name") == "MNStorage"]
@@ -98,7 +117,7 @@ class Node:
 
     def content(self, pid: str) -> bytes | None:
         """The bytes of an object; None if it is not there."""
-        answer = self._ask("GET", f"/object/{quoted(pid)}")
+        answer = self._ask("GET", f"/object/{quoted(pid)}", most_bytes=self._client.document_bytes)
         if refusals.is_not_found(answer):
             return None
         if not answer.ok:
@@ -109,14 +128,24 @@ class Node:
         """How many objects it lists under these filters."""
         return self._page(0, 0, filters or {})[0]
 
-    def listing(self, filters: Mapping[str, str] | None = None) -> Iterator[tuple[int, list[ObjectInfo]]]:
-        """The objects that it lists, page by page, each with their number in all at that moment.
+    def listing(
+        self, filters: Mapping[str, str] | None = None, most: int = _MOST_OBJECTS
+    ) -> Iterator[tuple[int, list[ObjectInfo]]]:
+        """The objects that it lists, at most so many, page by page, each with their number in all at that moment.
 
-        Raises TargetError, also where a page is empty though there are more objects.
+        Raises TargetError, also where a page is empty though there are more objects, and where there is no end.
         """
-        start = 0
-        while True:
+        start, first = 0, None
+        for number in count(1):
+            require_time()
             total, page = self._page(start, _PAGE, filters or {})
+            first = total if first is None else first
+            if total > most:
+                raise refusals.endless_listing(self.url, f"it has {total:,} objects, and {most:,} are the most")
+            if start > first + first // 10 + _MORE:
+                raise refusals.endless_listing(self.url, f"it had {first:,} objects at first, and {total:,} by now")
+            if number > _PAGES + total // _OBJECTS_PER_PAGE:
+                raise refusals.endless_listing(self.url, f"{number:,} pages gave {start:,} of {total:,} objects")
             if not page and start < total:
                 total = self.total(filters)
                 if start < total:
@@ -138,8 +167,9 @@ class Node:
         """Mark an object as archived; whatever was answered. Raises Unanswered."""
         return self._ask("PUT", f"/archive/{quoted(pid)}")
 
-    def _page(self, start: int, count: int, filters: Mapping[str, str]) -> tuple[int, list[ObjectInfo]]:
-        answer = self._ask("GET", "/object", params={**filters, "start": str(start), "count": str(count)})
+    def _page(self, start: int, number: int, filters: Mapping[str, str]) -> tuple[int, list[ObjectInfo]]:
+        params = {**filters, "start": str(start), "count": str(number)}
+        answer = self._ask("GET", "/object", params=params, most_bytes=_PAGE_BYTES)
         error = refusals.error_in(answer)
         if start and error and error.name == "InvalidRequest":
             # There are fewer by now: GMN refuses a page that begins after the last.
@@ -159,8 +189,10 @@ class Node:
         )
         return self._client.ask(method, path, headers=self._headers, parts=parts)
 
-    def _ask(self, method: str, path: str, params: Mapping[str, str] | None = None) -> HttpAnswer:
-        return self._client.ask(method, path, headers=self._headers, params=params)
+    def _ask(
+        self, method: str, path: str, params: Mapping[str, str] | None = None, most_bytes: int = ANSWER_BYTES
+    ) -> HttpAnswer:
+        return self._client.ask(method, path, headers=self._headers, params=params, most_bytes=most_bytes)
 
 
 def quoted(identifier: str) -> str:

@@ -7,14 +7,15 @@ Metacat give the same refusal different names and codes.
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
+from metaharvest.targets.dataone.bounded_xml import root_of
 from metaharvest.targets.http import HttpAnswer
 from metaharvest.text import one_line, shown_url
 
+_ERROR_NODES = 1_000
 _ASK = "The words are the repository's own: the administrator should show them to the people who run it."
 _REMEDIES = (
     (
@@ -67,8 +68,8 @@ class NodeError:
 def error_in(answer: HttpAnswer) -> NodeError | None:
     """The error that an answer describes; None if it does not, as an HTML page does not."""
     try:
-        root = ET.fromstring(answer.body)
-    except (ET.ParseError, LookupError, ValueError):
+        root = root_of(answer.body, _ERROR_NODES)
+    except ValueError:
         return None
     if root.tag.rpartition("}")[2] != "error":
         return None
@@ -127,6 +128,20 @@ def short_listing(url: str, listed: int, total: int) -> TargetError:
     message = f"{shown_url(url)} lists {listed:,} of the {total:,} objects that it says it has, and then no more."
     remedy = "Part of it is not enough to go by: the administrator should show this to the people who run the "
     return TargetError(Finding("target.answer", message, f"{remedy}repository."))
+
+
+def endless_listing(url: str, said: str) -> TargetError:
+    """A listing that does not come to its end; `said`: why it is not read further."""
+    message = f"The listing of {shown_url(url)} was not read to its end: {said}."
+    remedy = "The administrator should show this to the people who run the repository."
+    return TargetError(Finding("target.answer", message, remedy))
+
+
+def endless_chain(url: str, pid: str, number: int) -> TargetError:
+    """Objects that supersede one another without end."""
+    message = f"{shown_url(url)} names more than {number:,} objects, each of which supersedes another, since {pid}."
+    remedy = "The administrator should show this to the people who run the repository."
+    return TargetError(Finding("target.answer", message, remedy))
 
 
 def restless_listing(url: str, listed: int, total: int) -> TargetError:

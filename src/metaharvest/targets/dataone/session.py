@@ -20,16 +20,17 @@ from metaharvest.model import Action, Finding, Holding, ListedDocument
 from metaharvest.targets.base import Upload
 from metaharvest.targets.dataone import refusals, system_metadata
 from metaharvest.targets.dataone.listing import NodeListing, parts_of
-from metaharvest.targets.dataone.node import Node, Unreadable
-from metaharvest.targets.dataone.system_metadata import SystemMetadata
+from metaharvest.targets.dataone.node import MOST_REVISIONS, Node, Unreadable
+from metaharvest.targets.dataone.system_metadata import LONGEST_IDENTIFIER, SystemMetadata
 from metaharvest.targets.http import Unanswered
+from metaharvest.targets.interruption import carried, require_time
 from metaharvest.text import one_line
 
 log = logging.getLogger(__name__)
 
 _SIDE_BY_SIDE = 4
-_LONGEST = 800
-"""Characters of an identifier, which has no white space either (NonEmptyNoWhitespaceString800 of DataONE's types)."""
+_LONGEST_CHAIN = 500
+"""Objects that supersede one another, from the highest revision that is listed: all but the first have other names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ class DataOneSession:
 
     def _by_series(self, document_ids: Sequence[str]) -> dict[str, Holding]:
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as threads:
-            heads = dict(zip(document_ids, threads.map(self._readable_head, document_ids), strict=True))
+            answers = threads.map(carried(self._readable_head), document_ids)
+            heads = dict(zip(document_ids, answers, strict=True))
         found: dict[str, Holding] = {}
         for document_id, head in heads.items():
             revision = _revision_of(document_id, head.pid) if head else -1
@@ -101,6 +103,7 @@ class DataOneSession:
         return {each: Holding(each, revision) for each, revision in highest if revision > self._archived.get(each, -1)}
 
     def _readable_head(self, document_id: str) -> SystemMetadata | None:
+        require_time()
         try:
             return self._head_of_series(document_id)
         except Unreadable:
@@ -121,7 +124,7 @@ class DataOneSession:
     def upload(self, upload: Upload) -> Action:
         """Create the document, or supersede its last revision."""
         document, content = upload.fetched.document, upload.fetched.content
-        if len(document.docid) > _LONGEST or " " in document.docid:
+        if len(document.docid) > LONGEST_IDENTIFIER or " " in document.docid:
             raise _no_identifier(document)
         there = self._object(document.docid)
         if there is not None:
@@ -171,16 +174,22 @@ class DataOneSession:
         known = self._listing.known(document_id)
         if known is not None:
             return max(known, *revisions)
-        for _, page in self._node.listing({"identifier": document_id}):
+        for _, page in self._node.listing({"identifier": document_id}, MOST_REVISIONS):
             revisions += [_revision_of(document_id, each.pid) for each in page]
         return max(revisions)
 
     def _listed_chain(self, document_id: str) -> list[SystemMetadata]:
-        """From the highest revision that is listed to the last object of its chain; empty if none is listed."""
+        """From the highest revision that is listed to the last object of its chain; empty if none is listed.
+
+        Raises TargetError, also where the chain has no end.
+        """
         found: dict[str, SystemMetadata] = {}
         revision = self._listing.highest([document_id]).get(document_id)
         pid = None if revision is None else f"{document_id}.{revision}"
         while pid is not None and pid not in found and (here := self._object(pid)) is not None:
+            if len(found) >= _LONGEST_CHAIN:
+                raise refusals.endless_chain(self._node.url, f"{document_id}.{revision}", len(found))
+            require_time()
             found[pid] = here
             pid = here.obsoleted_by
         return list(found.values())
@@ -256,9 +265,8 @@ def _revision_of(document_id: str, pid: str) -> int:
 
 
 def _no_identifier(document: ListedDocument) -> TargetError:
-    message = (
-        f"{one_line(document.docid)} is no identifier for DataONE: it may have {_LONGEST} characters, and no spaces."
-    )
+    may_have = f"it may have {LONGEST_IDENTIFIER} characters, and no spaces"
+    message = f"{one_line(document.docid)} is no identifier for DataONE: {may_have}."
     return TargetError(Finding("target.refused", message, "Give the document another identifier."))
 
 

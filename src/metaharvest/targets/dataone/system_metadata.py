@@ -13,9 +13,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metaharvest.config.target_settings import TargetSettings
+from metaharvest.targets.dataone.bounded_xml import root_of
+from metaharvest.text import one_line, whole_number
 from metaharvest.validation.catalogue import VERSIONS
 
 _NAMESPACE = "http://ns.dataone.org/service/types/v2.0"
+_HIGHEST = 2**63 - 1
+LONGEST_IDENTIFIER = 800
+"""Characters of an identifier, which has no white space either (NonEmptyNoWhitespaceString800 of DataONE's types)."""
+
+_LONGEST = 300
+"""Characters of any other value that is kept."""
+
+_NODES = 20_000
+"""Elements and attributes of system metadata: each person who may read is one, each replica some."""
+
+_NODES_OF_PAGE = 100_000
+"""An object has seven, and a thousand of them are asked for at a time."""
+
 _HASHES = {
     "MD5": "md5",
     **{f"SHA{dash}{bits}": f"sha{bits}" for dash in ("-", "") for bits in ("1", "224", "256", "384", "512")},
@@ -71,36 +86,49 @@ def info_in(element: ET.Element) -> ObjectInfo:
     pid, size = element.findtext("identifier"), element.findtext("size")
     if checksum is None or pid is None or size is None:
         raise ValueError("it has no identifier, size or checksum")
-    digest = Checksum(checksum.get("algorithm", ""), (checksum.text or "").strip())
-    return ObjectInfo(pid, element.findtext("formatId", ""), int(size), digest)
+    digest = Checksum(checksum.get("algorithm", "")[:_LONGEST], (checksum.text or "").strip()[:_LONGEST])
+    return ObjectInfo(_identifier(pid), element.findtext("formatId", "")[:_LONGEST], _number(size, "size"), digest)
+
+
+def _identifier(text: str) -> str:
+    if len(text) > LONGEST_IDENTIFIER:
+        raise ValueError(f"it has an identifier of {len(text):,} characters; {LONGEST_IDENTIFIER} are the most")
+    return text
+
+
+def _number(text: str, name: str) -> int:
+    number = whole_number(text.strip(), _HIGHEST)
+    if number is None:
+        raise ValueError(f"its {name} is no number: {one_line(text, 60)}")
+    return number
 
 
 def parsed(content: bytes) -> SystemMetadata:
     """The system metadata in this XML. Raises ValueError if they are none."""
-    root = _root(content, "systemMetadata")
+    root = _root(content, "systemMetadata", _NODES)
     info = info_in(root)
     return SystemMetadata(
         info.pid,
         info.format_id,
         info.size,
         info.checksum,
-        root.findtext("seriesId") or None,
-        root.findtext("obsoletes") or None,
-        root.findtext("obsoletedBy") or None,
+        _identifier(root.findtext("seriesId", "")) or None,
+        _identifier(root.findtext("obsoletes", "")) or None,
+        _identifier(root.findtext("obsoletedBy", "")) or None,
         root.findtext("archived", "").strip() in ("true", "1"),
     )
 
 
 def listed(content: bytes) -> tuple[int, list[ObjectInfo]]:
     """How many objects there are in all, and those of this page of a listing. Raises ValueError if it is none."""
-    root = _root(content, "objectList")
-    return int(root.get("total", "")), [info_in(each) for each in root.iter("objectInfo")]
+    root = _root(content, "objectList", _NODES_OF_PAGE)
+    return _number(root.get("total", ""), "total"), [info_in(each) for each in root.iter("objectInfo")]
 
 
 def confirms(content: bytes, pid: str) -> bool:
     """Whether this is what a node answers when it has taken an object: its identifier."""
     try:
-        return _root(content, "identifier").text == pid
+        return _root(content, "identifier", _NODES).text == pid
     except ValueError:
         return False
 
@@ -166,14 +194,11 @@ def _add_access(root: ET.Element, settings: TargetSettings) -> None:
             _add(rule, "permission", permission)
 
 
-def _root(content: bytes, name: str) -> ET.Element:
+def _root(content: bytes, name: str, most_nodes: int) -> ET.Element:
     """The root element, of this name in any namespace: v1 and v2 of the API have different ones."""
-    try:
-        root = ET.fromstring(content)
-    except (ET.ParseError, LookupError) as error:
-        raise ValueError("it is not XML") from error
+    root = root_of(content, most_nodes)
     if root.tag.rpartition("}")[2] != name:
-        raise ValueError(f"its root is {root.tag.rpartition('}')[2]}, not {name}")
+        raise ValueError(f"its root is {one_line(root.tag.rpartition('}')[2], 60)}, not {name}")
     return root
 
 

@@ -15,7 +15,7 @@ from metaharvest.model import Finding, Site
 from metaharvest.targets.base import HeldRevision, Standing
 from metaharvest.targets.dataone import identity, refusals
 from metaharvest.targets.dataone.listing import NodeListing, parts_of
-from metaharvest.targets.dataone.node import Node, Rights, quoted
+from metaharvest.targets.dataone.node import MOST_REVISIONS, Node, Rights, quoted
 from metaharvest.targets.dataone.session import DataOneSession
 from metaharvest.targets.dataone.system_metadata import ObjectInfo
 from metaharvest.targets.http import HttpClient
@@ -90,7 +90,9 @@ class DataOneTarget:
 
     def revisions(self, document_id: str) -> list[HeldRevision]:
         """Those in the series of this id; if there is no such series, the objects whose PIDs are its docids."""
-        series = chain.from_iterable(page for _, page in self._node.listing({"identifier": document_id}))
+        series = chain.from_iterable(
+            page for _, page in self._node.listing({"identifier": document_id}, MOST_REVISIONS)
+        )
         found = {each.pid: each for each in series if parts_of(each.pid)[0] == document_id}
         if not found:
             found = {each.pid: each for each in self._listing.objects() if parts_of(each.pid)[0] == document_id}

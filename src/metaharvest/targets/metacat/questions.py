@@ -8,11 +8,15 @@ from requests.cookies import RequestsCookieJar
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
-from metaharvest.targets.http import HttpAnswer, HttpClient
+from metaharvest.targets.http import ANSWER_BYTES, HttpAnswer, HttpClient
 from metaharvest.targets.metacat import replies
+from metaharvest.text import whole_number
 
 HIGHEST_REVISION = 2**31 - 1
 """A revision has 32 bits there."""
+
+LISTING_BYTES = 16_777_216
+"""A listing of a scope names each revision of each document, in some 40 bytes."""
 
 _WILDCARDS = frozenset("_%\\")
 _LATER = "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "
@@ -82,13 +86,13 @@ class Questions:
     def listed(self, scope: str) -> dict[str, list[int]]:
         """All revisions that it has, or had, of the documents of a scope, and maybe of others; the highest first."""
         doing = f"the question for the documents of {scope}"
-        text = self._asked(doing, {"action": "getalldocids", "scope": scope})
-        if "<idList>" not in text:
-            raise self._cannot_say(doing, replies.error_of(text))
+        answer = self._answered(doing, {"action": "getalldocids", "scope": scope}, LISTING_BYTES)
+        if b"<idList>" not in answer.body:
+            raise self._cannot_say(doing, replies.error_of(replies.text_of(answer)))
         found: dict[str, set[int]] = {}
-        for document_id, _, tail in (docid.rpartition(".") for docid in replies.docids_of(text)):
-            if tail.isdecimal() and tail.isascii():
-                found.setdefault(document_id, set()).add(int(tail))
+        for document_id, _, tail in (docid.rpartition(".") for docid in replies.docids_of(answer.body)):
+            if (revision := whole_number(tail, HIGHEST_REVISION)) is not None:
+                found.setdefault(document_id, set()).add(revision)
         return {document_id: sorted(revisions, reverse=True) for document_id, revisions in found.items()}
 
     def content(self, document_id: str, revision: int) -> bytes | None:
@@ -96,7 +100,8 @@ class Questions:
         if not is_known_name(document_id) or revision > HIGHEST_REVISION:
             return None
         docid = f"{document_id}.{revision}"
-        answer = self._client.ask("GET", params=_reading(docid), cookies=self._cookies)
+        most = self._client.document_bytes
+        answer = self._client.ask("GET", params=_reading(docid), cookies=self._cookies, most_bytes=most)
         if not answer.ok:
             raise replies.refusal(answer, f"the question for {docid}")
         if not replies.is_error(answer.body):
@@ -121,8 +126,8 @@ class Questions:
     def _asked(self, doing: str, form: Mapping[str, str]) -> str:
         return replies.text_of(self._answered(doing, form))
 
-    def _answered(self, doing: str, form: Mapping[str, str]) -> HttpAnswer:
-        answer = self._client.ask("GET", params=form, cookies=self._cookies)
+    def _answered(self, doing: str, form: Mapping[str, str], most_bytes: int = ANSWER_BYTES) -> HttpAnswer:
+        answer = self._client.ask("GET", params=form, cookies=self._cookies, most_bytes=most_bytes)
         if not answer.ok or replies.is_gone(replies.text_of(answer)):
             raise replies.refusal(answer, doing)
         return answer

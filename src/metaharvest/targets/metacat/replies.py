@@ -5,26 +5,22 @@ Whether something was done stands in the body; the status is 200 for errors too,
 
 from __future__ import annotations
 
-import html
 import re
+from collections.abc import Iterator
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
 from metaharvest.targets.http import HttpAnswer
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import one_line, shown_url, unescaped, whole_number
 
 _MOST_WORDS = 500
-_PROLOG = r"\s*(?:<\?xml[^>]*\?>\s*)?"
-_IS_ERROR = re.compile(rf"{_PROLOG}<error>".encode())
-_ERROR = re.compile(r"<error>(.*?)(?:</error>|\Z)", re.DOTALL)
-_SUCCESS = re.compile(r"<success>")
-_MESSAGE = re.compile(r"<message>(.*?)</message>", re.DOTALL)
-_REVISION = re.compile(r"(\d{1,19});.*", re.DOTALL)
-_DOCID = re.compile(r"<docid>\s*([^<]*?)\s*</docid>")
-_USERNAME = re.compile(r"<username>\s*(.*?)\s*</username>", re.DOTALL)
-_VERSION = re.compile(r"<metacatVersion>\s*(.*?)\s*</metacatVersion>", re.DOTALL)
+_LONGEST = 65_536
+"""Characters of an answer that are searched; Metacat says how it ended at the beginning."""
+
+_LONGEST_DOCID = 1_000
+_HIGHEST = 2**63 - 1
 _NO_RECORD = re.compile(r"\bno (?:such )?record\b", re.IGNORECASE)
 _NOT_THERE = re.compile(r"\bdoes not exist\b|\bnot found\b|\bno (?:such )?(?:record|document)\b", re.IGNORECASE)
 _TOO_HIGH = re.compile(r"cannot be greater than", re.IGNORECASE)
@@ -37,30 +33,33 @@ Login = Literal["in", "refused", "away", ""]
 
 
 def text_of(answer: HttpAnswer) -> str:
-    """The body as text; the interface answers in UTF-8."""
-    return answer.body.decode("utf-8", "replace")
+    """The beginning of the body as text; the interface answers in UTF-8."""
+    return answer.body[:_LONGEST].decode("utf-8", "replace")
 
 
 def error_of(text: str) -> str | None:
     """The words in `<error>`, on one line; None if there is no error."""
-    found = _ERROR.search(text)
-    return None if found is None else _words(found[1]) or "no reason was given"
+    _, found, rest = text.partition("<error>")
+    return _words(rest.partition("</error>")[0]) or "no reason was given" if found else None
 
 
 def is_error(content: bytes) -> bool:
     """Whether what was answered in place of a document is an error."""
-    return _IS_ERROR.match(content) is not None
+    head = content[:_LONGEST].lstrip()
+    if head.startswith(b"<?xml"):
+        head = head.partition(b"?>")[2].lstrip()
+    return head.startswith(b"<error>")
 
 
 def is_success(text: str) -> bool:
     """Whether what was asked for was done: `<success>`, and no `<error>`."""
-    return _SUCCESS.search(text) is not None and _ERROR.search(text) is None
+    return "<success>" in text and "<error>" not in text
 
 
 def login_of(text: str) -> tuple[Login, str]:
     """How a login ended, and what was said about it; empty if it is no answer to a login."""
-    told = _MESSAGE.search(text)
-    words = _words(told[1]) if told else error_of(text) or ""
+    told = _content_of(text, "message")
+    words = error_of(text) or "" if told is None else _words(told)
     if "<login>" in text:
         return "in", words
     if "<error_login>" in text:
@@ -70,25 +69,28 @@ def login_of(text: str) -> tuple[Login, str]:
 
 def revision_of(text: str) -> int | None:
     """The revision in `revision;doctype`; None if it is no such answer."""
-    found = _REVISION.fullmatch(text.strip())
-    return int(found[1]) if found else None
+    number, found, _ = text.strip().partition(";")
+    return whole_number(number, _HIGHEST) if found else None
 
 
-def docids_of(text: str) -> list[str]:
-    """The docids of a listing."""
-    return [html.unescape(docid) for docid in _DOCID.findall(text)]
+def docids_of(listing: bytes) -> Iterator[str]:
+    """The docids of a listing, which may be long: each is read by itself."""
+    start, end, at = b"<docid>", b"</docid>", 0
+    while (at := listing.find(start, at)) >= 0:
+        at += len(start)
+        docid, found, _ = listing[at : at + _LONGEST_DOCID].partition(end)
+        if found and b"<" not in docid:
+            yield unescaped(docid.decode("utf-8", "replace").strip())
 
 
 def username_of(text: str) -> str:
     """As whom Metacat knows us; empty if it does not say."""
-    found = _USERNAME.search(text)
-    return one_line(html.unescape(found[1]), 200) if found else ""
+    return one_line(unescaped(_content_of(text, "username") or ""), 200)
 
 
 def version_of(text: str) -> str:
     """Which Metacat it is; empty if it does not say."""
-    found = _VERSION.search(text)
-    return one_line(html.unescape(found[1]), 60) if found else ""
+    return one_line(unescaped(_content_of(text, "metacatVersion") or ""), 60)
 
 
 def no_record(words: str) -> bool:
@@ -118,7 +120,7 @@ def knows_nobody(words: str, username: str) -> bool:
 
 def is_gone(text: str) -> bool:
     """Whether this says that the Metacat has the old interface no longer."""
-    return _GONE.search(text) is not None and _ERROR.search(text) is not None
+    return "<error>" in text and _GONE.search(text) is not None
 
 
 def refusal(answer: HttpAnswer, doing: str, size: int = 0) -> TargetError:
@@ -164,6 +166,12 @@ def dataone_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, f"/{context}/d1/mn/v2", "", ""))
 
 
+def _content_of(text: str, name: str) -> str | None:
+    """What the first element of this name has in it; None if there is none, or it has no end."""
+    content, found, _ = text.partition(f"<{name}>")[2].partition(f"</{name}>")
+    return content if found else None
+
+
 def _words(text: str) -> str:
     """A message without markup, on one line."""
-    return one_line(html.unescape(re.sub(r"<[^<>]{0,200}>", " ", text)), _MOST_WORDS)
+    return one_line(unescaped(re.sub(r"<[^<>]{0,200}>", " ", text)), _MOST_WORDS)

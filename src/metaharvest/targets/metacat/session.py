@@ -16,6 +16,7 @@ from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, ListedDocument
 from metaharvest.targets.base import Upload
 from metaharvest.targets.http import HttpAnswer, HttpClient, Unanswered
+from metaharvest.targets.interruption import carried, require_time
 from metaharvest.targets.metacat import replies
 from metaharvest.targets.metacat.forms import Untransportable, charset_of, form
 from metaharvest.targets.metacat.questions import HIGHEST_REVISION, Questions, is_known_name, is_pattern, scope_of
@@ -101,7 +102,13 @@ class MetacatSession:
 
     def _side_by_side(self, ask: Callable[[str], Answered], names: Sequence[str]) -> list[Answered]:
         """The answers to a question about each of these names, a few questions at a time."""
-        futures = [self._threads.submit(ask, name) for name in names]
+
+        def ask_in_time(name: str) -> Answered:
+            require_time()
+            return ask(name)
+
+        ask_here = carried(ask_in_time)
+        futures = [self._threads.submit(ask_here, name) for name in names]
         try:
             return [future.result() for future in futures]
         finally:

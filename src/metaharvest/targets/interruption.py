@@ -1,0 +1,70 @@
+"""Ends what a target asks a server for when the run, or the site, must end.
+
+One call of a target may ask a server thousands of questions. The caller says with `interrupted_by` how to find out
+whether time is up; each loop over a server's answers calls `require_time`. An upload that was begun is finished.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from functools import partial
+from typing import TypeVar
+
+from metaharvest.errors import TargetError
+from metaharvest.model import Finding
+
+Argument = TypeVar("Argument")
+Answer = TypeVar("Answer")
+
+Reason = Callable[[], Finding | None]
+"""Why nothing more may be begun; None: go on."""
+
+_reason: ContextVar[Reason] = ContextVar("reason", default=lambda: None)
+_LOOK_EVERY = 0.2
+
+
+class Interrupted(TargetError):
+    """A target was not asked further, as the run or the site must end. The target has no part in it."""
+
+    def __init__(self, why: Finding) -> None:
+        super().__init__(why, transient=True)
+
+
+@contextmanager
+def interrupted_by(reason: Reason) -> Iterator[None]:
+    """What is called in this context, and in the tasks and threads that it starts, ends when `reason` gives one."""
+    before = _reason.set(reason)
+    try:
+        yield
+    finally:
+        _reason.reset(before)
+
+
+def require_time() -> None:
+    """Raises Interrupted if nothing more may be begun."""
+    if why := _reason.get()():
+        raise Interrupted(why)
+
+
+def pause(seconds: float) -> bool:
+    """Wait so many seconds; False, and no longer, if nothing more may be begun."""
+    end = time.monotonic() + seconds
+    while _reason.get()() is None:
+        if (left := end - time.monotonic()) <= 0:
+            return True
+        time.sleep(min(left, _LOOK_EVERY))
+    return False
+
+
+def carried(call: Callable[[Argument], Answer]) -> Callable[[Argument], Answer]:
+    """`call` for threads of a pool, which do not know the context of who uses them: it brings this one along."""
+    context = copy_context()
+    return lambda argument: context.copy().run(call, argument)
+
+
+def carried_call(call: Callable[[], Answer]) -> Callable[[], Answer]:
+    """The same for a call without an argument."""
+    return partial(copy_context().run, call)
