@@ -7,21 +7,20 @@ settings say so. A robots.txt that is missing, or cannot be read, forbids nothin
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from protego import Protego
-
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
+from metaharvest.fetch.robots_rules import MOST_RULES, RobotsRules, rules_for
 from metaharvest.model import Finding, Level, Network
 from metaharvest.text import shown_url
 
-_PATIENCE = 30.0
-_MOST_BYTES = 524_288
-"""Of a robots.txt no more is read (RFC 9309, 2.5)."""
+log = logging.getLogger(__name__)
 
+_PATIENCE = 30.0
 
 Fetch = Callable[..., Awaitable[tuple[object, bytes]]]
 """Fetcher.fetch."""
@@ -34,7 +33,7 @@ class Robots:
         self._fetch = fetch
         self._http = http
         self._product = product
-        self._files: dict[str, asyncio.Future[Protego]] = {}
+        self._files: dict[str, asyncio.Future[RobotsRules]] = {}
 
     @property
     def is_binding(self) -> bool:
@@ -62,11 +61,23 @@ class Robots:
 
         file = self._files.get(host)
         if file is None:
-            file = self._files[host] = asyncio.ensure_future(_read(fetch))
+            file = self._files[host] = asyncio.ensure_future(self._read(host, fetch))
         rules = await asyncio.shield(file)
-        if rules.can_fetch(url, self._product):
+        if rules.allow(url):
             return None
         return self._finding(url, host)
+
+    async def _read(self, host: str, fetch: Callable[[], Awaitable[bytes]]) -> RobotsRules:
+        """The rules; those of an empty file if there is none. They are read in a thread: half a megabyte takes long."""
+        try:
+            content = await fetch()
+        except FetchError:
+            content = b""
+        rules = await asyncio.to_thread(rules_for, self._product, content)
+        if rules.left_out:
+            text = "%d rules in the robots.txt of %s are not kept to: %d are read, none with very many `*`"
+            log.warning(text, rules.left_out, host, MOST_RULES)
+        return rules
 
     def _finding(self, url: str, host: str) -> Finding:
         message = f"The robots.txt of {host} does not allow the harvester to ask for {shown_url(url)}."
@@ -77,12 +88,3 @@ class Robots:
             "Lines for all others do not count for the harvester where there are lines that name it."
         )
         return Finding("http.robots", message, remedy, Level.ERROR if self.is_binding else Level.WARNING)
-
-
-async def _read(fetch: Callable[[], Awaitable[bytes]]) -> Protego:
-    """The rules; those of an empty file where there is none."""
-    try:
-        content = await fetch()
-    except FetchError:
-        content = b""
-    return Protego.parse(content[:_MOST_BYTES].decode("utf-8-sig", "replace"))
