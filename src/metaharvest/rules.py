@@ -399,6 +399,12 @@ RULES: dict[str, Rule] = {
         "The file may not be written to, or its text is in an encoding that cannot be changed in one place alone.",
         "Write the docid into the packageId yourself.",
     ),
+    "build.ending": Rule(
+        "An EML document whose file has another ending",
+        "The name of the file ends in something else than .xml or .eml, often .xml.txt: editors on Windows add an "
+        "ending, and Windows hides it.",
+        "Rename the file. To see the ends of names in the Explorer of Windows: View, Show, File name extensions.",
+    ),
     "build.link": Rule(
         "A link that is not followed",
         "The link leads out of the folder, where the web server may not look, or to nothing.",

@@ -102,10 +102,11 @@ def test_a_folder_is_looked_through_for_lists_and_for_the_documents_that_they_do
     )
     said = check("site")
     assert said.code == 1
-    assert "1 XML file was passed over: neither EML nor a harvest list." in said.err
+    assert "site/style.xml:1:1  error  eml.not-eml\n" in said.out
+    assert "links to files of the folder: eml/.hidden.xml." in said.err
     assert "site/harvest-list.xml names 2 documents: 1 would be added and 1 is not valid." in said.out
-    assert "site, 2 documents: 1 would be added and 1 could not be fetched." in said.out
-    assert "Together 4 documents: 2 would be added, 1 could not be fetched and 1 is not valid." in said.out
+    assert "site, 3 documents: 1 would be added, 1 could not be fetched and 1 is not valid." in said.out
+    assert "Together 5 documents: 2 would be added, 1 could not be fetched and 2 are not valid." in said.out
     assert "a.9" not in said.out
 
 
@@ -249,7 +250,7 @@ def test_a_file_that_may_not_be_read_is_a_finding(folder: Path) -> None:
     (folder / "eml" / "link.xml").symlink_to(folder / "gone.xml")
     said = check("eml")
     assert said.code == 1
-    assert "eml/link.xml  error  file.missing" in said.out
+    assert "eml/link.xml  error  build.link" in said.out
     if os.geteuid():
         (folder / "eml" / "a.xml").chmod(0)
         assert "file.unreadable" in check("eml").out
@@ -276,14 +277,14 @@ def test_documents_without_a_list_are_judged_by_their_own_package_ids(folder: Pa
             "other.xml": eml("a.2.1"),
         },
     )
-    said = check(".")
+    said = check("a.xml", "b.xml", "c.xml", "doi.xml", "other.xml")
     assert said.code == 1
     assert "b.xml:2:1  warning  eml.package-id-repeated" in said.out
     assert "The packageId is 'a.1.1', as it is in a.xml." in said.out
     assert "c.xml:6:5  error  schema.unexpected-element" in said.out
     assert "doi.xml:2:1  warning  eml.package-id\n" in said.out
     assert "harvest list calls" not in said.out
-    assert ", 5 documents: 4 would be added and 1 is not valid." in said.out
+    assert "5 documents: 4 would be added and 1 is not valid." in said.out
     assert "1 error and 2 warnings." in said.out
 
 
@@ -335,7 +336,9 @@ def test_a_place_far_along_a_long_line_is_shown_with_what_is_around_it(folder: P
 def test_many_findings_of_a_rule_are_counted(folder: Path) -> None:
     put(folder, {f"eml/{number}.xml": broken(f"a.{number}.1") for number in range(60)})
     said = check("eml")
-    assert said.out.count("schema.unexpected-element\n") == 50
+    assert said.out.count("  error  schema.unexpected-element\n") == 1
+    assert "The same at 49 more places:\n    eml/1.xml:6:5\n" in said.out
+    assert said.out.count("\n    eml/") == 49
     assert "10 more like these (schema.unexpected-element): --csv has all of them." in said.out
     assert check("eml", "--csv").out.count("schema.unexpected-element") == 60
 

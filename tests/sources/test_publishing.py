@@ -20,6 +20,7 @@ from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.sources.publishing.build import BuildRequest, plan_build
 from metaharvest.sources.publishing.choosing import Revisions
 from metaharvest.sources.publishing.comparing import Difference, differences
+from metaharvest.sources.publishing.contents import FolderOptions
 from metaharvest.sources.publishing.list_file import written
 from metaharvest.sources.publishing.list_reading import read_list_file
 from metaharvest.sources.publishing.naming import BaseUrl, base_url
@@ -72,7 +73,7 @@ class Nights(RuleBasedStateMachine):
             self.folder,
             BaseUrl(BASE),
             self.site.list_file,
-            revisions=Revisions.ALL if all_revisions else None,
+            FolderOptions(revisions=Revisions.ALL if all_revisions else None),
             writes=writes,
         )
         plan = plan_build(request)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.check_outputs import Outputs
+from metaharvest.cli.folder_options import folder_options
 from metaharvest.cli.invocation import NETWORKS, Invocation, called_as
 from metaharvest.errors import CannotBeChecked
 from metaharvest.text import clean
@@ -19,6 +20,7 @@ from metaharvest.text import clean
 if TYPE_CHECKING:
     from metaharvest.harvest.checking import CheckOptions
     from metaharvest.model import Network
+    from metaharvest.sources.publishing.contents import FolderOptions
 
 _NOBODY_ASKED = (
     "Rehearsing without the database and the target of {file}, so every document counts as new: the file was found in "
@@ -40,6 +42,7 @@ _FILE = click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Pat
     "[targets.NAME] in the settings.",
 )
 @NETWORKS
+@folder_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--csv", "as_csv", is_flag=True, help="The table of documents, as CSV on stdout.")
 @click.option("--sarif", type=_FILE, metavar="FILE", help="Write the findings as SARIF 2.1.0, for code scanning.")
@@ -54,6 +57,7 @@ def command(
     as_site: str | None,
     against: str | None,
     networks: tuple[Network, ...],
+    options: FolderOptions,
     as_json: bool,
     as_csv: bool,
     sarif: Path | None,
@@ -82,7 +86,7 @@ def command(
     outputs.require_possible()
     if watch and (as_json or as_csv or "-" in arguments):
         raise click.UsageError("--watch tells people what changed: it goes with neither --json, --csv nor `-`.")
-    how = CheckOptions(as_site, against, networks, standard_input=getattr(sys.stdin, "buffer", None))
+    how = CheckOptions(as_site, against, networks, standard_input=getattr(sys.stdin, "buffer", None), folders=options)
     try:
         if watch:
             from metaharvest.cli.check_watch import watch_for_changes

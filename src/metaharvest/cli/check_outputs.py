@@ -62,6 +62,7 @@ class Told:
         for site in self.checked.given.sites:
             if isinstance(site.given, GivenList):
                 given[site.given.file.url] = site.given.shown
+                given |= {file.url: file.shown for file in site.given.files.values()}
             elif isinstance(site.given, GivenDocuments):
                 given |= {file.url: file.shown for file in site.given.files}
             elif isinstance(site.given, GivenUrl):
@@ -132,9 +133,10 @@ class Told:
         from metaharvest.reports.checked import local_documents
         from metaharvest.sources.given.arguments import GivenList
 
-        lists = [site.name for site in self.checked.given.sites if isinstance(site.given, GivenList)]
+        lists = {site.name: site.given for site in self.checked.given.sites if isinstance(site.given, GivenList)}
+        on_web = {file.url for given in lists.values() for file in given.files.values()}
         with self.checked.harvester.reading() as session:
-            return local_documents(session, self.checked.result.run_id, lists)
+            return [url for url in local_documents(session, self.checked.result.run_id, lists) if url not in on_web]
 
     @property
     def as_mapping(self) -> dict[str, Any]:

@@ -1,14 +1,17 @@
-"""What `check` tells people: each finding of each document, and where it is."""
+"""What `check` tells people: each finding of each document, and where it is; once for documents with the same one."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from metaharvest.cli.finding_text import FindingPrinter, place_in
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import Finding, Level
 from metaharvest.reports.checked import CheckedDocument, CheckedPart, Places
+from metaharvest.text import one_line, shown_url
+
+_Place = tuple[CheckedDocument, Finding]
 
 
 class CheckPrinter:
@@ -23,22 +26,33 @@ class CheckPrinter:
 
     def documents(self, part: CheckedPart, documents: Iterable[CheckedDocument]) -> Counter[Level]:
         """Everything that there is to say of these documents; how many findings of each level there are."""
-        levels: Counter[Level] = Counter()
-        rules: Counter[str] = Counter()
+        same: dict[tuple[str, ...], list[_Place]] = {}
         for document in documents:
             for finding in document.told:
-                levels[finding.level] += 1
-                rules[finding.rule] += 1
-                if rules[finding.rule] <= self._most:
-                    self.finding(part, document, finding)
-        self._printer.more(rules, self._most, "--csv")
-        return levels
+                same.setdefault(_key(document, finding), []).append((document, finding))
+        rules, left = Counter[str](), Counter[str]()
+        for (rule, *_), places in same.items():
+            rules[rule] += 1
+            shown = places[: self._most] if rules[rule] <= self._most else []
+            left[rule] += len(places) - len(shown)
+            if shown:
+                self.finding(part, *shown[0], more=shown[1:])
+        for rule, number in left.items():
+            if number:
+                self.line(f"{number:,} more like these ({rule}): --csv has all of them.", "dim")
+        return Counter(finding.level for places in same.values() for _, finding in places)
 
-    def finding(self, part: CheckedPart, document: CheckedDocument, finding: Finding) -> None:
-        """One finding about a document, or about its list."""
-        docid = document.docid if part.name.is_list else ""
+    def finding(
+        self, part: CheckedPart, document: CheckedDocument, finding: Finding, more: Sequence[_Place] = ()
+    ) -> None:
+        """One finding about a document, or about its list; `more` are other places with the same one."""
         url = document.url_of(finding)
-        self._printer.finding(self._place(url, finding), finding, docid or finding.docid, self._places.file_of(url))
+        docid = _docid(part, document, finding)
+        others = [
+            "  ".join(filter(None, (self._place(each.url_of(its), its), one_line(_docid(part, each, its)))))
+            for each, its in more
+        ]
+        self._printer.finding(self._place(url, finding), finding, docid, self._places.file_of(url), others)
 
     def _place(self, url: str, finding: Finding) -> str:
         """The place in a file, or a URL and a line."""
@@ -46,3 +60,15 @@ class CheckPrinter:
         if is_file_url(url) or not finding.line:
             return place_in(name, finding)
         return f"{name} line {finding.line}" + (f", column {finding.column}" if finding.column else "")
+
+
+def _docid(part: CheckedPart, document: CheckedDocument, finding: Finding) -> str:
+    return (document.docid if part.name.is_list else "") or finding.docid
+
+
+def _key(document: CheckedDocument, finding: Finding) -> tuple[str, ...]:
+    """What is the same of findings that people read once: all but the place."""
+    message = finding.message
+    for name in filter(None, (shown_url(document.url), document.url, document.docid)):
+        message = message.replace(name, "")
+    return finding.rule, finding.level.value, message, finding.remedy

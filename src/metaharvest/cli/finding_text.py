@@ -5,7 +5,7 @@ In colour on a terminal; plain, and one line for a text however long it is, on a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -33,8 +33,11 @@ class FindingPrinter:
         self.console = Console(highlight=False, emoji=False, markup=False)
         self._is_plain = not self.console.is_terminal
 
-    def finding(self, place: str, finding: Finding, docid: str, file: Path | None) -> None:
-        """One finding: where, what is wrong, the line of `file` or else the excerpt, what to do."""
+    def finding(self, place: str, finding: Finding, docid: str, file: Path | None, others: Sequence[str] = ()) -> None:
+        """One finding: where, what is wrong, the line of `file` or else the excerpt, what to do.
+
+        `others` are more places with the same finding.
+        """
         head = Text().append(place, style="bold")
         head.append(f"  {finding.level.value}", style=_STYLES[finding.level])
         head.append(f"  {finding.rule}", style="cyan")
@@ -45,6 +48,11 @@ class FindingPrinter:
         self._source(file, finding)
         if finding.remedy:
             self._print(Text().append("What to do: ", style="green").append(one_line(finding.remedy, _MESSAGE)), 2)
+        if others:
+            number = "1 more place" if len(others) == 1 else f"{len(others):,} more places"
+            self._print(Text(f"The same at {number}:"), 2)
+        for other in others:
+            self._print(Text(other), 4)
         self.console.print()
 
     def more(self, numbers: Mapping[str, int], most: int, option: str) -> None:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli.folder_options import folder_options
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.list_plan import AS_JSON, DRY_RUN, KEEP_ORDER, InvalidList, list_errors, perform, refuse
 
 if TYPE_CHECKING:
     from metaharvest.sources.publishing.build import BuildRequest
+    from metaharvest.sources.publishing.contents import FolderOptions
 
 _FILE_NAME = "harvest-list.xml"
 
@@ -26,30 +28,7 @@ _FILE_NAME = "harvest-list.xml"
     type=click.Path(dir_okay=False, path_type=Path),
     help=f"The list; the one that is there says what has changed. [default: {_FILE_NAME} in FOLDER]",
 )
-@click.option(
-    "--pattern",
-    "patterns",
-    metavar="GLOB",
-    multiple=True,
-    default=("*.xml",),
-    show_default=True,
-    help="Names of the files that are documents. May be repeated.",
-)
-@click.option("--exclude", "excluded", metavar="GLOB", multiple=True, help="Files and folders to leave out.")
-@click.option(
-    "--from-names",
-    "names",
-    metavar="PATTERN",
-    help='Take the docids from the names of the files, as in "{scope}.{identifier}.{revision}.xml", and not from the '
-    "packageIds. {revision} may be missing; * stands for anything.",
-)
-@click.option("--scope", help="With --from-names: the scope of all documents, where the names have none.")
-@click.option(
-    "--revisions",
-    type=click.Choice(["newest", "all"]),
-    help="Which to list of several revisions of a document, each in a file of its own. "
-    "[default: the newest, and complain]",
-)
+@folder_options
 @click.option("--write", "writes", is_flag=True, help="Write raised revisions into the packageIds, too.")
 @KEEP_ORDER
 @DRY_RUN
@@ -60,11 +39,7 @@ def build(
     folder: Path,
     base: str,
     output: Path | None,
-    patterns: tuple[str, ...],
-    excluded: tuple[str, ...],
-    names: str | None,
-    scope: str | None,
-    revisions: str | None,
+    options: FolderOptions,
     writes: bool,
     keep_order: bool,
     dry_run: bool,
@@ -86,23 +61,10 @@ def build(
     Exit codes: 0 all is well; 1 documents were left out, or the old list is not valid; 2 usage.
     """
     from metaharvest.sources.publishing.build import BuildRequest, plan_build
-    from metaharvest.sources.publishing.choosing import Revisions
-    from metaharvest.sources.publishing.folder import Selection
-    from metaharvest.sources.publishing.naming import NamePattern, base_url
+    from metaharvest.sources.publishing.naming import base_url
 
-    if scope and not names:
-        raise click.UsageError("--scope goes with --from-names: otherwise the packageIds have the scopes.")
     path = output or folder / _FILE_NAME
-    request = BuildRequest(
-        folder,
-        base_url(base),
-        path,
-        Selection(patterns, excluded),
-        NamePattern(names, scope or "") if names else None,
-        Revisions(revisions) if revisions else None,
-        writes,
-        keep_order,
-    )
+    request = BuildRequest(folder, base_url(base), path, options, writes, keep_order)
     try:
         with list_errors(path):
             plan = plan_build(request)

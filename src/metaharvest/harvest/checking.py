@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from sqlalchemy import Engine
@@ -19,6 +19,7 @@ from metaharvest.model import Network
 from metaharvest.sources.given.arguments import Arguments, read_arguments
 from metaharvest.sources.given.source import Copies
 from metaharvest.sources.lookup import SourceFor, source_for
+from metaharvest.sources.publishing.contents import FolderOptions
 from metaharvest.targets.base import Target
 
 LIMITS = RunLimits(check=CheckLimits(small=100_000))
@@ -31,7 +32,8 @@ class CheckOptions:
 
     `site_name`: as this registered site; `against`: compared with this target, see `Targets.named`; `allow_networks`:
     addresses that are not public, and may be asked. `copies` keeps what is fetched, so that it may be used again.
-    `standard_input` is read where an argument is `-`. Once `stop` is set, nothing more is begun.
+    `standard_input` is read where an argument is `-`. `folders`: how folders are read. Once `stop` is set, nothing more
+    is begun.
     """
 
     site_name: str | None = None
@@ -39,6 +41,7 @@ class CheckOptions:
     allow_networks: tuple[Network, ...] = ()
     copies: Copies | None = None
     standard_input: BinaryIO | None = None
+    folders: FolderOptions = field(default_factory=FolderOptions)
     stop: StopSignal | None = None
 
 
@@ -106,7 +109,7 @@ def prepared(
         def stays_url(url: str) -> bool:
             return how.site_name is not None or url in registered
 
-        read = read_arguments(arguments, copies.folder, stays_url, how.standard_input)
+        read = read_arguments(arguments, copies.folder, stays_url, how.standard_input, how.folders)
         administrator = next(iter(settings.harvester.administrators), "")
         sites = given_sites.enter(
             scratch, read.given, how.site_name, administrator, is_compared=how.against is not None

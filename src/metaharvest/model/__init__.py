@@ -202,7 +202,8 @@ class ListedDocument:
     """One document as its site lists it. `line` is its place in the list, if it came from one.
 
     `by_itself`: no list names it, so that there is no docid to compare its packageId with; `twin` is then another
-    document with the same packageId. `origin`: it is a record of a repository, which has no revisions: they are ours.
+    document with the same packageId, and `refusal` says why no list can name it. `origin`: it is a record of a
+    repository, which has no revisions: they are ours.
     """
 
     document_id: str
@@ -212,6 +213,7 @@ class ListedDocument:
     line: int | None = None
     by_itself: bool = False
     twin: str = ""
+    refusal: Finding | None = None
     origin: RecordOrigin | None = None
 
     @property

@@ -18,7 +18,7 @@ from metaharvest.validation.places import ElementFinding
 
 _NEWEST = list(VERSIONS.values())[-1]
 _NUMBER = re.compile(r"eml-(\d{1,9}(?:\.\d{1,9}){0,2})")
-_SCOPED = re.compile(r"(.+)\.(\d+)\.(\d+)", re.DOTALL)
+_SCOPED = re.compile(r"(.+)\.(0|[1-9][0-9]{0,18})\.(0|[1-9][0-9]{0,18})", re.DOTALL)
 
 
 def version_of(root: etree._Element) -> EmlVersion | None:
@@ -66,6 +66,8 @@ def _own_package_id_findings(
     root: etree._Element, found: str, document: ListedDocument, level: Level
 ) -> list[ElementFinding]:
     """A finding if a document that no list names has a packageId that is no docid, or that another one has too."""
+    if (refusal := document.refusal) is not None:
+        return [ElementFinding(refusal.rule, refusal.message, refusal.remedy, root, refusal.level)]
     if _SCOPED.fullmatch(found) is None:
         shown = one_line(found, 200)
         message = f"The packageId is '{shown}'; a harvest list names each document by scope.identifier.revision."

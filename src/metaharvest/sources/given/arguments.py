@@ -10,17 +10,21 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from metaharvest.config.files import open_file
-from metaharvest.errors import CannotBeChecked, ListError
+from metaharvest.errors import CannotBeChecked, ListError, PublishingError
 from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.fetch.url import literal_address, shown
+from metaharvest.model import Finding, ListedDocument
+from metaharvest.sources.given.listed_files import FolderFile, listed_files
 from metaharvest.sources.given.roots import Root, read_root
 from metaharvest.sources.harvest_list.source import read_list
+from metaharvest.sources.publishing.contents import FolderContents, FolderOptions, chosen, read_folder
+from metaharvest.sources.publishing.folder import FileFinding
 from metaharvest.text import one_line
 
 STANDARD_INPUT = "standard input"
@@ -46,7 +50,8 @@ _MOST_PIPED = 1_073_741_824
 class LocalFile:
     """A file to be checked, as people call it, with its root element. Relative URLs in it start at `base`, a URL.
 
-    `pipe` is the URL of the pipe that it came through; `path` is a copy then.
+    `pipe` is the URL of the pipe that it came through; `path` is a copy then. `refusal`: why no list can name it.
+    `document`: which document its name says that it is, as `--from-names` asks.
     """
 
     path: Path
@@ -54,6 +59,8 @@ class LocalFile:
     root: Root
     base: str
     pipe: str = ""
+    refusal: Finding | None = None
+    document: tuple[str, int] | None = None
 
     @property
     def url(self) -> str:
@@ -71,9 +78,15 @@ class GivenUrl:
 
 @dataclass(frozen=True, slots=True)
 class GivenList:
-    """A harvest list in a file."""
+    """A harvest list in a file. `files` are documents of it in folders that were given, by the URL in the list.
+
+    `folder` is the folder of these files, as people call it, and `base_url` where it is on the web; empty if not known.
+    """
 
     file: LocalFile
+    files: Mapping[str, LocalFile] = field(default_factory=dict)
+    folder: str = ""
+    base_url: str = ""
 
     @property
     def shown(self) -> str:
@@ -104,44 +117,79 @@ class Arguments:
     local: tuple[Path, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder that was given: its path from the root of the file system, what people call it, and what is in it."""
+
+    path: Path
+    shown: Path
+    contents: FolderContents
+
+    def place(self, file: str) -> Path:
+        """Where a file of it is."""
+        return self.path / file
+
+    @property
+    def files(self) -> list[FolderFile]:
+        """Its documents, and what may be one, for a list that names them."""
+        known = [FolderFile(each.file, each.document_id, each.revision) for each in self.contents.documents]
+        return [*known, *map(FolderFile, self.contents.refused)]
+
+
 @dataclass(slots=True)
 class _Found:
-    """What was found so far. `others`: XML files of another kind, which folders have beside documents."""
+    """What was found so far. `folders`: those that were looked into, as `options` say."""
 
+    options: FolderOptions
     urls: list[GivenUrl] = field(default_factory=list)
     lists: list[LocalFile] = field(default_factory=list)
     documents: list[LocalFile] = field(default_factory=list)
-    from_folders: list[LocalFile] = field(default_factory=list)
-    others: list[LocalFile] = field(default_factory=list)
+    folders: list[_Folder] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    folders: list[Path] = field(default_factory=list)
     seen: set[Path] = field(default_factory=set)
 
 
 def read_arguments(
-    arguments: Sequence[str], folder: Path, stays_url: Callable[[str], bool], standard_input: BinaryIO | None
+    arguments: Sequence[str],
+    folder: Path,
+    stays_url: Callable[[str], bool],
+    standard_input: BinaryIO | None,
+    options: FolderOptions | None = None,
 ) -> Arguments:
     """What these arguments are. What comes through a pipe is copied into `folder`, whence it is read.
 
-    `stays_url` says of a file: URL whether it is read as the URL of a site; otherwise it is the name of a file. Raises
-    CannotBeChecked for what is not there, and cannot be a list or a document.
+    `stays_url` says of a file: URL whether it is read as the URL of a site; otherwise it is the name of a file.
+    `options`: how folders are read. Raises CannotBeChecked for what is not there, and cannot be a list or a document.
     """
     if not arguments:
         raise CannotBeChecked(_NOTHING)
-    found = _Found()
+    found = _Found(options or FolderOptions())
     for argument in arguments:
         _read_argument(argument, found, folder, stays_url, standard_input)
-    documents = [*found.documents, *_not_listed(found.from_folders, found.lists)]
-    if others := len(_not_listed(found.others, found.lists)):
-        number = "1 XML file was" if others == 1 else f"{others:,} XML files were"
-        found.notes.append(f"{number} passed over: neither EML nor a harvest list.")
-    given: list[Given] = [*found.urls, *map(GivenList, found.lists)]
+    lists = [_given_list(file, found) for file in found.lists]
+    listed = {path for each in lists for path in _named_by(each)}
+    from_folders = [file for each in found.folders for file in _documents_of(each, listed, found)]
+    documents = [*found.documents, *from_folders]
+    given: list[Given] = [*found.urls, *lists]
     if documents:
         given.append(GivenDocuments(_name_of(arguments, documents), tuple(documents)))
     if not given:
-        raise CannotBeChecked(_nothing_in(arguments, len(found.others)))
-    files = (file.path for file in (*found.lists, *found.documents, *found.from_folders))
-    return Arguments(tuple(given), tuple(found.notes), (*files, *found.folders))
+        raise CannotBeChecked(_nothing_in(arguments, found.notes))
+    _note_local_files(lists, found)
+    files = (
+        file.path for file in (*found.lists, *found.documents, *(each for one in lists for each in one.files.values()))
+    )
+    folders = (each.path for each in found.folders)
+    return Arguments(tuple(given), tuple(found.notes), (*files, *(file.path for file in from_folders), *folders))
+
+
+def _note_local_files(lists: Iterable[GivenList], found: _Found) -> None:
+    for each in lists:
+        if number := len(each.files):
+            were = "1 document is" if number == 1 else f"{number:,} documents are"
+            found.notes.append(
+                f"{were} checked from the folder {each.folder}, not from the web addresses in {each.shown}."
+            )
 
 
 def _read_argument(
@@ -241,34 +289,73 @@ def _add_url(url: GivenUrl, found: _Found) -> None:
 
 
 def _add_folder(folder: Path, found: _Found) -> None:
-    """The lists and documents of a folder and of those below it."""
-    found.folders.append(_absolute(folder))
-    for path in _files_below(folder, found):
-        absolute = _absolute(path)
-        if absolute in found.seen:
+    """A folder, with those below it, read as `list build` reads it. Raises CannotBeChecked if it cannot be read."""
+    absolute = _absolute(folder)
+    try:
+        contents = read_folder(absolute, found.options, lambda file: (absolute / file).as_uri())
+    except PublishingError as error:
+        raise CannotBeChecked(str(error)) from None
+    for name in contents.lists:
+        if (absolute / name) not in found.seen:
+            found.seen.add(absolute / name)
+            found.lists.append(_local_file(absolute / name, one_line(str(folder / name))))
+    if contents.passed_over:
+        names = _some(contents.passed_over)
+        found.notes.append(f"Passed over, as hidden files, copies of editors or links to files of the folder: {names}.")
+    found.folders.append(_Folder(absolute, folder, contents))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NOTES:,} more" if len(names) > _MOST_NOTES else ""
+    return one_line(", ".join(names[:_MOST_NOTES]), 1000) + more
+
+
+def _documents_of(folder: _Folder, listed: set[Path], found: _Found) -> Iterable[LocalFile]:
+    """The documents of a folder that no list names, each with why no list can name it."""
+    contents = folder.contents
+    _, left_out = chosen(contents, found.options.revisions, lambda document: folder.place(document.file) in listed)
+    refusals: dict[str, Finding] = {}
+    for each in (*contents.findings, *left_out):
+        if not each.finding.is_error:
+            found.notes.append(_note(folder, each))
+        elif each.finding.rule.startswith("build."):
+            refusals.setdefault(each.file, each.finding)
+    by_name = {each.file: (each.document_id, each.revision or 0) for each in contents.documents}
+    files = {*by_name, *contents.refused, *refusals}
+    for name in sorted(files):
+        path = folder.place(name)
+        if path in listed or path in found.seen:
             continue
-        found.seen.add(absolute)
-        file = _local_file(path)
-        if file.root.is_list:
-            found.lists.append(file)
-        elif file.root.is_other:
-            found.others.append(file)
-        else:
-            found.from_folders.append(file)
+        found.seen.add(path)
+        file = _local_file(path, one_line(str(folder.shown / name)))
+        document = by_name.get(name) if found.options.names else None
+        yield replace(file, refusal=refusals.get(name), document=document)
 
 
-def _files_below(folder: Path, found: _Found) -> Iterator[Path]:
-    """The files that may be lists or documents, in order; hidden ones, and links to folders, are left alone."""
+def _note(folder: _Folder, each: FileFinding) -> str:
+    return f"{one_line(str(folder.shown / each.file))}: {each.finding.message} {each.finding.remedy}"
 
-    def unreadable(error: OSError) -> None:
-        if len(found.notes) < _MOST_NOTES:
-            found.notes.append(f"The folder {one_line(str(error.filename))} cannot be read: {error.strerror}.")
 
-    for where, folders, names in os.walk(folder, onerror=unreadable):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if is_looked_at(name):
-                yield Path(where, name)
+def _given_list(file: LocalFile, found: _Found) -> GivenList:
+    """The list in a file, with those of its documents that are in the folders that were given."""
+    entries = _entries_of(file)
+    for folder in found.folders:
+        at = listed_files(entries, folder.files)
+        if at.files:
+            base = at.base.text if at.base else ""
+            files = {
+                url: _local_file(folder.place(name), one_line(str(folder.shown / name)))
+                for url, name in at.files.items()
+            }
+            return GivenList(file, files, one_line(str(folder.shown)), base)
+    return GivenList(file)
+
+
+def _named_by(given: GivenList) -> Iterable[Path]:
+    """The files that a list names: by URLs on the web, or by file: URLs."""
+    yield from (file.path for file in given.files.values())
+    paths = (path_of(each.url) for each in _entries_of(given.file) if is_file_url(each.url))
+    yield from (path for path in paths if path is not None)
 
 
 def is_looked_at(name: str) -> bool:
@@ -276,25 +363,13 @@ def is_looked_at(name: str) -> bool:
     return name.lower().endswith(_SUFFIXES) and not name.startswith(".")
 
 
-def _not_listed(documents: Iterable[LocalFile], lists: Iterable[LocalFile]) -> list[LocalFile]:
-    """The documents that none of these lists names by a file of this computer."""
-    documents = list(documents)
-    listed: set[str] = set()
-    if documents:
-        for file in lists:
-            listed |= _named_in(file)
-    return [document for document in documents if document.url not in listed]
-
-
-def _named_in(file: LocalFile) -> set[str]:
-    """The files that a list names, as URLs; none if the list cannot be read."""
+def _entries_of(file: LocalFile) -> list[ListedDocument]:
+    """The documents that a list names; none if the list cannot be read."""
     try:
         with open_file(file.path) as opened:
-            urls = {document.url for document in read_list(opened, files_allowed=True, base=file.base)}
+            return list(read_list(opened, files_allowed=True, base=file.base))
     except (ListError, OSError):
-        return set()
-    paths = (path_of(url) for url in urls if is_file_url(url))
-    return {path.as_uri() for path in paths if path is not None}
+        return []
 
 
 def _name_of(arguments: Sequence[str], documents: Sequence[LocalFile]) -> str:
@@ -318,7 +393,7 @@ def _missing(argument: str) -> str:
     return f"There is no file or folder named {one_line(argument)}. A web address begins with https://."
 
 
-def _nothing_in(arguments: Sequence[str], others: int) -> str:
+def _nothing_in(arguments: Sequence[str], notes: Sequence[str]) -> str:
     where = one_line(", ".join(arguments))
-    beside = f" ({others:,} XML files there are of other kinds)" if others else ""
-    return f"There is nothing to check in {where}: no file that ends in .xml or .eml is EML or a harvest list{beside}."
+    told = " ".join(["", *notes])
+    return f"There is nothing to check in {where}: no file that ends in .xml or .eml is EML or a harvest list.{told}"

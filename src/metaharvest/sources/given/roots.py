@@ -36,6 +36,11 @@ class Root:
         return self.name.casefold() == "harvestlist" if self.name else self.has_list_tag
 
     @property
+    def is_eml(self) -> bool:
+        """Whether the file is an EML document, or is meant to be one."""
+        return self.name == "eml" or (bool(self.name) and _EML.search(self.namespace) is not None)
+
+    @property
     def is_other(self) -> bool:
         """Whether the file is XML of another kind, such as a schema or a style sheet. HTML is no kind of document."""
         named = self.name.casefold()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
@@ -21,6 +21,9 @@ from metaharvest.sources.given.arguments import Given, GivenDocuments, GivenList
 from metaharvest.sources.given.roots import as_listed, read_root
 from metaharvest.sources.harvest_list.source import fetch_document, read_list, scope_and_identifier
 from metaharvest.text import one_line
+
+_WITHOUT_CONTENT = ("build.link", "build.unreadable")
+"""Rules of files that are not opened."""
 
 
 class Copies:
@@ -69,7 +72,8 @@ class GivenSource:
         if isinstance(self._given, GivenDocuments):
             return Listing(iter(self._alone(self._given)))
         if isinstance(self._given, GivenList):
-            return Listing(_read(_opened(self._given.file.path), base=self._given.file.base))
+            listed = _read(_opened(self._given.file.path), base=self._given.file.base)
+            return Listing(_from_files(listed, self._given.files))
         file = await self._fetched_list(self._given, seconds)
         root = await asyncio.to_thread(read_root, file)
         if root.is_list or not root.name or root.name.lower() == "html" or self._is_site:
@@ -86,6 +90,8 @@ class GivenSource:
     async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
         """The document's bytes; see Source. A copy of them is kept, if they are not in a file already."""
         document = self._by_itself.get(document.url, document)
+        if document.refusal is not None and document.refusal.rule in _WITHOUT_CONTENT:
+            raise FetchError(document.refusal)
         copy = None if is_file_url(document.url) else self._copies.place(document.url)
         if copy is not None and self._copies.reused and copy.exists():
             content = await asyncio.to_thread(copy.read_bytes)
@@ -113,11 +119,14 @@ class GivenSource:
         first: dict[tuple[str, int], str] = {}
         for number, file in enumerate(given.files, 1):
             document = as_listed(file.root, file.url, file.shown)
+            if file.document is not None:
+                document = replace(document, document_id=file.document[0], revision=file.document[1])
             key = document.document_id, document.revision
             twin = first.setdefault(key, file.shown)
             if twin != file.shown:
                 document = replace(document, document_id=f"{document.document_id} [{number}]")
-            document = replace(document, by_itself=True, twin=twin if twin != file.shown else "")
+            twin = twin if twin != file.shown else ""
+            document = replace(document, by_itself=True, twin=twin, refusal=file.refusal)
             self._by_itself[document.url] = document
             listed.append(document)
         return listed
@@ -157,6 +166,13 @@ def _opened(path: Path) -> BinaryIO:
 def _read(file: BinaryIO, *, files_allowed: bool = True, base: str = "") -> Iterator[ListedDocument]:
     with file:
         yield from read_list(file, files_allowed=files_allowed, base=base)
+
+
+def _from_files(listed: Iterable[ListedDocument], files: Mapping[str, LocalFile]) -> Iterator[ListedDocument]:
+    """The documents of a list, each from its file where there is one."""
+    for document in listed:
+        file = files.get(document.url)
+        yield document if file is None else replace(document, url=file.url)
 
 
 def _keep(copy: Path, content: bytes) -> None:

@@ -20,11 +20,15 @@ from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns, Site
 from metaharvest.sources.base import Listing
 from metaharvest.sources.harvest_list.parser import ListParser
+from metaharvest.sources.harvest_list.values import MAX_LONG
 from metaharvest.text import one_line
 
 NOT_MODIFIED = 304
 _CHUNK = 65_536
 _HEADER = 100
+_DIGITS = 100
+"""A number with more digits is no identifier, whatever its value."""
+
 _HEAD = 65_536
 
 
@@ -125,7 +129,8 @@ async def fetch_document(
 def scope_and_identifier(document_id: str) -> OriginalColumns:
     """The two parts of a document id, `scope.identifier`; None if it is not made like that."""
     scope, _, identifier = document_id.rpartition(".")
-    return (scope, int(identifier)) if scope and identifier.isascii() and identifier.isdigit() else (None, None)
+    is_number = identifier.isascii() and identifier.isdigit() and len(identifier) <= _DIGITS
+    return (scope, int(identifier)) if scope and is_number and int(identifier) <= MAX_LONG else (None, None)
 
 
 def _header(value: str | None) -> str | None:

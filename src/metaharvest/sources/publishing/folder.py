@@ -1,7 +1,8 @@
 """Finds the documents in a folder: which of its files may be listed, and which are passed over.
 
 Hidden files, what editors leave behind, and whole folders that are hidden are passed over. A link is followed only to a
-file within the folder: what is outside of it may not be on the web server at all.
+file within the folder: what is outside of it may not be on the web server at all. An EML document whose name ends in
+another way, such as `rain.xml.txt`, has a finding: Windows hides the ends of names.
 """
 
 from __future__ import annotations
@@ -11,20 +12,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from metaharvest.config.files import open_file
 from metaharvest.errors import PublishingError
 from metaharvest.model import Finding, Level
+from metaharvest.sources.given.roots import read_root
 from metaharvest.sources.publishing.naming import fits
 from metaharvest.text import one_line
 
 _LEFT_BEHIND = ("~", ".bak", ".old", ".orig", ".rej", ".save", ".swo", ".swp", ".tmp", ".part", "#")
 """How the names of files end that editors and transfers leave behind."""
 
+PATTERNS = ("*.xml", "*.eml")
+"""The names that documents have, if nobody says otherwise."""
+
+_FIRST = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Which files of a folder may be listed, by patterns of their names; `never` is a file that is no document."""
 
-    patterns: tuple[str, ...] = ("*.xml",)
+    patterns: tuple[str, ...] = PATTERNS
     excluded: tuple[str, ...] = ()
     never: Path | None = None
 
@@ -89,6 +97,8 @@ def _walk(root: Path, below: str, selection: Selection, found: FolderFiles) -> I
             else:
                 message = "This is not a file, but a device, a pipe or a socket."
                 found.findings.append(_finding(relative, "build.unreadable", message, "Take it out of the folder."))
+        elif not fits(relative, selection.patterns) and (misnamed := _misnamed(root, relative, selection)):
+            found.findings.append(misnamed)
 
 
 def _folder_below(root: Path, relative: str, selection: Selection, found: FolderFiles) -> Iterator[str]:
@@ -111,13 +121,44 @@ def _link(root: Path, relative: str, selection: Selection, found: FolderFiles) -
     elif _is_wanted(relative, selection, found) and there != selection.never:
         if not there.is_file():
             message = f"This is a link to {one_line(str(there))}, where no file is."
-            found.findings.append(_finding(relative, "build.link", message, "Mend the link, or delete it."))
+            found.findings.append(_finding(relative, "build.link", message, "Correct the link, or delete it."))
         elif not is_inside:
             message = f"This is a link out of the folder, to {one_line(str(there))}."
             remedy = "Put the file itself into the folder, so that it is what your web server serves."
             found.findings.append(_finding(relative, "build.link", message, remedy))
         else:
             yield relative
+
+
+def _misnamed(root: Path, relative: str, selection: Selection) -> FileFinding | None:
+    """A finding about an EML document whose name is not that of a document; it is not sought under other patterns."""
+    name = _name(relative)
+    if selection.patterns != PATTERNS or name.startswith((".", "~$", "#")) or name.endswith(_LEFT_BEHIND):
+        return None
+    if not (root / relative).is_file() or not _is_eml(root / relative):
+        return None
+    stem, dot, ending = relative.rpartition(".")
+    if dot and fits(stem, selection.patterns):
+        message = f"This is an EML document, and the name of its file ends in .{one_line(ending, 40)}: it is not taken."
+        remedy = (
+            f"Rename it to {one_line(_name(stem), 100)}. Windows hides the ends of names: in its Explorer, choose "
+            "View, Show, File name extensions first."
+        )
+        return _finding(relative, "build.ending", message, remedy)
+    message = "This is an EML document, and the name of its file does not end in .xml or .eml: it is not taken."
+    remedy = "If it is to be listed, let its name end in .xml; if not, leave it out with --exclude."
+    return _finding(relative, "build.ending", message, remedy, Level.WARNING)
+
+
+def _is_eml(path: Path) -> bool:
+    try:
+        with open_file(path) as file:
+            if b"<" not in file.read(_FIRST):
+                return False
+            file.seek(0)
+            return read_root(file).is_eml
+    except OSError:
+        return False
 
 
 def _is_wanted(relative: str, selection: Selection, found: FolderFiles) -> bool:

@@ -1,0 +1,105 @@
+"""Decides which files of a folder are documents, which document each is, and which of them a list can name.
+
+`list build` and `check` both ask here, so that a folder that is well for one of them is well for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from metaharvest.sources.publishing import problems
+from metaharvest.sources.publishing.choosing import Choice, Revisions, choose
+from metaharvest.sources.publishing.documents import (
+    EmlDocument,
+    HarvestListInstead,
+    NotListable,
+    docid_in,
+    docid_in_name,
+)
+from metaharvest.sources.publishing.folder import FileFinding, Selection, find_files
+from metaharvest.sources.publishing.naming import NamePattern
+from metaharvest.sources.publishing.site_document import Identify, SiteDocument, site_document
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOptions:
+    """How a folder is read. `names`: the docids come from the names of the files, and not from the packageIds.
+
+    `revisions`: which are listed of several revisions of a document, each in a file of its own.
+    """
+
+    selection: Selection = field(default_factory=Selection)
+    names: NamePattern | None = None
+    revisions: Revisions | None = None
+
+
+@dataclass(slots=True)
+class FolderContents:
+    """The files of a folder, by their paths below it: `documents`, harvest `lists`, and what is neither.
+
+    `refused` are files that are meant as documents, and cannot be listed as they are: `findings` say why. `passed_over`
+    are hidden files, copies of editors, and links to documents.
+    """
+
+    documents: list[SiteDocument] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+    findings: list[FileFinding] = field(default_factory=list)
+
+
+def read_folder(
+    folder: Path,
+    options: FolderOptions,
+    url_of: Callable[[str], str],
+    listed_id: Callable[[str], str | None] = lambda file: None,
+) -> FolderContents:
+    """What is in the folder. `url_of`: where a file is on the web.
+
+    `listed_id`: the document id that a list gives to a file; it holds where the packageId is no docid. Raises
+    PublishingError if the folder cannot be read.
+    """
+    found = find_files(folder, options.selection)
+    contents = FolderContents(passed_over=found.passed_over, findings=found.findings)
+    for file in found.files:
+        identify = _identify(file, options.names, listed_id(file))
+        try:
+            contents.documents.append(site_document(folder / file, file, url_of(file), identify))
+        except NotListable as error:
+            contents.findings += [FileFinding(file, finding) for finding in error.findings]
+            contents.refused.append(file)
+        except HarvestListInstead:
+            contents.lists.append(file)
+    return contents
+
+
+def chosen(
+    contents: FolderContents, revisions: Revisions | None, is_listed: Callable[[SiteDocument], bool]
+) -> tuple[Choice, list[FileFinding]]:
+    """Which of the documents are listed, and why the others are not. `is_listed`: whether the last list names it."""
+    choice = choose(contents.documents, revisions, is_listed)
+    return choice, list(_left_out(choice))
+
+
+def _identify(file: str, names: NamePattern | None, listed_id: str | None) -> Identify:
+    if names is not None:
+        return lambda _: docid_in_name(file, names)
+    if listed_id is None:
+        return docid_in
+
+    def identify(document: EmlDocument) -> tuple[str, int | None]:
+        try:
+            return docid_in(document)
+        except NotListable:
+            return listed_id, None
+
+    return identify
+
+
+def _left_out(choice: Choice) -> Iterator[FileFinding]:
+    for document, others, is_other_listed in choice.copies:
+        yield problems.copy(document, others, is_other_listed)
+    for document, newest in choice.outdated:
+        yield problems.outdated(document, newest)
