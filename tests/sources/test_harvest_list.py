@@ -23,9 +23,9 @@ from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, FetchedDocument, Findin
 from metaharvest.rules import RULES
 from metaharvest.sources.base import Source
 from metaharvest.sources.given.arguments import GivenList, LocalFile
-from metaharvest.sources.given.roots import Root
 from metaharvest.sources.given.source import Copies, GivenSource
 from metaharvest.sources.harvest_list.source import HarvestListSource, read_list, scope_and_identifier
+from metaharvest.sources.roots import Root
 from support.http_server import HttpServer
 
 NS = "eml://ecoinformatics.org/harvestList"

@@ -27,9 +27,9 @@ from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVers
 from metaharvest.rules import RULES
 from metaharvest.sources.base import Listing, Source
 from metaharvest.sources.given.arguments import GivenList, LocalFile
-from metaharvest.sources.given.roots import Root
 from metaharvest.sources.given.source import Copies, GivenSource
 from metaharvest.sources.harvest_list.source import HarvestListSource
+from metaharvest.sources.roots import Root
 from support.harvester import TYPE, harvest_list
 from support.http_server import Asking, HttpServer
 

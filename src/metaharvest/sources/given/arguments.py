@@ -21,10 +21,10 @@ from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.fetch.url import literal_address, shown
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.sources.given.listed_files import FolderFile, listed_files
-from metaharvest.sources.given.roots import Root, read_root
 from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.sources.publishing.contents import FolderContents, FolderOptions, chosen, read_folder
 from metaharvest.sources.publishing.folder import FileFinding
+from metaharvest.sources.roots import Root, read_root
 from metaharvest.text import one_line
 
 STANDARD_INPUT = "standard input"

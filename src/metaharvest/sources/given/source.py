@@ -18,8 +18,8 @@ from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns, Site
 from metaharvest.sources.base import Listing
 from metaharvest.sources.given.arguments import Given, GivenDocuments, GivenList, GivenUrl, LocalFile, copy_place
-from metaharvest.sources.given.roots import as_listed, read_root
 from metaharvest.sources.harvest_list.source import fetch_document, read_list, scope_and_identifier
+from metaharvest.sources.roots import as_listed, read_root
 from metaharvest.text import one_line
 
 _WITHOUT_CONTENT = ("build.link", "build.unreadable")

@@ -15,8 +15,8 @@ from pathlib import Path
 from metaharvest.config.files import open_file
 from metaharvest.errors import PublishingError
 from metaharvest.model import Finding, Level
-from metaharvest.sources.given.roots import read_root
 from metaharvest.sources.publishing.naming import fits
+from metaharvest.sources.roots import read_root
 from metaharvest.text import one_line
 
 _LEFT_BEHIND = ("~", ".bak", ".old", ".orig", ".rej", ".save", ".swo", ".swp", ".tmp", ".part", "#")
