@@ -1,0 +1,152 @@
+"""Measures what a hostile site costs a run: seconds, processor, memory, and how long a well-behaved site waits.
+
+with GoodSite() as good:
+    harvester.add_site("good", good.list_url)
+    harvester.add_site("hostile", server.url("/hostile.xml"))
+    cost = measured_run(harvester, good, "--date", "2026-11-20")
+    assert (cost.peak_mb < 400, cost.gap < 5) == (True, True), cost
+    assert good.is_harvested(harvester)
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from support.harvester import Harvester, eml, harvest_list
+from support.http_server import Asking, HttpServer, Route
+
+GZIP = {"Content-Encoding": "gzip"}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run took: `processor` seconds and `peak_mb` of it and its workers (the largest of the processes).
+
+    `gap`: the longest time, in seconds, that the well-behaved site's server waited for the next request.
+    """
+
+    code: int
+    seconds: float
+    processor: float
+    peak_mb: int
+    gap: float
+    out: str
+    err: str
+
+
+class GoodSite:
+    """A well-behaved site on an address of its own, which keeps a run busy for some seconds: each answer takes a while.
+
+    With `documents` = 120 and `pause` = 0.1, four connections are busy for three seconds.
+    """
+
+    def __init__(self, documents: int = 120, pause: float = 0.1, *, host: str = "127.0.0.2") -> None:
+        self.documents = documents
+        self.server = HttpServer(host=host)
+        names = [f"good.{number}.1" for number in range(1, documents + 1)]
+        for name in names:
+            self.server.route(f"/{name}.xml", _slowly(eml(name), pause))
+        listed = harvest_list([(name, self.server.url(f"/{name}.xml")) for name in names])
+        self.list_url = self.server.serve("/list.xml", listed)
+
+    def gap(self) -> float:
+        """The longest time between two requests, from the first to the last."""
+        moments = sorted(request.at for request in self.server.requests)
+        return max((after - before for before, after in pairwise(moments)), default=0.0)
+
+    def is_harvested(self, harvester: Harvester) -> bool:
+        """Whether the target has all of its documents."""
+        sql = "SELECT COUNT(*) FROM document_revision WHERE document_id LIKE 'good.%'"
+        return harvester.rows(sql) == [(self.documents,)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.server.close()
+
+
+def measured_run(harvester: Harvester, good: GoodSite, *arguments: str, seconds: float = 100) -> Cost:
+    """`metaharvest run` in a process of its own; it is killed if it takes more than so many seconds."""
+    command = [sys.executable, "-m", "metaharvest", "--config", str(harvester.config), "run", *arguments]
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        began = time.monotonic()
+        process = subprocess.Popen(command, stdout=out, stderr=err, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+        watch = _Watch(process.pid)
+        killer = threading.Timer(seconds, process.kill)
+        killer.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        took = time.monotonic() - began
+        killer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said = [_text(file) for file in (out, err)]
+    processor = usage.ru_utime + usage.ru_stime
+    return Cost(process.returncode, took, processor, watch.peak_mb(), good.gap(), *said)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def zipped(body: bytes) -> bytes:
+    """A body as it is on the wire with the headers GZIP."""
+    return gzip.compress(body, 9, mtime=0)
+
+
+class _Watch:
+    """Reads the peak memory of a process and of all that it starts, until it has ended.
+
+    It is read from /proc: ru_maxrss would begin with that of this process, from which the child is made.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._peak = 0
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def peak_mb(self) -> int:
+        """The peak of the largest process."""
+        self._thread.join()
+        return self._peak // 1024
+
+    def _look(self) -> None:
+        while Path(f"/proc/{self._pid}").exists():
+            for pid in (self._pid, *_descendants([self._pid])):
+                with suppress(OSError):
+                    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+                    self._peak = max([self._peak, *(int(line.split()[1]) for line in lines if line[:5] == "VmHWM")])
+            time.sleep(0.05)
+
+
+def _descendants(pids: Iterable[int]) -> list[int]:
+    found: list[int] = []
+    for pid in pids:
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            with suppress(OSError):
+                found += map(int, children.read_text().split())
+    return [*found, *(_descendants(found) if found else ())]
+
+
+def _slowly(body: bytes, pause: float) -> Route:
+    def route(asking: Asking) -> None:
+        asking.pause(pause)
+        asking.answer(body)
+
+    return route
