@@ -614,6 +614,14 @@ RULES: dict[str, Rule] = {
         "The harvest list gives another type or EML version than the document has.",
         "Write the document's namespace as documentType in the harvest list.",
     ),
+    "eml.html": Rule(
+        "HTML in the text of the document",
+        "A text was copied from a web page or from a word processor, with its HTML tags, such as `<p>`, `<b>` or "
+        "`<br>`, and codes such as `&nbsp;`. EML has elements of its own for them.",
+        "Write the elements of EML: `<para>` for a paragraph, `<emphasis>`, `<superscript>`, `<subscript>`, `<ulink>`, "
+        "`<itemizedlist>` with `<listitem>`; in EML 2.2.0 also Markdown, in `<markdown>`. Or paste the text without "
+        "its formatting.",
+    ),
     "eml.package-id": Rule(
         "The packageId is no docid",
         "A document that is checked by itself has another kind of packageId (such as a DOI) than "

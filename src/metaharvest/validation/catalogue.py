@@ -13,6 +13,7 @@ it does not matter for validity.
 from __future__ import annotations
 
 import importlib.util
+import re
 import threading
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import xmlschema
 
 _XSD = "{http://www.w3.org/2001/XMLSchema}"
+_ELEMENT_NAME = re.compile(r'<(?:xs|xsd):element name="([A-Za-z]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,14 @@ def explaining_schema(described: Described) -> xmlschema.XMLSchema10:
         uri_mapper=_mapped,
         validation="skip",  # of the schema itself: libxml2 has already compiled it, and it takes three times as long
     )
+
+
+@cache
+def eml_names() -> frozenset[str]:
+    """The names of all elements that EML 2.2.0 has."""
+    folder = _file("emlvp", "schemas/EML2.2.0/xsd")
+    contents = (path.read_text("utf-8") for path in folder.glob("*.xsd"))
+    return frozenset(name for content in contents for name in _ELEMENT_NAME.findall(content))
 
 
 def _mapped(uri: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -20,7 +20,7 @@ from lxml import etree
 from metaharvest.model import MAX_FINDINGS
 from metaharvest.rules import RULES
 from metaharvest.text import one_line
-from metaharvest.validation import lenient, schema_errors
+from metaharvest.validation import html_text, lenient, schema_errors
 from metaharvest.validation.catalogue import VERSIONS, Described, EmlVersion, explaining, explaining_schema
 from metaharvest.validation.formats import is_taken_for_protocol
 from metaharvest.validation.order import in_which_order, must_precede
@@ -35,6 +35,7 @@ _has_wide_element = etree.XPath("boolean(//*[*[5000]])")
 """xmlschema's time for errors among the children of one element grows with the square of their number."""
 
 _XSD = "{http://www.w3.org/2001/XMLSchema}"
+_XHTML = "http://www.w3.org/1999/xhtml"
 _MAX_NAMES = 12
 """Names that one message lists."""
 
@@ -79,7 +80,69 @@ def explained_findings(
         if element in places or (is_content and {element, element.getparent()} & (places | parents)):
             continue
         found.append(_from_libxml2(entry, element))
-    return found
+    return _with_html_as_one(found) if isinstance(described, EmlVersion) else found
+
+
+def _with_html_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
+    """The findings, those about HTML in a text as one for each text."""
+    holders: dict[etree._Element, etree._Element] = {}
+    for finding in found:
+        element = finding.element
+        if element is not None and _is_html(element):
+            holders.setdefault(_holder(element), element)
+    told: dict[etree._Element, ElementFinding] = {}
+    kept: list[ElementFinding] = []
+    for finding in found:
+        holder = None if finding.element is None else _within(finding.element, holders)
+        if holder is None or not _follows_from_html(finding, holder):
+            kept.append(finding)
+        elif holder not in told:
+            told[holder] = _html_finding(holder, holders[holder])
+            kept.append(told[holder])
+    return kept
+
+
+def _is_html(element: etree._Element) -> bool:
+    name = etree.QName(element)
+    return name.namespace in (None, _XHTML) and html_text.is_html(name.localname)
+
+
+def _holder(element: etree._Element) -> etree._Element:
+    """The element of EML whose text has this HTML in it."""
+    parent = element.getparent()
+    while parent is not None and (_is_html(parent) or shown_name(parent) in html_text.INNER):
+        element, parent = parent, parent.getparent()
+    return element if parent is None else parent
+
+
+def _within(element: etree._Element, holders: Mapping[etree._Element, object]) -> etree._Element | None:
+    """The nearest of the holders that the element is in, or is."""
+    here: etree._Element | None = element
+    while here is not None:
+        if here in holders:
+            return here
+        here = here.getparent() if _is_html(here) or shown_name(here) in html_text.INNER else None
+        if here is not None and here not in holders and not (_is_html(here) or shown_name(here) in html_text.INNER):
+            return None
+    return None
+
+
+def _follows_from_html(finding: ElementFinding, holder: etree._Element) -> bool:
+    """Whether a finding about a text is about the HTML in it: of the holder itself, only what its content lacks."""
+    return finding.element is not holder or finding.rule in ("schema.missing-element", "schema.unexpected-text")
+
+
+def _html_finding(holder: etree._Element, first: etree._Element) -> ElementFinding:
+    names = [str(etree.QName(element).localname) for element in holder.iterdescendants("*") if _is_html(element)]
+    version = VERSIONS.get(etree.QName(holder.getroottree().getroot()).namespace or "")
+    takes_markdown = version is not None and version.number == "2.2.0"
+    name = shown_name(holder)
+    return ElementFinding(
+        html_text.RULE,
+        html_text.message(name, names, ()),
+        html_text.remedy(name, names, (), takes_markdown=takes_markdown),
+        first,
+    )
 
 
 def findings_without_places(log: Sequence[Any]) -> list[ElementFinding]:

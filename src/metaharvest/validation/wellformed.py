@@ -22,6 +22,7 @@ from lxml import etree
 from metaharvest.model import Finding, limited
 from metaharvest.rules import RULES
 from metaharvest.text import compressed_as, one_line
+from metaharvest.validation import html_text, tags
 from metaharvest.validation.parser_errors import parser_error_in_words
 
 _DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s+|<\?.*?\?>|<!--.*?-->)*+(<!DOCTYPE)", re.DOTALL)
@@ -206,6 +207,60 @@ def _dtd_finding(line: int, excerpt: str) -> Finding:
 
 
 def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> Iterable[Finding]:
+    """What the parser says; of the tags, only what is the cause, and not what follows from it."""
+    found = list(_parser_findings(error, log, content))
+    if not any(finding.rule in _OF_TAGS for finding in found):
+        return found
+    lines = lines_of(content)
+    text = "\n".join(lines)
+    causes = list(tags.places_of(text, tags.tag_faults(text)))
+    findings = [_fault_finding(fault, line, column, lines) for fault, line, column, _ in causes]
+    first_of_tags = next((each for each in found if _is_of_tags(each) or each.rule in _OF_ONE_TAG), None)
+    for finding in found:
+        if _is_of_tags(finding):
+            # Without a cause, the first is one, or what is wrong in a tag before it; the others follow from it.
+            if causes or finding is not first_of_tags:
+                continue
+        elif any(_explains(fault, first, last, finding) for fault, first, _, last in causes):
+            continue
+        findings.append(finding)
+    return sorted(findings, key=lambda finding: (finding.line or 0, finding.column or 0))
+
+
+_OF_TAGS = frozenset(
+    {
+        "xml.mismatched-tag",
+        "xml.unclosed",
+        "xml.bad-tag",
+        "xml.less-than",
+        "xml.not-well-formed",
+        "xml.undefined-entity",
+        "xml.undeclared-prefix",
+    }
+)
+"""Rules of findings that may be about tags, or about HTML: the tags are then read for the cause."""
+
+_OF_ONE_TAG = frozenset({"xml.bad-tag", "xml.less-than", "xml.not-well-formed"})
+
+
+def _is_of_tags(finding: Finding) -> bool:
+    begins = ("The document ends too early", "A comment, a CDATA")
+    return finding.rule == "xml.mismatched-tag" or finding.message.startswith(begins)
+
+
+def _explains(fault: tags.TagFault, first: int, last: int, finding: Finding) -> bool:
+    """Whether what the parser says of a place between these lines follows from this fault."""
+    line = finding.line or 0
+    if fault.rule == html_text.RULE:
+        return first <= line <= last and finding.rule in _OF_TAGS | {"xml.duplicate-attribute", "xml.ampersand"}
+    return fault.rule in _OF_ONE_TAG and finding.rule in _OF_ONE_TAG and first <= line <= last + 1
+
+
+def _fault_finding(fault: tags.TagFault, line: int, column: int, lines: list[str]) -> Finding:
+    return _finding_at(_clamped(line, column, lines), fault.rule, fault.message, fault.remedy)
+
+
+def _parser_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> Iterable[Finding]:
     compressed = compressed_as(content)
     if compressed:
         message = f"The document is a compressed file ({compressed}), not XML."
@@ -298,7 +353,28 @@ def _syntax_finding(entry: Any, lines: list[str]) -> Finding:
     place = _clamped(entry.line, entry.column, lines)
     message = " ".join(str(entry.message).split())
     known = parser_error_in_words(message)
-    return _finding_at(place, *known) if known else _unknown_syntax_finding(message, place)
+    finding = _finding_at(place, *known) if known else _unknown_syntax_finding(message, place)
+    if finding.rule == "xml.undefined-entity":
+        return _with_character(finding)
+    if finding.message.startswith(("The value of an attribute", "In the first line")):
+        return _with_the_marks(finding, lines)
+    return finding
+
+
+def _with_character(finding: Finding) -> Finding:
+    """The finding about a code of HTML, with the character that it stands for."""
+    code = finding.message.partition(" ")[0]
+    character = html_text.character_for(code)
+    return replace(finding, remedy=f"Write {character} in place of {code}.") if character else finding
+
+
+def _with_the_marks(finding: Finding, lines: list[str]) -> Finding:
+    """The finding about a value without quotation marks: curly ones are mentioned only if there are some."""
+    around = finding.excerpt + lines[min(finding.line or 1, len(lines)) - 1][: _WINDOW * 4]
+    if any(mark in around for mark in "“”„‘’«»"):
+        return finding
+    before, _, _ = finding.remedy.partition(";")
+    return replace(finding, remedy=f'{before}, with a quotation mark (") on either side.')
 
 
 def _unknown_syntax_finding(message: str, place: _TextPlace) -> Finding:

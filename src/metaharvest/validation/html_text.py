@@ -1,0 +1,108 @@
+"""Recognises HTML that was pasted into the text of an EML document, and names the elements that EML has for it."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+
+from metaharvest.text import one_line
+
+RULE = "eml.html"
+
+_EML_FOR = (
+    (("p", "div", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "center"), "<para>"),
+    (("b", "strong", "i", "em", "u"), "<emphasis>"),
+    (("sup",), "<superscript>"),
+    (("sub",), "<subscript>"),
+    (("a",), '<ulink url="…">'),
+    (("ul",), "<itemizedlist>"),
+    (("ol",), "<orderedlist>"),
+    (("li",), "<listitem><para>"),
+    (("pre",), "<literalLayout>"),
+)
+_NEW_PARAGRAPH = ("br", "hr")
+_DROPPED = ("span", "font", "small", "big", "img", "tbody", "thead", "tr", "td", "th")
+
+NAMES = frozenset({*(name for names, _ in _EML_FOR for name in names), *_NEW_PARAGRAPH, *_DROPPED})
+"""The elements of HTML that are recognised; EML has none of these names, but has `table`."""
+
+TEXTS = frozenset(
+    {
+        "abstract", "acknowledgements", "additionalInfo", "description", "example", "funding", "gettingStarted",
+        "intellectualRights", "introduction", "moduleDescription", "purpose", "samplingDescription", "text",
+    }
+)  # fmt: skip
+"""The elements of EML in which text has paragraphs."""
+
+INNER = frozenset(
+    {
+        "para", "section", "emphasis", "superscript", "subscript", "ulink", "citetitle", "itemizedlist", "orderedlist",
+        "listitem", "literalLayout", "value",
+    }
+)  # fmt: skip
+"""The elements of such a text."""
+
+INLINE = INNER - {"para", "section", "listitem"}
+"""Those that may stand within a line of text."""
+
+FREE = frozenset({"metadata", "inline"})
+"""The elements of EML that may hold anything, HTML too."""
+
+_CODE = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,30});")
+_OF_XML = frozenset({"amp", "lt", "gt", "quot", "apos"})
+
+
+def is_html(name: str) -> bool:
+    """Whether a tag is one of HTML, or one that Word puts into HTML, such as `<o:p>`."""
+    prefix, _, local = name.rpartition(":")
+    return local.lower() in NAMES if not prefix else prefix.lower() in ("o", "w", "st1", "html", "xhtml")
+
+
+def codes_in(text: str) -> list[str]:
+    """The codes of HTML in a text that XML does not know, such as `&nbsp;`, each once."""
+    return list(dict.fromkeys(match[0] for match in _CODE.finditer(text) if match[1] not in _OF_XML))
+
+
+def character_for(code: str) -> str:
+    """What to write in place of a code such as `&deg;`; empty for one that HTML does not know either."""
+    character = html.unescape(code)
+    if character == code or len(character) != 1:
+        return ""
+    number = f"&#{ord(character)};"
+    return f"{character} or {number}" if character.isprintable() and not character.isspace() else number
+
+
+def message(holder: str, names: Iterable[str], codes: Iterable[str]) -> str:
+    """What is wrong: `abstract has HTML in it: <p>, <b> and &nbsp;.`"""
+    found = [*(f"<{name}>" for name in _shown(names)), *codes]
+    return f"{one_line(holder, 100)} has HTML in it, which EML does not know: {_joined(found[:12])}."
+
+
+def remedy(holder: str, names: Iterable[str], codes: Iterable[str], *, takes_markdown: bool) -> str:
+    """What to write instead."""
+    known = list(_shown(names))
+    parts = [f"{character} for {code}" for code in codes if (character := character_for(code))]
+    if holder not in TEXTS | INNER:
+        # A title or a name is a line of text.
+        also = f" Write {_joined(parts)}." if parts else ""
+        return f"Remove the tags, and keep the text: {one_line(holder, 100)} takes text alone.{also}"
+    for of_html, of_eml in reversed(_EML_FOR):
+        if used := [f"<{name}>" for name in known if name in of_html]:
+            parts.insert(0, f"{of_eml} for {_joined(used)}")
+    told = [f"Write {_joined(parts)}."] if parts else []
+    if any(name in _NEW_PARAGRAPH for name in known):
+        told.append(f"Begin a new <para> at {_joined([f'<{name}>' for name in known if name in _NEW_PARAGRAPH])}.")
+    if others := [f"<{name}>" for name in known if name in _DROPPED or ":" in name]:
+        told.append(f"Remove {_joined(others)}, and keep the text.")
+    if takes_markdown:
+        told.append("Or write the text as Markdown, in <markdown> in place of <para>.")
+    return " ".join(told)
+
+
+def _shown(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(one_line(name.lower(), 40) for name in names))
+
+
+def _joined(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""

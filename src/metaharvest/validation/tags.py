@@ -1,0 +1,361 @@
+"""Finds what is wrong with the tags of a document that is not well-formed: the cause, not what follows from it.
+
+libxml2 goes on after a tag that is missing, and reports each end tag from there on. Here the tags are read a second
+time, with a stack: an end tag that closes an element further out says which elements were never closed, and one that
+closes nothing is left out. HTML that was pasted into a text of EML is one finding.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from metaharvest.text import one_line
+from metaharvest.validation import html_text
+from metaharvest.validation.catalogue import eml_names
+
+_MOST_CHARACTERS = 2_000_000
+"""A longer document is read up to here."""
+
+_MOST_FAULTS = 100
+_MOST_SEARCHES = 500
+_LONG_TEXT = 10_000
+_LONGEST_NAMES = 200
+_SIMILAR = 0.75
+
+_NAME = r"[^\W\d][\w.\-]*+(?::[^\W\d][\w.\-]*+)?+"
+_TOKEN = re.compile(
+    r"<!--(?:.*?-->|.*)"
+    r"|<!\[CDATA\[(?:.*?\]\]>|.*)"
+    r"|<\?(?:.*?\?>|.*)"
+    r"|<![^>]*+>?+"
+    rf"|<(?P<blank>[ \t]++|\\)?+(?P<slash>/?+)(?P<name>{_NAME})"
+    r"(?P<rest>(?:\"[^\"<]*+\"|'[^'<]*+'|[^<>\"'])*+)(?P<end>>?+)",
+    re.DOTALL,
+)
+_CLOSING = re.compile(rf"[^<]*+</({_NAME})")
+_SECTIONS = {
+    "<!--": ("A comment", "-->"),
+    "<![CDATA[": ("A CDATA section", "]]>"),
+    "<?": ("A processing instruction", "?>"),
+}
+_LEADING_NAME = re.compile(rf"/?{_NAME}")
+_PAIR = re.compile(r"([\w:.\-]{1,100})=\"([^\"<]{1,500})\"")
+
+
+@dataclass(frozen=True, slots=True)
+class TagFault:
+    """Something that is wrong with tags: the place is that of the cause, in characters from the beginning.
+
+    `start` and `end` are the part of the document that it explains: other errors in it follow from it.
+    """
+
+    rule: str
+    message: str
+    remedy: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Open:
+    """A start tag whose end tag has not come yet."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Html:
+    """HTML in one element: the names of its tags in order, and from where to where it goes."""
+
+    holder: str
+    start: int
+    end: int
+    names: dict[str, None] = field(default_factory=dict)
+
+
+def tag_faults(text: str) -> list[TagFault]:
+    """What is wrong with the tags, in the order of the places. Empty if nothing is, or nothing can be said."""
+    return _Reader(text[:_MOST_CHARACTERS], is_whole=len(text) <= _MOST_CHARACTERS).faults()
+
+
+class _Reader:
+    def __init__(self, text: str, *, is_whole: bool) -> None:
+        self._text = text
+        self._is_whole = is_whole
+        last = text.rfind("<")
+        self._cut = last if last > text.rfind(">") else None
+        """Where a tag begins that breaks off at the end of the document, which is told without this."""
+        self._stack: list[_Open] = []
+        self._names: Counter[str] = Counter()
+        self._faults: list[TagFault] = []
+        self._html: dict[int, _Html] = {}
+        self._free = 0
+        self._is_eml = False
+        self._takes_markdown = False
+        self._just_closed: tuple[str, int] | None = None
+        self._has_root = False
+        self._searches = 0
+
+    def faults(self) -> list[TagFault]:
+        for token in _TOKEN.finditer(self._text):
+            if len(self._faults) > _MOST_FAULTS:
+                break
+            if token["name"]:
+                if token.start() == self._cut:
+                    break
+                self._tag(token)
+                if self._has_root and not self._stack:
+                    # What follows after the root element is no matter of tags.
+                    break
+            elif opening := self._never_ends(token):
+                what, ending = _SECTIONS[opening]
+                line = self._line(token.start())
+                message = f"{what}, which begins with {opening} in line {line:,}, is never closed."
+                remedy = f"Close it with {ending}; if the file was cut short, upload it again."
+                self._fault("xml.unclosed", message, remedy, token.start(), len(self._text))
+                break
+        else:
+            if self._is_whole and self._cut is None:
+                self._ended()
+        return sorted([*self._faults, *map(self._html_fault, self._html.values())], key=lambda fault: fault.start)
+
+    def _never_ends(self, token: re.Match[str]) -> str:
+        """How a comment, a CDATA section or a processing instruction begins that goes to the end of the document."""
+        if not self._is_whole or token.end() < len(self._text):
+            return ""
+        opening = next((each for each in _SECTIONS if token[0].startswith(each)), "")
+        return opening if opening and not token[0].endswith(_SECTIONS[opening][1]) else ""
+
+    def _tag(self, token: re.Match[str]) -> None:
+        name, is_end = token["name"], bool(token["slash"]) or token["blank"] == "\\"
+        rest = (token["rest"] or "").strip().rstrip("/")
+        meant = "" if token["end"] or is_end else self._meant(name, token.end())
+        if rest and "=" not in rest and (token["blank"] or not is_end) and not meant and not self._is_tag(token, name):
+            self._less_than(token)
+            return
+        if self._is_eml and not self._free and html_text.is_html(name):
+            self._add_html(token, name)
+            return
+        if not token["end"]:
+            if not self._is_broken(token, meant or name, is_end):
+                return
+            name = meant or name
+        elif token["blank"]:
+            wrong = "\\ in place of /" if token["blank"] == "\\" else "a blank"
+            message = f"The tag {one_line(token[0], 100)} has {wrong} after <."
+            self._fault("xml.bad-tag", message, f"Write {'</' if is_end else '<'}{name}>.", token.start(), token.end())
+        if is_end:
+            self._end(name, token)
+        elif not (token["rest"] or "").rstrip().endswith("/"):
+            self._start(name, token)
+
+    def _less_than(self, token: re.Match[str]) -> None:
+        message = f"A < stands where no tag begins: {one_line(token[0], 60)}"
+        remedy = "Write &lt; in place of < where it means 'less than'; otherwise correct the tag."
+        end = token.start() + len(token["name"])
+        self._fault("xml.less-than", f"{message.rstrip('.')}.", remedy, token.start(), end)
+
+    def _start(self, name: str, token: re.Match[str]) -> None:
+        if not self._has_root:
+            self._has_root = True
+            self._is_eml = name.rpartition(":")[2] == "eml"
+            self._takes_markdown = "eml-2.2" in token[0]
+        self._stack.append(_Open(name, token.start(), token.end()))
+        self._names[name] += 1
+        self._free += name in html_text.FREE
+        self._just_closed = None
+
+    def _pop(self) -> _Open:
+        opened = self._stack.pop()
+        self._names[opened.name] -= 1
+        self._free -= opened.name in html_text.FREE
+        return opened
+
+    def _end(self, name: str, token: re.Match[str]) -> None:
+        if self._stack and self._stack[-1].name == name:
+            self._pop()
+            self._just_closed = None
+        elif self._names[name]:
+            self._close_others(name, token)
+        else:
+            self._closes_nothing(name, token)
+
+    def _close_others(self, name: str, token: re.Match[str]) -> None:
+        """An element further out ends here: those within it were never closed."""
+        left: list[_Open] = []
+        while self._stack[-1].name != name:
+            left.append(self._pop())
+        self._pop()
+        self._just_closed = (left[0].name, len(self._faults)) if len(left) == 1 else None
+        outer: _Open | None = None
+        for opened in reversed(left[-_MOST_FAULTS:]):
+            if outer and outer.name == opened.name and "<" not in self._text[outer.end : opened.start]:
+                self._without_slash(opened)
+            else:
+                self._never_closed(opened, f"</{name}>", token)
+            outer = opened
+
+    def _never_closed(self, opened: _Open, found: str, token: re.Match[str]) -> None:
+        shown, line = one_line(opened.name, 100), self._line(opened.start)
+        where = self._line(token.start())
+        at = "in the same line" if where == line else f"in line {where:,}"
+        message = f"<{shown}>, opened in line {line:,}, is never closed: {one_line(found, 100)} comes first, {at}."
+        remedy = f"Write </{shown}> where this element ends, at the latest before {one_line(found, 100)} {at}."
+        if text_end := self._text_end(opened):
+            remedy = f"Write </{shown}> after the text of this element, which seems to end in line {text_end:,}."
+        self._fault("xml.mismatched-tag", message, remedy, opened.start, token.end())
+
+    def _text_end(self, opened: _Open) -> int | None:
+        """The line in which the text of an element ends, if it begins with a text and no element of a text follows."""
+        text, _, following = self._text[opened.end : opened.end + _LONG_TEXT].partition("<")
+        name = _LEADING_NAME.match(following)
+        if not text.strip() or name is None or name[0] in html_text.INLINE:
+            return None
+        return self._line(opened.end + len(text.rstrip()) - 1)
+
+    def _without_slash(self, opened: _Open) -> None:
+        """The start tag of an element directly after that of another one of this name: an end tag was meant."""
+        name = one_line(opened.name, 100)
+        self._faults.pop()
+        message = f"<{name}> stands where </{name}> seems to be meant: the / is missing."
+        self._fault("xml.mismatched-tag", message, f"Write </{name}>.", opened.start, opened.end)
+
+    def _closes_nothing(self, name: str, token: re.Match[str]) -> None:
+        shown = one_line(name, 100)
+        if self._just_closed is not None and self._just_closed[0] == name:
+            # <b><i></b></i>: what was called never closed is closed here, too late.
+            number, self._just_closed = self._just_closed[1], None
+            before = self._faults[number]
+            message = f"</{shown}> comes too late: an element ends before the one that it is in."
+            remedy = f"Move </{shown}> in front of the end tag before it."
+            self._faults[number] = TagFault(before.rule, message, remedy, token.start(), token.end())
+            return
+        if self._stack and self._is_misspelt(self._stack[-1].name, name):
+            opened = self._pop()
+            right, line = one_line(opened.name, 100), self._line(opened.start)
+            message = f"<{right}>, opened in line {line:,}, is closed as </{shown}>: the two names differ."
+            remedy = f"{self._right_name(right, shown)} Upper and lower case letters are different."
+            self._fault("xml.mismatched-tag", message, remedy, token.start(), token.end())
+            return
+        message = f"</{shown}> closes nothing: no <{shown}> is open here."
+        remedy = f"Write <{shown}> where this element begins, or delete </{shown}>."
+        self._fault("xml.mismatched-tag", message, remedy, token.start(), token.end())
+
+    def _is_misspelt(self, opened: str, closed: str) -> bool:
+        """Whether these are meant as the same name."""
+        if opened.casefold() == closed.casefold() or opened.rpartition(":")[2] == closed.rpartition(":")[2]:
+            return True
+        if len(opened) + len(closed) > _LONGEST_NAMES or {opened, closed} <= self._known_names:
+            return False
+        return difflib.SequenceMatcher(None, opened, closed).ratio() >= _SIMILAR
+
+    @property
+    def _known_names(self) -> frozenset[str]:
+        return eml_names() if self._is_eml else frozenset()
+
+    def _right_name(self, opened: str, closed: str) -> str:
+        """What to write where the two tags of an element have different names."""
+        for right, wrong in ((opened, closed), (closed, opened)):
+            if right in self._known_names and wrong not in self._known_names and ":" not in wrong:
+                return f"Write <{right}>…</{right}>: EML has no {wrong}."
+        return f"Write the same name in both, <{opened}>…</{opened}> or <{closed}>…</{closed}>."
+
+    def _is_tag(self, token: re.Match[str], name: str) -> bool:
+        """Whether this is a tag for all its attribute without a value, and no < in a text."""
+        return bool(token["end"]) and not token["blank"] and self._closes_later(name, token.end())
+
+    def _closes_later(self, name: str, end: int) -> bool:
+        """Whether an end tag of this name follows; false if that was asked very often."""
+        self._searches += 1
+        return self._searches <= _MOST_SEARCHES and self._text.find(f"</{name}>", end) >= 0
+
+    def _meant(self, name: str, end: int) -> str:
+        """The name of a start tag without >, which runs into the text: `para` of `<paraSome text`; empty if none."""
+        if closing := _CLOSING.match(self._text, end):
+            return closing[1] if name.startswith(closing[1]) else ""
+        starts = (name[:length] for length in range(min(len(name), _LONGEST_NAMES), 1, -1))
+        known = next((start for start in starts if start in self._known_names), "")
+        return known if known and self._closes_later(known, end) else ""
+
+    def _is_broken(self, token: re.Match[str], name: str, is_end: bool) -> bool:
+        """Tell of a tag of this name that another one interrupts; false if it is no tag."""
+        shown = one_line(name, 100)
+        if self._text[token.end()] in "\"'":
+            lost = next((pair[1] for pair in _PAIR.finditer(token[0]) if _swallows(pair[2])), None)
+            message = f"A quotation mark is missing in the tag <{shown}>."
+            remedy = 'Write attributes as name="value", with a quotation mark (") on either side of the value.'
+            if lost is not None:
+                message = f"The value of {lost} has no quotation mark at its end."
+                remedy = f'Write {lost}="…", with a quotation mark (") on either side of the value.'
+            # From here on the parser takes texts for values, and values for texts.
+            self._fault("xml.bad-tag", message, remedy, token.start(), len(self._text))
+            return True
+        if not is_end and not self._closes_later(name, token.end()):
+            self._less_than(token)
+            return False
+        tag = f"{'</' if is_end else '<'}{shown}"
+        self._fault("xml.bad-tag", f"The tag {tag} has no > at its end.", f"Write {tag}>.", token.start(), token.end())
+        return True
+
+    def _add_html(self, token: re.Match[str], name: str) -> None:
+        holder = next((opened for opened in reversed(self._stack) if opened.name not in html_text.INNER), None)
+        if holder is None:
+            return
+        inside = self._html.setdefault(holder.start, _Html(holder.name, token.start(), token.end()))
+        inside.end = token.end()
+        inside.names[name] = None
+
+    def _html_fault(self, found: _Html) -> TagFault:
+        codes = html_text.codes_in(self._text[found.start : found.end])
+        return TagFault(
+            html_text.RULE,
+            html_text.message(found.holder, found.names, codes),
+            html_text.remedy(found.holder, found.names, codes, takes_markdown=self._takes_markdown),
+            found.start,
+            found.end,
+        )
+
+    def _ended(self) -> None:
+        """The document has ended: what is open was never closed. libxml2 says that of the innermost alone."""
+        if not self._stack:
+            return
+        end = len(self._text)
+        names = [one_line(opened.name, 100) for opened in reversed(self._stack)]
+        innermost = self._stack[-1]
+        line = self._line(innermost.start)
+        message = f"The document ends too early: <{names[0]}>, opened in line {line:,}, is never closed."
+        tags = "".join(f"</{name}>" for name in names[:6])
+        remedy = f"Add {tags} at the end."
+        if len(names) > 1:
+            remedy = (
+                f"If the file was cut short, upload it again; if only the end tags are missing, add {tags} at the end."
+            )
+        if len(names) <= 6:
+            self._fault("xml.unclosed", message, remedy, end, end)
+        else:
+            self._fault("xml.unclosed", message, "The file was cut short: upload it again.", end, end)
+
+    def _fault(self, rule: str, message: str, remedy: str, start: int, end: int) -> None:
+        self._faults.append(TagFault(rule, message, remedy, start, end))
+
+    def _line(self, place: int) -> int:
+        return self._text.count("\n", 0, place) + 1
+
+
+def _swallows(value: str) -> bool:
+    """Whether the value of an attribute goes on into the next attribute, as in `"a.1.1 system="`."""
+    return value.endswith("=") and " " in value
+
+
+def places_of(text: str, faults: list[TagFault]) -> Iterator[tuple[TagFault, int, int, int]]:
+    """Each fault with the line and column of its place, and the line where what it explains ends; all from 1."""
+    for fault in faults:
+        before = text.rfind("\n", 0, fault.start)
+        line = text.count("\n", 0, fault.start) + 1
+        yield fault, line, fault.start - before, line + text.count("\n", fault.start, fault.end)
