@@ -98,6 +98,7 @@ CREATE TABLE harvest_document (
 	listing BIGINT, 
 	to_delete BOOLEAN DEFAULT false NOT NULL, 
 	missing_since DATE, 
+	title VARCHAR(300), 
 	CONSTRAINT pk_harvest_document PRIMARY KEY (harvest_document_id), 
 	CONSTRAINT uq_harvest_document UNIQUE (site_schedule_id, document_id, revision)
 );

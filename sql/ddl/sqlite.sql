@@ -95,6 +95,7 @@ CREATE TABLE harvest_document (
 	listing BIGINT, 
 	to_delete BOOLEAN DEFAULT 0 NOT NULL, 
 	missing_since DATE, 
+	title VARCHAR(300), 
 	CONSTRAINT uq_harvest_document UNIQUE (site_schedule_id, document_id, revision)
 );
 

@@ -253,11 +253,11 @@ def test_what_is_given_is_compared_with_a_target(harvester: Harvester, server: H
     )
     for name in ("target", "embedded"):
         said = harvester("check", "new.xml", "--against", name)
-        ends = "1 would be added, 1 would be updated, 1 was there already, 1 is older than the repository's"
+        ends = "1 would be added, 1 would be updated, 1 is unchanged, 1 is older than the repository's"
         assert said.code == 1
         assert f"new.xml names 5 documents: {ends} and 1 is not valid." in said.out
         assert "Compared with the embedded repository" in said.out
-    assert harvester("check", "b.1.1.xml", "--against", "target").out.startswith("b.1.1.xml was there already.")
+    assert harvester("check", "b.1.1.xml", "--against", "target").out.startswith("b.1.1.xml is unchanged.")
     assert harvester("check", "b.1.1.xml").out.startswith("b.1.1.xml would be added.\nCompared with no repository")
     stale = harvester("check", "b.3.4.xml", "--against", "target").out
     assert "The document has revision 4, but the repository already has revision 5." in stale

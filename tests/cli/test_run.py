@@ -69,7 +69,7 @@ def test_what_is_said_of_one_thing_is_said_in_the_singular(harvester: Harvester,
     said = harvester("run", "--date", "2026-11-20")
     assert "Reports could not be handed over in 1 case: `metaharvest reports --undelivered` tells why." in said.out
     assert harvester("run", "--date", "2026-11-21").code == 1
-    assert "1 document was there already." in harvester("log").out
+    assert "1 document is unchanged." in harvester("log").out
 
 
 @on_one_database

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest import __version__, reports
 from metaharvest.config.settings import Settings
-from metaharvest.database.models import HarvestRun, ReportDelivery
+from metaharvest.database.models import HarvestRun, ReportDelivery, SiteProblem
 from metaharvest.model import Finding, OutcomeKind
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, TODAY, JournalRows
@@ -260,3 +260,57 @@ def test_site_names_are_escaped_in_the_table(session: Session, rows: JournalRows
 
     assert not html.fromstring(report.html.encode()).xpath("//script")
     assert "<script>alert(1)</script>" in html_words(report)
+
+
+@on_one_database
+def test_what_waits_for_a_person_comes_first(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    """In the subject and in the first lines: deletions, documents that two sites claim, refused mail, overdue sites."""
+    settings, night = settings_for(tmp_path), timedelta(days=1)
+    late = rows.site("dune-lake", datenextharvest=TODAY - 4 * night)
+    before = rows.run(TODAY - night, NOW - night, "succeeded")
+    site = rows.site("alder's creek")
+    site_run = rows.site_run(before, site)
+    rows.site_run(before, late, "list-failed")
+    report = reports.site_report(session, site_run.site_run_id, settings, NAMED, NOW)
+    reports.queue(session, report, before.run_id, site_run.site_run_id, NOW - night)
+    for delivery in session.query(ReportDelivery):
+        delivery.status, delivery.last_attempt_at, delivery.last_error = "refused", NOW, "550 No such user."
+    for number in range(25):
+        rows.ledger(site_run, f"alder.{number}", 1, OutcomeKind.DEFERRED, to_delete=True, next_attempt=TODAY)
+    rows.ledger(site_run, "alder.99", 1, OutcomeKind.DEFERRED, to_delete=True)  # waits for a set, not for a person
+    session.add(
+        SiteProblem(
+            site_schedule_id=site.site_schedule_id,
+            document_id="moss.4",
+            rule="target.other-site",
+            fingerprint="x",
+            state="open",
+            detail_log_id=1,
+            nights=1,
+            needs_attention=True,
+            first_seen=TODAY,
+            last_seen=TODAY,
+            first_site_run=site_run.site_run_id,
+            last_site_run=site_run.site_run_id,
+        )
+    )
+    report = report_of(session, rows.run(), settings)
+
+    assert report.subject == (
+        "[NAME] 25 deletions wait for you, 1 document claimed by two sites, 1 mail refused, 1 site overdue; "
+        "no site was due (2026-11-20)"
+    )
+    for shown in (words_of(report), html_words(report)):
+        start = shown[shown.index("Start here") : shown.index("What has waited too long")]
+        steps = [
+            "25 documents are deleted. Nothing is deleted until you confirm.",
+            """metaharvest sites confirm 'alder'"'"'s creek'""",
+            "1 document belongs to another site, such as moss.4.",
+            """metaharvest target transfer moss.4 'alder'"'"'s creek'""",
+            "1 mail was refused",
+            "metaharvest reports --undelivered",
+            "dune-lake has been due since 2026-11-16",
+            "metaharvest sites show dune-lake",
+        ]
+        places = [start.index(step) for step in steps]
+        assert places == sorted(places)

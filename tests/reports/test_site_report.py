@@ -88,7 +88,7 @@ def test_the_subject_says_that_all_is_well_and_what_is_new(session: Session, row
 
     assert parsed(report)["Subject"] == "[NAME] alder-creek: all well, 3 new, 1 updated (2026-11-20)"
     text = words_of(report)
-    assert "names 6 documents: 3 were added, 1 was updated and 2 were there already." in text
+    assert "names 6 documents: 3 were added, 1 was updated and 2 are unchanged." in text
     assert "alder.9.2 (was revision 1)" in text
     assert "alder.21.2 (the repository has revision 5)" in text
     assert text.index("alder.21.2") < text.index("alder.20.4")
@@ -239,7 +239,7 @@ def test_a_retry_names_no_document_that_was_not_tried_again(session: Session, ro
     rows.unchanged(now, retry, ("alder.3", 1, 1))
 
     report = report_of(session, retry)
-    assert "1 was there already" in words_of(report)
+    assert "1 is unchanged" in words_of(report)
     for text in (report.text, report.html):
         assert "alder.4.1" in text
         assert "alder.1.1" not in text
@@ -477,3 +477,44 @@ def test_a_report_in_which_all_is_well_names_no_page_of_rules(session: Session, 
     site_run = rows.site_run(run, rows.site("alder-creek"))
     rows.document(run, site_run, "alder.2", 1, OutcomeKind.INSERTED)
     assert "rules.html" not in text_of(report_of(session, site_run, settings_with(docs_url="https://example.org/docs")))
+
+
+def test_a_report_begins_with_what_to_do_first_and_how_to_rehearse_it(session: Session, rows: JournalRows) -> None:
+    run = rows.run()
+    site_run = rows.site_run(run, rows.site("alder-creek"))
+    for number in range(3):
+        rows.document(run, site_run, f"alder.{number}", 1, OutcomeKind.INVALID, MISSING)
+        rows.ledger(site_run, f"alder.{number}", 1, OutcomeKind.INVALID, title=f"Stream chemistry, part {number}")
+    report = report_of(session, site_run)
+    command = "metaharvest check https://alder-creek.example.org/harvestList.xml"
+
+    for shown in (words_of(report), html_words(report)):
+        start, first, details = shown.index("Start here"), shown.index(MISSING.remedy), shown.index("Needs your")
+        assert start < first < details
+        assert command in shown[start:details]
+        assert "Rule schema.missing-element" in shown[details:]
+        assert "Stream chemistry, part 2" in shown[details:]
+        assert "always: after every harvest" in shown
+        assert "on-change, on-error and never: reply to this message" in shown
+
+
+def test_a_rule_is_named_with_its_page(session: Session, rows: JournalRows) -> None:
+    run = rows.run()
+    site_run = rows.site_run(run, rows.site("alder-creek"))
+    rows.document(run, site_run, "alder.1", 1, OutcomeKind.INVALID, MISSING)
+
+    text = words_of(report_of(session, site_run, settings_with(docs_url="https://docs.example.org")))
+
+    assert "Rule schema.missing-element: https://docs.example.org/rules.html#schemamissing-element" in text
+
+
+def test_all_well_asks_for_nothing(session: Session, rows: JournalRows) -> None:
+    run = rows.run()
+    site_run = rows.site_run(run, rows.site("alder-creek"))
+    rows.document(run, site_run, "alder.1", 1, OutcomeKind.INSERTED)
+    rows.ledger(site_run, "alder.1", 1, OutcomeKind.INSERTED, title="Stream chemistry")
+
+    text = words_of(report_of(session, site_run))
+
+    assert "Start here" not in text
+    assert 'alder.1.1 https://data.example.org/eml/alder.1.1.xml "Stream chemistry"' in text

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from datetime import date
 from email import message_from_bytes, policy
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +65,18 @@ class Nights:
             ids = [row[0] for row in self.harvester.rows("SELECT DISTINCT document_id FROM harvest_document")]
             return {each.removeprefix("repo/oai_dc/"): held.revision for each, held in session.holdings(ids).items()}
 
-    def report(self) -> str:
-        """The text of the last report to the site."""
-        sql = "SELECT content FROM report_outbox WHERE kind = 'site' ORDER BY report_id DESC LIMIT 1"
-        [(content,)] = self.harvester.rows(sql)
-        return words_of(message_from_bytes(content, policy=policy.default))
+    def report(self, kind: str = "site") -> str:
+        """The text of the last report of this kind."""
+        return words_of(self._last(kind))
+
+    def subject(self) -> str:
+        """The subject of the last report to the administrator."""
+        return str(self._last("admin")["Subject"])
+
+    def _last(self, kind: str) -> EmailMessage:
+        sql = "SELECT content FROM report_outbox WHERE kind = ? ORDER BY report_id DESC LIMIT 1"
+        [(content,)] = self.harvester.rows(sql, kind)
+        return message_from_bytes(content, policy=policy.default)
 
 
 FOLDER = '[target]\nkind = "folder"\nfolder = "documents"\n'
@@ -143,7 +151,7 @@ def test_a_deleted_record_that_was_never_there_is_only_noted(nights: Nights) -> 
     assert nights.harvest() == {"status": "succeeded", "listed": 2, "inserted": 1, "deleted": 1}
     assert nights.harvester.rows("SELECT COUNT(*) FROM document_tombstone") == [(0,)]
     assert nights.harvest() == {"status": "succeeded", "listed": 2, "unchanged": 2}
-    assert "Already there (1)" in nights.report()
+    assert "Unchanged (1)" in nights.report()
     nights.lists_changes("r0")
     assert nights.harvest() == {"status": "succeeded", "listed": 1, "unchanged": 1}
     nights.repository.records["r0"] = dc("There after all")
@@ -156,7 +164,7 @@ def test_of_what_a_list_of_changes_names_the_mail_names_what_is_there_already(ni
     for changed in ("r0", "r3"):
         nights.lists_changes(changed)
         assert nights.harvest() == {"status": "succeeded", "listed": 1, "unchanged": 1}
-    assert "Already there (1) repo/oai_dc/r3.1" in " ".join(nights.report().replace("=", "").split())
+    assert "Unchanged (1) repo/oai_dc/r3.1" in " ".join(nights.report().replace("=", "").split())
 
 
 @in_a_folder_too
@@ -168,10 +176,18 @@ def test_very_many_deletions_wait_until_somebody_confirms_them(nights: Nights) -
     assert nights.harvest() == {"status": "with-errors", "listed": 40, "unchanged": 15, "deferred": 25}
     assert len(nights.holdings()) == 40
     assert "metaharvest sites confirm 'repo'" in nights.report()
+    assert nights.subject().startswith("[Test network] 25 deletions wait for you; 1 site: 1 with errors")
+    first_lines = nights.report("admin").partition("Sites")[0]
+    assert "Start here ========== 1. repo: the repository says that 25 documents are deleted." in first_lines
+    assert "`metaharvest sites confirm repo`" in first_lines
+    with nights.harvester.opened() as opened:
+        opened.run(RunRequest(date(2026, 11, 20), ("repo",)))  # for a day on which the site is not due
+    assert nights.subject().startswith("[Test network] 25 deletions wait for you; ")
     nights.lists_changes()
     assert nights.harvest() == {"status": "with-errors", "listed": 25, "deferred": 25}
     assert "deletes 25 documents" in nights.harvester("sites", "confirm", "repo").out
     assert nights.harvest() == {"status": "succeeded", "listed": 25, "deleted": 25}
+    assert nights.subject().startswith("[Test network] 1 site: 1 well; 25 deleted")
     assert len(nights.holdings()) == 15
     assert nights.harvest() == {"status": "succeeded"}
     assert "Nothing of repo waits" in nights.harvester("sites", "confirm", "repo").out

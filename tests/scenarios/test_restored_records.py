@@ -471,7 +471,7 @@ def test_an_older_record_whose_upload_may_not_have_arrived_is_not_told_as_there(
     server.put("oai:test:3", BEFORE, title="Toads")
     remote.patience = 3  # it is asked once for each page of the list
     assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "deferred": 1}
-    there = told(network).partition("Already there (24)")[2]
+    there = told(network).partition("Unchanged (24)")[2]
     assert "oai:test:3." not in there
     assert "oai:test:9.1" in there
     said = network.harvester("documents", "show", "test/oai_dc/oai:test:3").out

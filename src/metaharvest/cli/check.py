@@ -38,7 +38,7 @@ _FILE = click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Pat
 @click.option(
     "--against",
     metavar="TARGET",
-    help="Say what would be inserted there, updated, or is there already: `target`, `embedded`, or NAME of a section "
+    help="Say what would be inserted there, updated, or is unchanged: `target`, `embedded`, or NAME of a section "
     "[targets.NAME] in the settings.",
 )
 @NETWORKS

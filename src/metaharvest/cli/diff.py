@@ -108,7 +108,7 @@ def _print_documents(site: Record, change: str, documents: Sequence[Record]) -> 
 def _told(document: Record, change: str) -> str:
     was = document["rule_before"] or document["outcome_before"]
     if change == "fixed":
-        return f"{document['outcome'] or 'there already, or listed no longer'} (before: {was})"
+        return f"{document['outcome'] or 'unchanged, or listed no longer'} (before: {was})"
     if change not in ("newly_failing", "still_failing"):
         return ""
     rule = f" [{document['rule']}]" if document["rule"] else ""

@@ -14,21 +14,6 @@ if TYPE_CHECKING:
     from metaharvest.queries.records import Record
     from metaharvest.queries.runs import RunRecord
 
-_SHORT = {
-    OutcomeKind.INSERTED: "new",
-    OutcomeKind.UPDATED: "updated",
-    OutcomeKind.UNCHANGED: "there",
-    OutcomeKind.DELETED: "deleted",
-    OutcomeKind.FILTERED: "left out",
-    OutcomeKind.STALE: "stale",
-    OutcomeKind.DUPLICATE: "duplicate",
-    OutcomeKind.DEFERRED: "deferred",
-    OutcomeKind.ACCESS_ERROR: "no access",
-    OutcomeKind.INVALID: "invalid",
-    OutcomeKind.UPLOAD_ERROR: "refused",
-}
-"""Headings of columns."""
-
 _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 
 
@@ -80,7 +65,7 @@ def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
     if not rows:
         click.echo("There has been no run yet. `metaharvest run` makes one.")
         return
-    headings = ["run", "date", "status", "sites", "listed", "new", "updated", "there", "other", "errors"]
+    headings = ["run", "date", "status", "sites", "listed", "new", "updated", "unchanged", "other", "errors"]
     columns = ("run_id", "harvest_date", "status", "sites", *_COUNTS)
     print_table(headings, [[row[column] for column in columns] for row in rows])
 
@@ -118,6 +103,8 @@ def _took(record: RunRecord) -> str:
 
 def print_run(record: RunRecord) -> None:
     """The run as a table of its sites, and a sentence for each of them, or each target, that failed as a whole."""
+    from metaharvest.reports.words import LABELS
+
     status, headline = record.run["status"], f"Run {record.run['run_id']} ({record.run['harvest_date']})"
     if not record.sites:
         told = "no site was due" if status == RunStatus.SUCCEEDED else f"{status}; no site was harvested"
@@ -126,7 +113,7 @@ def print_run(record: RunRecord) -> None:
     click.echo(f"{headline}: {status}.")
     shown = [kind for kind in OutcomeKind if any(site[kind.column] for site in record.sites)]
     print_table(
-        ["site", "status", "listed", *(_SHORT[kind] for kind in shown), "warnings", "next harvest"],
+        ["site", "status", "listed", *(LABELS[kind] for kind in shown), "warnings", "next harvest"],
         [
             [
                 *(site[column] for column in ("site_name", "status", "listed")),

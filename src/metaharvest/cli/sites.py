@@ -340,7 +340,7 @@ def _print_harvests(invocation: Invocation, site: Record) -> None:
         click.echo("\nNo run has harvested it yet.")
         return
     click.echo("\nThe last harvests:")
-    headings = ["run", "date", "status", "listed", "new", "updated", "there", "failing", "warnings", "took"]
+    headings = ["run", "date", "status", "listed", "new", "updated", "unchanged", "failing", "warnings", "took"]
     shown = ("run_id", "harvest_date", "status", "listed", "inserted", "updated", "unchanged", "failing", "warnings")
     listed = [{**each, "listed": "-" if each["listed"] is None else each["listed"]} for each in site["trend"]]
     print_table(headings, [[*(each[name] for name in shown), _took(each["took_seconds"])] for each in listed])

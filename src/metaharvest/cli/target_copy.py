@@ -25,7 +25,7 @@ _IN_JSON = 1000
 
 _WORDS = {
     "copied": "copied",
-    "there-already": "there already",
+    "there-already": "unchanged",
     "different": "other bytes there",
     "refused": "refused",
     "unreadable": "unreadable",

@@ -203,7 +203,8 @@ class HarvestDocument(Base):
 
     Others are about records of repositories: `digest` and `datestamp` of what was received last (`sha256` is of what
     the target was given of it), `listing` the number of the site's listing that named it last, `to_delete` a deletion
-    that the target has not been told of, `missing_since` the day of the first complete listing without it.
+    that the target has not been told of, `missing_since` the day of the first complete listing without it. `title` is
+    the title of the document, cut after 300 characters, as the last check read it.
     """
 
     __tablename__ = "harvest_document"
@@ -236,6 +237,7 @@ class HarvestDocument(Base):
     listing: Mapped[int | None] = mapped_column(BigInteger)
     to_delete: Mapped[bool] = mapped_column(server_default=false())
     missing_since: Mapped[date | None]
+    title: Mapped[str | None] = mapped_column(String(300))
 
 
 class SiteCheckpoint(Base):

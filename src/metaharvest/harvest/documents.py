@@ -51,6 +51,7 @@ from metaharvest.model import (
 )
 from metaharvest.sources.base import DocumentSource
 from metaharvest.targets.base import Upload
+from metaharvest.validation.titles import title_in
 
 log = logging.getLogger(__name__)
 
@@ -355,8 +356,9 @@ class SiteDocuments:
         """The outcome, and the document as it goes into the target. Raises FiltersGivenUp."""
         how, site_id = treatment_for(fetched.document, self._ctx.treatment), self._site_run.site.site_id
         try:
-            verdict = Verdict()
-            if not is_checked_by_reading(fetched.document, how):
+            if is_checked_by_reading(fetched.document, how):
+                verdict = Verdict(title=title_in(fetched.content))
+            else:
                 verdict = await self._ctx.checker.check(site_id, fetched.content, fetched.document, how)
         except CheckerLost as error:
             outcome = Outcome(
@@ -382,6 +384,7 @@ class SiteDocuments:
             received if fetched.document.origin is None else fetched.sha256,
             etag=fetched.etag,
             last_modified=fetched.last_modified,
+            title=verdict.title,
         )
         return outcome, fetched
 

@@ -155,7 +155,7 @@ _CODES = {
 _SAID = {
     OutcomeKind.INSERTED: "was inserted",
     OutcomeKind.UPDATED: "was updated",
-    OutcomeKind.UNCHANGED: "was there already",
+    OutcomeKind.UNCHANGED: "is unchanged",
     OutcomeKind.DELETED: "was deleted in its repository",
     OutcomeKind.FILTERED: "was left out by a filter",
     OutcomeKind.STALE: "is behind the repository",

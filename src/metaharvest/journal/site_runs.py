@@ -225,8 +225,8 @@ def rows_without_documents(site: Site, unchanged: int, duplicates: int) -> tuple
     """The rows that tell of documents that have none of their own."""
     rows = []
     if unchanged:
-        were = "document was" if unchanged == 1 else "documents were"
-        rows.append(LogRow("MetacatHasDoc", f"{unchanged:,} {were} there already."))
+        documents = "document is" if unchanged == 1 else "documents are"
+        rows.append(LogRow("MetacatHasDoc", f"{unchanged:,} {documents} unchanged."))
     if duplicates:
         entries = "entry names" if duplicates == 1 else "entries name"
         rule, what = "list.duplicate", "a document that the list has named before."

@@ -261,11 +261,13 @@ class Verdict:
     """What the checks say of a fetched document: acceptable if no finding is an error.
 
     `filtered` says which filter of the site left it out. `content`: what goes into the target in its place, normalised.
+    `title` is that of the document, as far as it could be read.
     """
 
     findings: tuple[Finding, ...] = ()
     filtered: Finding | None = None
     content: bytes | None = None
+    title: str = field(default="", compare=False)
 
     @property
     def acceptable(self) -> bool:
@@ -302,7 +304,8 @@ class Outcome:
     `with_site` only in the next harvest of its site.
     `unconfirmed`: an upload was begun, and it is not known whether it arrived; the target is asked before anything is
     sent again. `sha256` is of what goes into the target, but of the bytes as received where these can be compared with
-    what their site serves later: not of a repository's record. `etag` and `last_modified`: see FetchedDocument.
+    what their site serves later: not of a repository's record. `etag` and `last_modified`: see FetchedDocument;
+    `title`: see Verdict.
     """
 
     document: ListedDocument
@@ -317,6 +320,7 @@ class Outcome:
     unconfirmed: bool = False
     etag: str | None = None
     last_modified: str | None = None
+    title: str = ""
 
     def as_error(self, kind: OutcomeKind, *findings: Finding) -> Outcome:
         """The same document, ended badly after all; what had been found before stays."""

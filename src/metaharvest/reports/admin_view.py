@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 
 from sqlalchemy import ColumnElement, distinct, func, or_, select
 from sqlalchemy.orm import Session
@@ -41,6 +42,7 @@ from metaharvest.reports.findings import (
 from metaharvest.reports.outbox import stuck_mail
 from metaharvest.reports.over_nights import FailingSite, doubts, failing_sites, number_noted
 from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
+from metaharvest.reports.start_here import Step, show_site, waiting_for_a_person
 from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.rules import RULES
 from metaharvest.sites.clock import wrong_clock
@@ -125,7 +127,7 @@ class AdminView:
     """The content of the administrator's report. `log_file` is the file with the whole report, if one was written.
 
     `waits` are sentences about what has waited too long: sites that are overdue, mail that does not leave, and about a
-    clock that was wrong.
+    clock that was wrong. `start_here`: what to do first; what waits for a person comes before all else.
     """
 
     network: str
@@ -133,6 +135,7 @@ class AdminView:
     story: str
     tone: str
     sentence: str
+    start_here: tuple[Step, ...]
     totals: tuple[Total, ...]
     sites: tuple[SiteRow, ...]
     failures: tuple[FailedSite, ...]
@@ -169,6 +172,11 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     overdue = overdue_sites(session, run.harvest_date)
     clock = tuple(wrong_clock(session, run.run_id, now, max(now.date(), run.harvest_date)))
     waits = [*clock, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
+    failures = tuple(_failed_sites(session, site_runs, run, limit))
+    to_repair = {failure.name: _step(failure) for failure in failures}
+    person = waiting_for_a_person(session, _number_refused(session, run), overdue, to_repair)
+    if overdue:
+        to_repair.pop(one_line(overdue[0].name), None)
     failing, more_failing = failing_sites(session, run.harvest_date, limit)
     statuses = [SiteRunStatus(row.status) for row in site_runs]
     counts, doubtful = _sum(site_runs), {row.site_run_id: doubts(session, row) for row in site_runs}
@@ -181,12 +189,17 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     return AdminView(
         network=one_line(context.settings.harvester.name),
         date=run.harvest_date.isoformat(),
-        story=_story(run, statuses, counts, troubles, is_away, nowhere_at_all, lost, noted),
-        tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits or lost)),
+        story="; ".join(
+            filter(
+                None, (person.opening, _story(run, statuses, counts, troubles, is_away, nowhere_at_all, lost, noted))
+            )
+        ),
+        tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits or lost or person.steps)),
         sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue), bool(clock), is_away),
+        start_here=(*person.steps, *_of_the_run(troubles), *islice(to_repair.values(), 3)),
         totals=totals_of(listed, counts, sum(row.warnings for row in site_runs), noted=noted) if site_runs else (),
         sites=tuple(_site_row(row, doubtful[row.site_run_id], now) for row in site_runs),
-        failures=tuple(_failed_sites(session, site_runs, run, limit)),
+        failures=failures,
         troubles=troubles,
         problems=problems,
         more_problems=more_problems,
@@ -366,12 +379,32 @@ def _problems(
     return tuple(shown), len(rows) - len(shown)
 
 
-def _undelivered(session: Session, run: HarvestRun, limit: int) -> tuple[tuple[Undelivered, ...], int]:
-    """Mail that waits after a failed attempt, and mail refused since the run before this one (or in the last day)."""
+def _of_the_run(troubles: Sequence[str]) -> Iterator[Step]:
+    """What to do about a run that had trouble itself."""
+    for trouble in troubles[:1]:
+        yield Step(trouble, "`metaharvest doctor` checks the settings, the database, the target and the mail.")
+
+
+def _step(failure: FailedSite) -> Step:
+    """What to do about a site that failed as a whole."""
+    remedies = (text for group in failure.groups for text in (group.remedy, *(each.remedy for each in group.lines)))
+    return Step(f"{failure.name}: {failure.reason}", next(filter(None, remedies), show_site(failure.name)))
+
+
+def _refused(session: Session, run: HarvestRun) -> ColumnElement[bool]:
+    """Mail that was refused since the run before this one (or in the last day)."""
     previous = session.scalar(select(func.max(HarvestRun.started_at)).where(HarvestRun.run_id < run.run_id, IS_HARVEST))
     since = previous or run.started_at - timedelta(days=1)
-    waiting = (ReportDelivery.status == "queued") & (ReportDelivery.attempts > 0)
-    refused = (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= since)
+    return (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= since)
+
+
+def _number_refused(session: Session, run: HarvestRun) -> int:
+    return session.scalar(select(func.count(ReportDelivery.delivery_id)).where(_refused(session, run))) or 0
+
+
+def _undelivered(session: Session, run: HarvestRun, limit: int) -> tuple[tuple[Undelivered, ...], int]:
+    """Mail that waits after a failed attempt, and mail refused since the run before this one (or in the last day)."""
+    waiting, refused = (ReportDelivery.status == "queued") & (ReportDelivery.attempts > 0), _refused(session, run)
     query = (
         select(ReportDelivery, ReportOutbox.subject, ReportOutbox.created_at)
         .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)

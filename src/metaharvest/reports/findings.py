@@ -22,6 +22,9 @@ from metaharvest.text import clean, one_line, shown_url
 MAX_MESSAGE = 800
 """Characters of a message or remedy that a mail shows; the attached table has all of them."""
 
+MAX_TITLE = 120
+"""Characters of a document's title that a mail shows."""
+
 _LOG, _DETAIL, _LEDGER, _PROBLEM = HarvestLog, HarvestDetailLog, HarvestDocument, SiteProblem
 SHRANK, VANISHED, CHANGED_CONTENT = "list.shrank", "list.vanished", "list.changed-content"
 MISSING = "records.missing"
@@ -43,7 +46,7 @@ _NOT_FINE = [*_ATTENTION, *(kind.value for kind in ERROR_OUTCOMES)]
 
 @dataclass(frozen=True, slots=True)
 class FindingLine:
-    """One finding, as shown. `since` tells since when the document has been failing."""
+    """One finding, as shown. `since` tells since when the document has been failing, `title` is the document's."""
 
     docid: str
     url: str
@@ -52,6 +55,7 @@ class FindingLine:
     message: str
     remedy: str
     since: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,11 @@ class FindingGroup:
     lines: tuple[FindingLine, ...]
     remedy: str = ""
     message: str = ""
+
+    @property
+    def named_rule(self) -> str:
+        """The id of the rule, where the heading is not the id itself; empty for documents that no finding explains."""
+        return self.rule if self.rule in RULES else ""
 
     @property
     def more(self) -> int:
@@ -157,7 +166,7 @@ def _lines(
     )
     its_problem = and_(_PROBLEM.site_schedule_id == _LOG.site_schedule_id, _PROBLEM.fingerprint == _DETAIL.fingerprint)
     query = (
-        select(_LOG, _DETAIL, _LEDGER.failing_since, _LEDGER.attempts, _PROBLEM.first_seen)
+        select(_LOG, _DETAIL, _LEDGER.failing_since, _LEDGER.attempts, _LEDGER.title, _PROBLEM.first_seen)
         .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)
         .outerjoin(_LEDGER, same_document)
         .outerjoin(_PROBLEM, its_problem)
@@ -165,13 +174,14 @@ def _lines(
         .order_by(_LOG.document_id.is_not(None), _LOG.document_id, _LOG.revision, _DETAIL.detail_log_id)
         .limit(limit)
     )
-    for log, detail, since, attempts, first_seen in session.execute(query):
+    for log, detail, since, attempts, title, first_seen in session.execute(query):
         tried = f", {counted(attempts, 'attempt')}" if attempts else ""
         failing = since_when(since, today)
-        yield finding_line(log, detail, f"failing {failing}{tried}" if failing else since_when(first_seen, today))
+        when = f"failing {failing}{tried}" if failing else since_when(first_seen, today)
+        yield finding_line(log, detail, when, title or "")
 
 
-def finding_line(log: HarvestLog, detail: HarvestDetailLog, since: str = "") -> FindingLine:
+def finding_line(log: HarvestLog, detail: HarvestDetailLog, since: str = "", title: str = "") -> FindingLine:
     """One detail row, and the log row it belongs to, as shown."""
     docid = docid_of(log.document_id, log.revision) or docid_of(detail.document_id, detail.revision)
     return FindingLine(
@@ -182,6 +192,7 @@ def finding_line(log: HarvestLog, detail: HarvestDetailLog, since: str = "") -> 
         message=one_line(detail.error_message, MAX_MESSAGE),
         remedy=one_line(detail.remedy or "", MAX_MESSAGE),
         since=since,
+        title=one_line(title, MAX_TITLE),
     )
 
 

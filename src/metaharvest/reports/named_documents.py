@@ -1,4 +1,4 @@
-"""The documents that a site report only names: mended, new, updated, and those that were there already.
+"""The documents that a site report only names: mended, new, updated, and those that are unchanged.
 
 Each kind is a number and the first few documents, so that a site with a million of them costs no more than a small one.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, bindparam, case, func, select
+from sqlalchemy import ColumnElement, and_, bindparam, case, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog, HarvestSiteRun, SiteCheckpoint
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind
+from metaharvest.reports.findings import MAX_TITLE
 from metaharvest.reports.words import docid_of
 from metaharvest.text import one_line, shown_url
 
@@ -35,11 +36,12 @@ _IN_LIST = _LEDGER.c.listing == (
 
 @dataclass(frozen=True, slots=True)
 class NamedDocument:
-    """One document that is only named: its docid, its URL, and what is notable about it."""
+    """One document that is only named: its docid, its URL, what is notable about it, and its title if it is known."""
 
     docid: str
     url: str
     note: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def mended(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocum
 
 
 def unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocuments:
-    """Those that were there already; first those of which the repository has a higher revision than the list names.
+    """Those that are unchanged; first those of which the repository has a higher revision than the list names.
 
     None for a retry: which of the site's documents it asked for is kept only for those with another outcome. Of what a
     repository lists unchanged, not those that it says are deleted.
@@ -134,12 +136,19 @@ def _from_ledger(document_id: str, revision: int, url: str, held: int | None) ->
 
 
 def _logged(session: Session, here: ColumnElement[bool], limit: int) -> tuple[NamedDocument, ...]:
-    query = select(HarvestLog).where(here).order_by(HarvestLog.document_id, HarvestLog.revision).limit(limit)
-    return tuple(map(_from_log, session.scalars(query)))
+    same_document = and_(
+        HarvestDocument.site_schedule_id == HarvestLog.site_schedule_id,
+        HarvestDocument.document_id == HarvestLog.document_id,
+        HarvestDocument.revision == HarvestLog.revision,
+    )
+    query = select(HarvestLog, HarvestDocument.title).outerjoin(HarvestDocument, same_document).where(here)
+    rows = session.execute(query.order_by(HarvestLog.document_id, HarvestLog.revision).limit(limit))
+    return tuple(_from_log(row, title or "") for row, title in rows)
 
 
-def _from_log(row: HarvestLog) -> NamedDocument:
+def _from_log(row: HarvestLog, title: str) -> NamedDocument:
     was = row.target_revision
     is_higher = was is not None and row.revision is not None and was < row.revision
     docid = one_line(docid_of(row.document_id, row.revision))
-    return NamedDocument(docid, shown_url(row.document_url or ""), f"was revision {was}" if is_higher else "")
+    note = f"was revision {was}" if is_higher else ""
+    return NamedDocument(docid, shown_url(row.document_url or ""), note, one_line(title, MAX_TITLE))

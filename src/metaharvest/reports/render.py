@@ -32,6 +32,7 @@ from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.findings import FindingGroup, FindingLine
 from metaharvest.reports.message import RenderedText
 from metaharvest.reports.site_view import SiteView
+from metaharvest.reports.start_here import Step
 from metaharvest.rules import RULES, RULES_PAGE, anchor
 from metaharvest.text import one_line
 
@@ -220,6 +221,7 @@ def plain_report(view: SiteView | AdminView | DigestView, notice: str) -> Render
         "",
         *(f"{total.number:>12,}  {total.label}" for total in view.totals),
         "",
+        *_plain_steps(() if isinstance(view, DigestView) else view.start_here),
         *_plain(view),
         wrapped(view.table.sentence),
     ]
@@ -227,6 +229,11 @@ def plain_report(view: SiteView | AdminView | DigestView, notice: str) -> Render
     head = '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"></head>'
     page = f"{head}<body><pre>{escape(text)}</pre></body></html>\n"
     return RenderedText(f"[{view.network}] {about} ({view.date})", text, page)
+
+
+def _plain_steps(steps: Iterable[Step]) -> Iterator[str]:
+    for number, step in enumerate(steps, start=1):
+        yield wrapped(f"{step.what} {step.todo}", 0, f"{number}. ")
 
 
 def _plain(view: SiteView | AdminView | DigestView) -> Iterator[str]:

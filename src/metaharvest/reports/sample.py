@@ -13,21 +13,29 @@ from metaharvest.reports.findings import FindingGroup, FindingLine
 from metaharvest.reports.named_documents import NamedDocument, NamedDocuments
 from metaharvest.reports.over_nights import FailingSite, RememberedProblems
 from metaharvest.reports.site_view import NO_TABLE, SiteView, TableNote
+from metaharvest.reports.start_here import Step
 from metaharvest.reports.words import Total
 
 _URL = "https://alder.example.org/eml.xml"
-_LINE = FindingLine("alder.1.1", _URL, "line 3", "<title/>", "It has no title.", "Add one.", "since 2026-11-20")
+_LINE = FindingLine(
+    "alder.1.1", _URL, "line 3", "<title/>", "It has no title.", "Add one.", "since 2026-11-20", "Stream chemistry"
+)
 _GROUPS = (
     FindingGroup(
         "schema.unexpected-element", "Not valid", True, 2, (_LINE,), "Correct it.", "Two elements are missing."
     ),
     FindingGroup("eml.system-differs", "Doubtful", False, 1, (replace(_LINE, url="", place="", excerpt="", since=""),)),
 )
-_NAMED = NamedDocuments(2, (NamedDocument("alder.2.1", _URL, "kept at revision 3"),))
+_NAMED = NamedDocuments(2, (NamedDocument("alder.2.1", _URL, "kept at revision 3", "Stream chemistry"),))
 _TABLE = TableNote("The attached table has every document.", "in the attached table")
 _TOTALS = (Total("listed", 5, "plain"), Total("with errors", 2, "bad", 1), Total("new", 1, "good"))
 _REMEMBERED = (RememberedProblems("eml.system-differs", "Ids twice", 3, ("alder.1", "alder.2"), "since 2026-11-20"),)
 _COUNTS = {kind.column: number for number, kind in enumerate(OutcomeKind)}
+_STEPS = (
+    Step(
+        "alder-creek: 25 deletions wait.", "`metaharvest sites confirm alder-creek` has the next harvest delete them."
+    ),
+)
 
 _View = TypeVar("_View", SiteView, AdminView)
 
@@ -36,7 +44,7 @@ def _emptied(view: _View, tone: str) -> _View:
     """The same without anything that a report may be without."""
     nothing: dict[str, Any] = {each.name: () for each in fields(view) if isinstance(getattr(view, each.name), tuple)}
     nothing |= {each.name: NamedDocuments(0) for each in fields(view) if getattr(view, each.name) is _NAMED}
-    nothing |= {"reason": ""} if isinstance(view, SiteView) else {}
+    nothing |= {"reason": "", "rehearsal": ""} if isinstance(view, SiteView) else {}
     return replace(view, **nothing, tone=tone, table=NO_TABLE, went_nowhere="")
 
 
@@ -48,6 +56,7 @@ _SITE = SiteView(
     tone="bad",
     sentence="Two documents have errors.",
     reason="The list was not read to its end.",
+    start_here=_STEPS,
     listed=5,
     totals=_TOTALS,
     attention=_GROUPS,
@@ -67,6 +76,7 @@ _SITE = SiteView(
     unchanged=_NAMED,
     next_harvest="2026-11-23",
     time_spent="The harvest took 2 s.",
+    rehearsal=f"metaharvest check {_URL}",
     registered=(("Harvest list", _URL), ("Harvested", "every day")),
     recipients=("contact@example.org",),
     administrators=("steward@example.org", "second@example.org"),
@@ -81,6 +91,7 @@ _RUN = AdminView(
     story="1 site failed",
     tone="bad",
     sentence="One site could not be harvested.",
+    start_here=_STEPS,
     totals=_TOTALS,
     sites=tuple(
         SiteRow("alder", "done", tone, 5, _COUNTS, 1, 2, "2 with errors", "2 s", "2026-11-23")

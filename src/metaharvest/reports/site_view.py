@@ -5,6 +5,7 @@ Which site runs deserve a report at all is decided in wanted.py; the templates d
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
-from metaharvest.model import ERROR_OUTCOMES, Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.model import ERROR_OUTCOMES, Deletions, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
 from metaharvest.reports import words
 from metaharvest.reports.findings import FindingGroup, attention, for_contacts, is_told, warnings
 from metaharvest.reports.named_documents import NamedDocuments, ended_as, mended, unchanged
@@ -28,12 +29,23 @@ from metaharvest.reports.over_nights import (
     previous,
     standing,
 )
+from metaharvest.reports.start_here import Step, first_steps
 from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line, shown_url
 
 _MANY, _LONG = 20, 10.0
 """From so many documents, or from so many seconds of their server's time, a report tells where the time went."""
+
+_NOTIFY = {
+    Notify.ALWAYS: "always: after every harvest",
+    Notify.ON_CHANGE: "on-change: when documents went in, or the problems are other ones",
+    Notify.ON_ERROR: "on-error: when something failed",
+    Notify.NEVER: "never",
+}
+"""When the contacts of a site get reports, in words."""
+
+_ASK = "reply to this message, and say which one you want"
 
 _Groups = tuple[FindingGroup, ...]
 _FETCHED = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, *ERROR_OUTCOMES)
@@ -108,6 +120,7 @@ class SiteView:
     `attention` is what keeps documents out: `news` and `still`, what this harvest was the first to find, and what it
     has found again; `still_unseen` was not looked at again. Likewise the warnings. `fixed` was looked at, and is well.
     `copies_stay`: the deletions are only noted. `went_nowhere` says so if no repository gets the documents.
+    `start_here`: what to do first; `rehearsal`: the command that tries a correction before the next harvest.
     """
 
     network: str
@@ -117,6 +130,7 @@ class SiteView:
     tone: str
     sentence: str
     reason: str
+    start_here: tuple[Step, ...]
     listed: int
     totals: tuple[Total, ...]
     attention: tuple[FindingGroup, ...]
@@ -136,6 +150,7 @@ class SiteView:
     unchanged: NamedDocuments
     next_harvest: str
     time_spent: str
+    rehearsal: str
     registered: tuple[tuple[str, str], ...]
     recipients: tuple[str, ...]
     administrators: tuple[str, ...]
@@ -172,6 +187,7 @@ def site_view(
     source = words.OAI_REPOSITORY if schedule and schedule.options.oai else words.HARVEST_LIST
     noted = number_noted(session, [site_run])
     # What a repository lists on one night is not what it lists on another: everything, or what has changed.
+    told, rehearsal = for_contacts(problems), "" if context.is_rehearsal else _rehearsal(schedule)
     is_compared = site_run.kind != SiteRunKind.RETRY.value and source == words.HARVEST_LIST
     return SiteView(
         network=one_line(harvester.name),
@@ -181,9 +197,10 @@ def site_view(
         tone=words.site_tone(status, counts, doubtful),
         sentence=words.site_sentence(status, SiteRunKind(site_run.kind), counts, site_run.listed, would, source, noted),
         reason="" if is_told(reason, problems) else reason,
+        start_here=_start_here(told, rehearsal),
         listed=site_run.listed,
-        totals=totals_of(site_run.listed, counts, site_run.warnings, before if is_compared else None, source, noted),
-        attention=for_contacts(problems),
+        totals=totals_of(site_run.listed, counts, site_run.warnings, before if is_compared else None, noted),
+        attention=told,
         news=for_contacts(news),
         still=for_contacts(still),
         still_unseen=standing(session, site_run, limit, grave=True) if remembered else (),
@@ -200,6 +217,7 @@ def site_view(
         unchanged=unchanged(session, site_run, limit),
         next_harvest=_next_harvest(site_run, run, schedule),
         time_spent=_time_spent(session, site_run, counts, context.now),
+        rehearsal=rehearsal,
         registered=_registered(site_run, schedule) if registered else (),
         recipients=registered.contacts if registered else (),
         administrators=harvester.administrators,
@@ -217,6 +235,21 @@ def _by_age(read: Callable[..., _Groups], remembered: bool) -> tuple[_Groups, _G
     if not (found and remembered):
         return found, found, ()
     return found, read(news=True), read(news=False)
+
+
+def _rehearsal(schedule: Site | None) -> str:
+    """The command by which contacts try a correction; empty if the site is not registered."""
+    if schedule is None:
+        return ""
+    command = "oai validate" if schedule.options.oai else "check"
+    return f"metaharvest {command} {shlex.quote(shown_url(schedule.list_url))}"
+
+
+def _start_here(groups: _Groups, rehearsal: str) -> tuple[Step, ...]:
+    steps = first_steps(groups)
+    if steps and rehearsal:
+        return (*steps, Step("See whether it is right now, before the next harvest.", f"`{rehearsal}` writes nothing."))
+    return steps
 
 
 def _next_harvest(site_run: HarvestSiteRun, run: HarvestRun, schedule: Site | None) -> str:
@@ -266,7 +299,8 @@ def _registered(site_run: HarvestSiteRun, schedule: Site | None) -> tuple[tuple[
         ("OAI-PMH" if oai else "Harvest list", shown_url(schedule.list_url)),
         ("Harvested", words.frequency(schedule.frequency, schedule.unit)),
         ("Contacts", one_line(", ".join(schedule.contacts), 1000)),
-        ("Reports", schedule.notify.value),
+        ("Reports", _NOTIFY[schedule.notify]),
+        ("Other reports", f"{words.joined([each.value for each in Notify if each is not schedule.notify])}: {_ASK}"),
         ("Enabled", "yes" if schedule.enabled else "no"),
     ]
     if oai:

@@ -22,7 +22,7 @@ ERRORS = (OutcomeKind.ACCESS_ERROR, OutcomeKind.INVALID, OutcomeKind.UPLOAD_ERRO
 LABELS: dict[OutcomeKind, str] = {
     OutcomeKind.INSERTED: "new",
     OutcomeKind.UPDATED: "updated",
-    OutcomeKind.UNCHANGED: "already there",
+    OutcomeKind.UNCHANGED: "unchanged",
     OutcomeKind.DELETED: "deleted",
     OutcomeKind.FILTERED: "left out",
     OutcomeKind.STALE: "stale",
@@ -263,16 +263,15 @@ def site_sentence(
 
 
 def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST, noted: int = 0) -> list[str]:
-    """How documents ended, and how many of them: `8 would be added`, `4 are not valid`; `source`: what the site has.
+    """How documents ended, and how many of them: `8 would be added`, `4 are not valid`.
 
-    Of a site that is a repository itself, what has not changed may be a deletion, which is not there. `noted`: as
-    above.
+    `source`: what the site has; `noted`: as above.
     """
     here = "the central repository" if source == OAI_REPOSITORY else "the repository"
     verbs = {
         OutcomeKind.INSERTED: ("was added", "were added"),
         OutcomeKind.UPDATED: ("was updated", "were updated"),
-        OutcomeKind.UNCHANGED: ("was there already", "were there already"),
+        OutcomeKind.UNCHANGED: ("is unchanged", "are unchanged"),
         OutcomeKind.DELETED: ("is marked as deleted", "are marked as deleted"),
         OutcomeKind.FILTERED: ("was left out by your filters", "were left out by your filters"),
         OutcomeKind.STALE: ("is older than the repository's", "are older than the repository's"),
@@ -282,8 +281,6 @@ def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST, note
         OutcomeKind.INVALID: ("is not valid", "are not valid"),
         OutcomeKind.UPLOAD_ERROR: (f"was refused by {here}", f"were refused by {here}"),
     }
-    if source == OAI_REPOSITORY:
-        verbs[OutcomeKind.UNCHANGED] = ("has not changed", "have not changed")
     if is_rehearsal:
         verbs |= {
             OutcomeKind.INSERTED: ("would be added", "would be added"),
@@ -338,7 +335,7 @@ def counts_of(site_run: HarvestSiteRun) -> dict[OutcomeKind, int]:
 
 
 def is_quiet(site_run: HarvestSiteRun) -> bool:
-    """Whether every document was there already, and nothing is doubtful: then the log need not be read."""
+    """Whether every document is unchanged, and nothing is doubtful: then the log need not be read."""
     is_well = site_run.status == SiteRunStatus.SUCCEEDED.value and not site_run.warnings
     return is_well and site_run.listed == (site_run.unchanged or 0)
 
@@ -348,24 +345,21 @@ def totals_of(
     counts: Counts,
     warned: int,
     before: HarvestSiteRun | None = None,
-    source: str = HARVEST_LIST,
     noted: int = 0,
 ) -> tuple[Total, ...]:
     """The totals as shown: listed and the fine outcomes always, the others only if there are any, or were `before`.
 
-    `source`: what the site has; `noted`: as above.
+    `noted`: as above.
     """
     if not listed:
         return ()
-    counts, labels = _without_noted(counts, noted), LABELS
-    if source == OAI_REPOSITORY:
-        labels = {**LABELS, OutcomeKind.UNCHANGED: "unchanged"}
+    counts = _without_noted(counts, noted)
     earlier: Counts = counts_of(before) if before else counts
     shown = [Total("listed", listed, "plain", listed - before.listed if before else 0)]
     for kind in OutcomeKind:
         number, was = counts.get(kind, 0), earlier.get(kind, 0)
         if kind in ALWAYS_TOLD or number or was:
-            shown.append(Total(labels[kind], number, _total_tone(kind, number), number - was))
+            shown.append(Total(LABELS[kind], number, _total_tone(kind, number), number - was))
     if noted:
         shown.append(Total("deletion noted" if noted == 1 else "deletions noted", noted, "plain"))
     if warned:

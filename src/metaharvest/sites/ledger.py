@@ -197,6 +197,8 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
         values.update(sha256=outcome.sha256, etag=outcome.etag, last_modified=outcome.last_modified)
     if outcome.sha256 is not None or entry is None:
         values["looked_at"] = today
+    if outcome.title:
+        values["title"] = outcome.title
     if not outcome.unconfirmed:
         values.update(pending_run=None, pending_sha256=None)
     if entry and entry.is_in_doubt and entry.pending_sha256 is not None and document.origin is None:

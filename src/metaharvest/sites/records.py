@@ -22,6 +22,11 @@ _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
 _RECORD = _LEDGER.c["digest", "datestamp", "listing", "to_delete", "missing_since", "sha256"]
 _IS_DELETED = _LEDGER.c.outcome == OutcomeKind.DELETED.value
+_IS_TO_BE_CONFIRMED = (
+    _LEDGER.c.to_delete,
+    _LEDGER.c.outcome == OutcomeKind.DEFERRED.value,
+    _LEDGER.c.next_attempt.is_not(None),
+)
 IS_HELD = or_(
     _LEDGER.c.to_delete,
     and_(_LEDGER.c.target_revision.is_not(None), _LEDGER.c.sha256.is_not(None), ~_IS_DELETED),
@@ -302,9 +307,21 @@ def deletions_to_confirm(session: Session, site_id: int) -> int:
 
     Those that wait for something else, as the list of a set or the target, are not among them.
     """
-    put_off = (_LEDGER.c.outcome == OutcomeKind.DEFERRED.value, _LEDGER.c.next_attempt.is_not(None))
-    here = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.to_delete)
-    return session.scalar(select(func.count()).where(*here, *put_off)) or 0
+    here = _LEDGER.c.site_schedule_id == site_id
+    return session.scalar(select(func.count()).where(here, *_IS_TO_BE_CONFIRMED)) or 0
+
+
+def deletions_unconfirmed(session: Session) -> dict[int, int]:
+    """How many deletions wait for somebody to confirm them, by site; sites without are left out."""
+    rows = (
+        select(_LEDGER.c.site_schedule_id, func.count(), func.coalesce(func.max(_CHECKPOINTS.c.confirmed), 0))
+        .outerjoin(_CHECKPOINTS, _CHECKPOINTS.c.site_schedule_id == _LEDGER.c.site_schedule_id)
+        .where(*_IS_TO_BE_CONFIRMED)
+        .group_by(_LEDGER.c.site_schedule_id)
+    )
+    return {
+        site_id: put_off - confirmed for site_id, put_off, confirmed in session.execute(rows) if put_off > confirmed
+    }
 
 
 def keep_listing_state(session: Session, site_id: int, values: Mapping[str, Any]) -> None:

@@ -26,6 +26,7 @@ from lxml import etree
 from metaharvest.model import Level, ListedDocument, ValidationLevel, Verdict, limited
 from metaharvest.validation import against_schema, catalogue, eml, formats, identity, parse_lock, places, wellformed
 from metaharvest.validation.catalogue import VERSIONS, Described, EmlVersion
+from metaharvest.validation.titles import title_of
 from metaharvest.validation.treatment import BY_EML, TransformLimit, Treatment, by_normalizing, transformed
 
 __all__ = ["VERSIONS", "Treatment", "Validator"]
@@ -82,29 +83,32 @@ class Validator:
 
     def _checked(self, content: bytes, document: ListedDocument, how: Treatment, tools: _ParserAndSchemas) -> Verdict:
         is_small, level = len(content) <= _OWN_THREAD_BYTES, how.level
-        if is_small and level is not ValidationLevel.STRICT and self._is_faultless(content, document, how, tools):
-            return Verdict()
+        if is_small and level is not ValidationLevel.STRICT:
+            title = self._title_if_faultless(content, document, how, tools)
+            if title is not None:
+                return Verdict(title=title)
         try:
             with parse_lock.parsing():
                 parse = wellformed.parse if document.origin is None else wellformed.parse_record
                 root = parse(content, tools.parser)
         except wellformed.NotReadable as error:
             return Verdict(limited(error.findings))
+        title = title_of(root)
         if level is ValidationLevel.STRICT:
-            return Verdict()
+            return Verdict(title=title)
         version = identity.version_of(root)
         if version is not None:
             found = self._eml_findings(root, content, version, document, how, tools)
         elif level is None:
             if document.document_type.strip() in self._other_types:
-                return Verdict()
+                return Verdict(title=title)
             listed = "" if document.by_itself else document.document_type
             found = [identity.not_eml_finding(root, listed)]
         else:
             found = self._findings_by_format(root, content, level, tools)
         if level is ValidationLevel.LOOSE:
             found = [replace(each, level=Level.WARNING) for each in found]
-        return _verdict_of(found, content, root)
+        return replace(_verdict_of(found, content, root), title=title)
 
     def _eml_findings(
         self,
@@ -138,31 +142,35 @@ class Validator:
         with parse_lock.parsing():
             return against_schema.schema_findings(root, content, schema, described)
 
-    def _is_faultless(self, content: bytes, document: ListedDocument, how: Treatment, tools: _ParserAndSchemas) -> bool:
-        """Whether a first look finds nothing to complain of, as with most documents: a smaller tree is enough for it.
+    def _title_if_faultless(
+        self, content: bytes, document: ListedDocument, how: Treatment, tools: _ParserAndSchemas
+    ) -> str | None:
+        """The title, if a first look finds nothing to complain of, as with most documents: a smaller tree is enough.
 
-        False if in doubt, and for whatever has findings: the places that they name are those of the whole tree.
+        None if in doubt, and for whatever has findings: the places that they name are those of the whole tree.
         """
         if not wellformed.has_markup_only(content):
-            return False
+            return None
         with parse_lock.parsing():
             try:
                 root = etree.fromstring(content, tools.parser_without_blanks)
             except (etree.XMLSyntaxError, LookupError, ValueError):
-                return False
+                return None
             if root.getroottree().docinfo.internalDTD is not None:
-                return False
+                return None
             version = identity.version_of(root)
             described = version or (None if how.level is None else formats.format_of(root))
             if described is None or described not in tools.schemas or (version and version.is_ambiguous):
-                return False
+                return None
             if not tools.schemas[described].validate(root):
-                return False
-        return version is None or not (
+                return None
+        if version is not None and (
             eml.EmlRules(root).found
             or identity.package_id_findings(root, document, how.package_id_mismatch)
             or identity.listed_type_findings(root, version, document)
-        )
+        ):
+            return None
+        return title_of(root)
 
 
 def _verdict_of(found: list[places.ElementFinding], content: bytes, root: etree._Element) -> Verdict:

@@ -1,0 +1,149 @@
+"""The things that a report asks people to do first, the most important one first.
+
+What waits for a person comes before all else: no run gets on without an answer. It is told every night until then.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import distinct, func, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import SiteProblem
+from metaharvest.model import Deletions, Site
+from metaharvest.reports.findings import FindingGroup
+from metaharvest.reports.words import counted
+from metaharvest.sites.overdue import Overdue
+from metaharvest.sites.records import deletions_unconfirmed
+from metaharvest.sites.registry import read_sites_of
+from metaharvest.text import one_line
+
+OTHER_SITE = "target.other-site"
+"""The rule of documents that belong to another site than the one that lists them."""
+
+_MOST = 3
+"""Steps of a report beside what waits for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do: `what` is so, and `todo` about it, with the exact command where there is one."""
+
+    what: str
+    todo: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits for the administrator: a step for each, and `told` in a few words each, for the subject."""
+
+    steps: tuple[Step, ...] = ()
+    told: tuple[str, ...] = ()
+
+    @property
+    def opening(self) -> str:
+        """What a subject begins with; empty if nothing waits."""
+        return ", ".join(self.told)
+
+
+def waiting_for_a_person(
+    session: Session, refused: int, overdue: Sequence[Overdue], failed: Mapping[str, Step]
+) -> Waiting:
+    """Deletions to confirm, documents that two sites claim, refused mail, sites that are overdue, in this order.
+
+    `failed`: what to do about the sites that failed in this run, by name.
+    """
+    steps, told = list[Step](), list[str]()
+    deletions = deletions_to_confirm(session)
+    if number := sum(deletions.values()):
+        steps += [_confirm(name, waiting) for name, waiting in deletions.items()]
+        told.append(f"{counted(number, 'deletion waits', 'deletions wait')} for you")
+    claimed = _claimed(session)
+    if number := sum(waiting for waiting, _ in claimed.values()):
+        steps += [_decide(name, waiting, example) for name, (waiting, example) in claimed.items()]
+        told.append(f"{counted(number, 'document')} claimed by two sites")
+    if refused:
+        mails = counted(refused, "mail was", "mails were")
+        why, again = "metaharvest reports --undelivered", "metaharvest reports resend --state refused"
+        commands = f"`{why}` shows why; `{again}` sends them again."
+        steps.append(Step(f"{mails} refused, and the recipients have no report.", commands))
+        told.append(f"{counted(refused, 'mail')} refused")
+    if overdue:
+        steps.append(_look(overdue, failed))
+        told.append(f"{counted(len(overdue), 'site')} overdue")
+    return Waiting(tuple(steps), tuple(told))
+
+
+def deletions_to_confirm(session: Session) -> dict[str, int]:
+    """How many deletions of each enabled site wait for a confirmation, by the name of the site."""
+    waiting = deletions_unconfirmed(session)
+    sites = read_sites_of(session, waiting)
+    return {
+        site.name: waiting[number]
+        for number, site in sorted(sites.items(), key=lambda each: each[1].name.casefold())
+        if site.enabled and not (isinstance(site, Site) and site.options.deletions is Deletions.NOTE)
+    }
+
+
+def first_steps(groups: Iterable[FindingGroup]) -> tuple[Step, ...]:
+    """The first things to do about these findings, which come with the gravest first."""
+    return tuple(step for step in (_correct(group) for group in groups) if step.todo)[:_MOST]
+
+
+def _confirm(name: str, number: int) -> Step:
+    are, them = ("is", "it") if number == 1 else ("are", "them")
+    said = f"{one_line(name)}: the repository says that {counted(number, 'document')} {are} deleted."
+    command = f"metaharvest sites confirm {shlex.quote(name)}"
+    return Step(
+        f"{said} Nothing is deleted until you confirm.",
+        f"Ask the keeper of the repository. If it is right, `{command}` has the next harvest delete {them}.",
+    )
+
+
+def _claimed(session: Session) -> dict[str, tuple[int, str]]:
+    """By site, how many of its documents belong to another site, and the first of them."""
+    problem = SiteProblem
+    query = (
+        select(problem.site_schedule_id, func.count(distinct(problem.document_id)), func.min(problem.document_id))
+        .where(problem.state == "open", problem.rule == OTHER_SITE, problem.document_id.is_not(None))
+        .group_by(problem.site_schedule_id)
+    )
+    found = {row[0]: (int(row[1]), str(row[2])) for row in session.execute(query)}
+    sites = read_sites_of(session, found)
+    return {site.name: found[number] for number, site in sites.items() if site.enabled}
+
+
+def _decide(name: str, number: int, example: str) -> Step:
+    documents = counted(number, "document belongs", "documents belong")
+    quoted = shlex.quote(name)
+    return Step(
+        f"{one_line(name)}: {documents} to another site, such as {one_line(example)}.",
+        f"`metaharvest documents --site {quoted} --rule {OTHER_SITE}` lists them. Where a document has moved to this "
+        f"site, `metaharvest target transfer {shlex.quote(one_line(example))} {quoted}` gives it to the site.",
+    )
+
+
+def _look(overdue: Sequence[Overdue], failed: Mapping[str, Step]) -> Step:
+    first, more = overdue[0], len(overdue) - 1
+    others = f" {counted(more, 'more site is', 'more sites are')} overdue." if more else ""
+    why = failed.get(one_line(first.name))
+    reason = f" {why.what.removeprefix(one_line(first.name) + ': ')}" if why else ""
+    return Step(one_line(first.sentence) + reason + others, why.todo if why else show_site(first.name))
+
+
+def show_site(name: str) -> str:
+    """The command that says more of a site."""
+    return f"`metaharvest sites show {shlex.quote(name)}` shows its last harvests."
+
+
+def _correct(group: FindingGroup) -> Step:
+    line = group.lines[0] if group.lines else None
+    # A path in the document is too long for this; the finding below has it.
+    place = ", ".join(filter(None, (line.docid, line.place.partition(", /")[0]))) if line else ""
+    such = f"{' such as' if group.count > 1 else ''} {place}" if place else ""
+    number = f" ({group.count:,})" if group.count > 1 else ""
+    remedy = group.remedy or (line.remedy if line else "")
+    return Step(f"{group.title}{number}{':' if such and group.count == 1 else ',' if such else ''}{such}.", remedy)

@@ -1,0 +1,40 @@
+"""The title of a document, as reports and commands show it."""
+
+from __future__ import annotations
+
+import pytest
+from lxml import etree
+
+from metaharvest.validation.titles import LONGEST, title_in, title_of
+from support.harvester import EML
+
+DC = (
+    '<oai_dc:dc xmlns:oai_dc="http://www.openarchives.org/OAI/2.0/oai_dc/" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+    "<dc:creator>Moss, A.</dc:creator><dc:title> Bog\n  temperatures </dc:title><dc:title>Second</dc:title></oai_dc:dc>"
+)
+ISO = (
+    '<m:MD_Metadata xmlns:m="http://www.isotc211.org/2005/gmd" xmlns:g="http://www.isotc211.org/2005/gco">'
+    "<m:title>\n <g:CharacterString>Soil map</g:CharacterString></m:title></m:MD_Metadata>"
+)
+
+
+@pytest.mark.parametrize(
+    ("document", "title"),
+    [
+        (EML.format(docid="alder.1.1", title="Stream chemistry"), "Stream chemistry"),
+        (EML.format(docid="alder.1.1", title='<!-- x -->Bach<value xml:lang="de">chemie</value>'), "Bach"),
+        (DC, "Bog temperatures"),
+        (ISO, "Soil map"),
+        ("<a><b/></a>", ""),
+        ("<a><title/></a>", ""),
+        (f"<title>{'x' * 5000}</title>", "x" * (LONGEST - 1) + "…"),
+    ],
+)
+def test_the_title_of_a_document_is_the_text_of_its_first_title(document: str, title: str) -> None:
+    assert title_of(etree.fromstring(document.encode())) == title
+    assert title_in(document.encode()) == title
+
+
+@pytest.mark.parametrize("record", ["<a", "", "not XML", f"<a><b>{'x' * 9000}</b><title>late</title></a>"])
+def test_a_record_without_a_title_at_its_beginning_has_none(record: str) -> None:
+    assert title_in(record.encode()) == ""
