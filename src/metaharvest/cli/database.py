@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.printing import print_json, print_table
+from metaharvest.cli.printing import print_json
+from metaharvest.cli.tables import print_table
 
 if TYPE_CHECKING:
     from metaharvest.database.copying import CopiedTable

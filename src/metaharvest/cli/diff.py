@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.printing import print_csv, print_json, print_line, print_table
+from metaharvest.cli.printing import print_csv, print_json, print_line
+from metaharvest.cli.tables import print_table, table_options
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _SHOWN_TO_PEOPLE = 20
 @click.argument("first", metavar="RUN", type=click.IntRange(min=1))
 @click.argument("second", metavar="RUN", type=click.IntRange(min=1))
 @click.option("--site", metavar="NAME", help="Only this site.")
+@table_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each document.")
 @click.pass_obj

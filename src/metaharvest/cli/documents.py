@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import ROWS, Invocation, trimmed
-from metaharvest.cli.printing import print_csv, print_fields, print_json, print_json_rows, print_table, stamp
+from metaharvest.cli.printing import print_csv, print_fields, print_json, print_json_rows, stamp
+from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.model import OutcomeKind
 from metaharvest.text import clean, one_line
 
@@ -21,8 +22,18 @@ _STANDING = (
     "site", "docid", "document_id", "revision", "outcome", "repository_revision", "url", "document_type",
     "failing_since", "nights", "attempts", "next_attempt", "run_id", "harvest_date",
 )  # fmt: skip
+_HEADINGS = (
+    Column("document"),
+    Column("site", 1),
+    Column("outcome", 2),
+    Column("since", 4),
+    Column("nights", 5),
+    Column("tries", 7),
+    Column("what was found", 3, wrap=True),
+    Column("title", 6, wrap=True),
+)
 _FINDING = ("level", "rule", "line", "column", "xpath", "message", "excerpt", "remedy")
-CSV_COLUMNS = (*_STANDING, *_FINDING, "missing_since")
+CSV_COLUMNS = (*_STANDING, *_FINDING, "missing_since", "title")
 
 
 @click.group("documents", invoke_without_command=True)
@@ -51,6 +62,7 @@ CSV_COLUMNS = (*_STANDING, *_FINDING, "missing_since")
 @click.option(
     "--limit", type=ROWS, metavar="N", help=f"The first N. [default: {_SHOWN_TO_PEOPLE}, with --json and --csv all]"
 )
+@table_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each finding.")
 @click.pass_context
@@ -104,6 +116,7 @@ def command(
 
 @command.command("show")
 @click.argument("docid", metavar="ID", callback=trimmed)
+@wide_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def show(invocation: Invocation, docid: str, as_json: bool) -> None:
@@ -136,7 +149,8 @@ def _cells(rows: Iterable[Record]) -> Iterator[Sequence[object]]:
     for row in rows:
         standing = [row[column] for column in _STANDING]
         for finding in row["findings"] or [{}]:
-            yield [*standing, *(finding.get(column) for column in _FINDING), row["missing_since"]]
+            found = [finding.get(column) for column in _FINDING]
+            yield [*standing, *found, row["missing_since"], row["title"]]
 
 
 def _print(rows: Iterator[Record], limit: int) -> None:
@@ -144,8 +158,7 @@ def _print(rows: Iterator[Record], limit: int) -> None:
     if not shown:
         click.echo("There is no such document.")
         return
-    headings = ["site", "document", "outcome", "since", "nights", "tries", "what was found"]
-    print_table(headings, [_row(row) for row in shown])
+    print_table(_HEADINGS, [_row(row) for row in shown])
     if next(rows, None) is not None:
         click.echo(f"Only the first {limit:,} are shown; --limit shows more, --csv writes all of them.", err=True)
 
@@ -154,8 +167,9 @@ def _row(row: Record) -> Sequence[object]:
     first, *more = row["findings"] or [None]
     why = _kept(row) or _missing(row) if first is None else f"{first['rule']}: {one_line(first['message'], 100)}"
     others = f" (and {len(more)} more)" if more else ""
-    tries = row["attempts"] or ""
-    return [row["site"], row["docid"], row["outcome"], row["failing_since"], row["nights"], tries, f"{why}{others}"]
+    tries, title = row["attempts"] or "", one_line(row["title"] or "", 80)
+    stands = [row["outcome"], row["failing_since"], row["nights"], tries]
+    return [row["docid"], row["site"], *stands, f"{why}{others}", title]
 
 
 def _kept(row: Record) -> str:
@@ -171,18 +185,20 @@ def _missing(row: Record) -> str:
 
 def _print_history(known: Record) -> None:
     owners = [f"{_site(owner) if owner['site'] else 'no site'} ({_repository(owner)})" for owner in known["owners"]]
+    title = next((row["title"] for row in known["listed"] if row["title"]), None)
     named = known["document_id"] if known["revision"] is None else f"{known['document_id']}.{known['revision']}"
     print_fields(
         {
             "document": named,
+            **({"title": title} if title else {}),
             "belongs to": ", ".join(owners) or "no site",
             "listed by": "; ".join(_listing(row, known["history"]) for row in known["listed"]) or "no site",
         }
     )
     if known["revisions"]:
         click.echo("\nWhat went in:")
-        headings = ["revision", "inserted (UTC)", "run", "bytes", "site", "repository", "from"]
-        print_table(headings, [_revision_row(row) for row in known["revisions"]])
+        went_in = ["revision", "inserted (UTC)", "run", "bytes", "site", "repository", "from"]
+        print_table(went_in, [_revision_row(row) for row in known["revisions"]])
     events = sorted(
         [(event["logged_at"], event) for event in known["history"]]
         + [(transfer["transferred_at"], transfer) for transfer in known["transfers"]],
@@ -190,7 +206,9 @@ def _print_history(known: Record) -> None:
     )
     if events:
         click.echo("\nWhat happened:")
-        print_table(["date", "run", "site", "document", "what", "why"], _event_rows([event for _, event in events]))
+        headings = [Column("date"), Column("run", 4), Column("site", 3), Column("document", 5)]
+        headings += [Column("what", 1, wrap=True), Column("why", 2, wrap=True)]
+        print_table(headings, _event_rows([event for _, event in events]))
     else:
         click.echo("\nThe log tells nothing of it.")
 

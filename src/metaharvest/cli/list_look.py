@@ -11,7 +11,8 @@ import click
 
 from metaharvest.cli.list_plan import AS_JSON, LIST_FILE, InvalidList, list_errors
 from metaharvest.cli.list_printing import entry_mapping, finding_mapping, print_findings
-from metaharvest.cli.printing import print_json, print_line, print_table
+from metaharvest.cli.printing import print_json, print_line
+from metaharvest.cli.tables import print_table
 from metaharvest.text import shown_url
 
 if TYPE_CHECKING:

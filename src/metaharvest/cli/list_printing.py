@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.printing import print_line, print_table
+from metaharvest.cli.printing import print_line
+from metaharvest.cli.tables import print_table
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.sources.publishing.revisions import Change
 from metaharvest.text import one_line, shown_url

@@ -10,7 +10,8 @@ import click
 
 from metaharvest.cli.invocation import NETWORKS, Invocation
 from metaharvest.cli.oai_asking import AS_JSON, PREFIX, ask, options_of
-from metaharvest.cli.printing import print_json, print_line, print_table
+from metaharvest.cli.printing import print_json, print_line
+from metaharvest.cli.tables import print_table
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:

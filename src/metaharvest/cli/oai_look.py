@@ -21,7 +21,8 @@ from metaharvest.cli.oai_asking import (
     oai_finding,
     options_of,
 )
-from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
+from metaharvest.cli.printing import print_fields, print_json, print_line
+from metaharvest.cli.tables import print_table
 
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher

@@ -1,4 +1,4 @@
-"""How commands print: one JSON document, a table, names and values; safe for the terminal they end up on."""
+"""How commands print: one JSON document, names and values, a line; safe for the terminal. Tables are in tables.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 import json
 import sys
 import tempfile
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
@@ -63,27 +63,11 @@ def json_text(value: object, indent: int | None = None) -> str:
     return text if clean(text) == text else "".join(map(_escaped, text))
 
 
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table on stdout, cells cleaned of what controls a terminal; on a pipe as wide as it needs to be."""
-    from rich.console import Console
-    from rich.table import Column, Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 10_000
-    columns = (Column(heading, overflow="fold") for heading in headings)
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        table.add_row(*(Text(_cell(cell)) for cell in row))
-    console.print(table)
-
-
 def print_fields(fields: Mapping[str, object]) -> None:
     """Names and values, one a line, on stdout."""
     width = max(map(len, fields), default=0)
     for name, value in fields.items():
-        click.echo(f"{name:<{width}}  {_cell(value)}".rstrip())
+        click.echo(f"{name:<{width}}  {cell_text(value)}".rstrip())
 
 
 def print_line(text: str, *, err: bool = False, indent: int = 0) -> None:
@@ -96,7 +80,8 @@ def stamp(moment: datetime | None) -> str:
     return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
 
-def _cell(value: object) -> str:
+def cell_text(value: object) -> str:
+    """A value as a cell of a table shows it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = ", ".join(value) if isinstance(value, tuple) else str(value)

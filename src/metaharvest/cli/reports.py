@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import ROWS, Invocation, day, login
-from metaharvest.cli.printing import print_fields, print_json, print_line, print_table, stamp
+from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
+from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
 @click.option("--kind", type=click.Choice(["site", "admin", "digest"]), help="Only those of this kind.")
 @click.option("--recipient", metavar="ADDRESS", help="Only those to this address.")
 @click.option("--state", type=click.Choice(list(_STATES.values())), help="Only those with a delivery that is so.")
+@table_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
 def command(
@@ -274,7 +276,14 @@ def _list(invocation: Invocation, limit: int, which: ReportFilter, as_json: bool
         click.echo("Every report has arrived." if which == ReportFilter(undelivered=True) else none)
         return
     print_table(
-        ["report", "written (UTC)", "kind", "to", "delivery", "subject"],
+        [
+            Column("report"),
+            Column("written (UTC)", 4),
+            Column("kind", 5),
+            Column("to", 1),
+            Column("delivery", 2),
+            Column("subject", 3, wrap=True),
+        ],
         [
             [
                 report["report_id"],

@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import ROWS, Invocation
-from metaharvest.cli.printing import print_fields, print_json, print_line, print_table, stamp
+from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
+from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.model import OutcomeKind, RunStatus
 
 if TYPE_CHECKING:
     from metaharvest.queries.records import Record
     from metaharvest.queries.runs import RunRecord
 
+_RANKS = (8, 6, 4, 5, 7, 9, 3)
+"""Of the columns with numbers of a run: the highest are left out first."""
+
 _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 
 
 @click.group("runs", invoke_without_command=True)
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
+@table_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
 def command(context: click.Context, limit: int, as_json: bool) -> None:
@@ -29,6 +34,7 @@ def command(context: click.Context, limit: int, as_json: bool) -> None:
 
 @command.command("show")
 @click.argument("run_id", type=click.IntRange(min=1))
+@wide_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
@@ -47,8 +53,8 @@ def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
     print_run(record)
     if known["sites"]:
         click.echo()
-        headings = ["site", "failing", "trend", "took", "where the time of its documents went"]
-        print_table(headings, [_trend_row(site) for site in known["sites"]])
+        where = Column("where the time of its documents went", 4, wrap=True)
+        print_table(["site", "failing", "trend", "took", where], [_trend_row(site) for site in known["sites"]])
     click.echo()
     print_fields(_fields(record))
     click.echo(f"\nWhat happened: metaharvest log --run {run_id}")
@@ -65,7 +71,9 @@ def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
     if not rows:
         click.echo("There has been no run yet. `metaharvest run` makes one.")
         return
-    headings = ["run", "date", "status", "sites", "listed", "new", "updated", "unchanged", "other", "errors"]
+    counts = zip(["sites", "listed", "new", "updated", "unchanged", "other", "errors"], _RANKS, strict=True)
+    headings = [Column("run"), Column("date", 1), Column("status", 2)]
+    headings += [Column(name, rank) for name, rank in counts]
     columns = ("run_id", "harvest_date", "status", "sites", *_COUNTS)
     print_table(headings, [[row[column] for column in columns] for row in rows])
 
@@ -113,7 +121,14 @@ def print_run(record: RunRecord) -> None:
     click.echo(f"{headline}: {status}.")
     shown = [kind for kind in OutcomeKind if any(site[kind.column] for site in record.sites)]
     print_table(
-        ["site", "status", "listed", *(LABELS[kind] for kind in shown), "warnings", "next harvest"],
+        [
+            Column("site"),
+            Column("status"),
+            Column("listed", 2),
+            *(Column(LABELS[kind], 1 if kind.is_error else 3 + place) for place, kind in enumerate(shown)),
+            Column("warnings", 20),
+            Column("next harvest", 21),
+        ],
         [
             [
                 *(site[column] for column in ("site_name", "status", "listed")),

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.invocation import Invocation
-from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
+from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.site_options import AS_SETTINGS, columns_of, give_origin, registration_options
 from metaharvest.cli.sites_import import import_metacat
+from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.model import Deletions, Site
 from metaharvest.text import one_line, shown_url
 
@@ -33,6 +34,22 @@ _NOT_REGISTERED = (
     "trend", "problems",
 )  # fmt: skip
 """What of a site is not a value of its registration."""
+
+
+_SITES = {
+    "name": Column("site"),
+    "state": Column("state", 1),
+    "last_harvest": Column("last harvest", 2),
+    "last_status": Column("status", 3),
+    "failing": Column("failing", 4),
+    "trend": Column("trend", 7),
+    "took": Column("took", 8),
+    "next_harvest": Column("next", 5),
+    "frequency": Column("frequency", 6),
+    "contacts": Column("contacts", 9),
+    "list_url": Column("list", 10),
+}
+"""What `sites list` shows of a site, with the headings."""
 
 
 @click.group("sites")
@@ -288,11 +305,13 @@ def confirm(invocation: Invocation, name: str) -> None:
 
 
 @command.command("list")
+@table_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def list_sites(invocation: Invocation, as_json: bool) -> None:
     """List the sites: how each stands, when it is due, who is told.
 
+    `last harvest` is the day of the last one that succeeded; `status` is how the last one ended, well or not.
     `trend` is how many documents failed in each of the last harvests, the newest last.
     """
     from metaharvest.queries.sites import registered_sites
@@ -306,16 +325,15 @@ def list_sites(invocation: Invocation, as_json: bool) -> None:
         click.echo("No site is registered yet. `metaharvest sites add NAME --list-url URL --contact EMAIL` adds one,")
         click.echo("`metaharvest sites add NAME --oai BASEURL` an OAI-PMH repository.")
         return
-    shown = ("name", "state", "last_status", "failing", "trend", "took", "next_harvest", "frequency")
-    headings = ["site", "state", "last harvest", "failing", "trend", "took", "next", "frequency", "contacts", "list"]
     rows = [{**site, **_in_words(site)} for site in sites]
-    print_table(headings, [[row[column] for column in (*shown, "contacts", "list_url")] for row in rows])
+    print_table(list(_SITES.values()), [[row[name] for name in _SITES] for row in rows])
     for site in sites:
         _print_problems(site)
 
 
 @command.command("show")
 @click.argument("name")
+@wide_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def show(invocation: Invocation, name: str, as_json: bool) -> None:

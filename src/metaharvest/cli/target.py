@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.invocation import Invocation, trimmed
-from metaharvest.cli.printing import json_text, print_fields, print_json, print_table, stamp
+from metaharvest.cli.printing import json_text, print_fields, print_json, stamp
+from metaharvest.cli.tables import print_table
 from metaharvest.cli.target_check import check
 from metaharvest.cli.target_copy import copy
 from metaharvest.cli.target_transfer import transfer

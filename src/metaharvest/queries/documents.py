@@ -31,7 +31,7 @@ from metaharvest.text import shown_url
 _FAILING = {*ERROR_OUTCOMES, OutcomeKind.DEFERRED}
 _COLUMNS = (
     "document_id revision document_url document_type target_revision outcome failing_since attempts next_attempt "
-    "datestamp"
+    "datestamp title"
 )
 _ledger = HarvestDocument
 _IS_FAILING = _ledger.failing_since.is_not(None)
@@ -114,6 +114,7 @@ def _standing(row: Record, today: date) -> Record:
         "attempts": row["attempts"],
         "next_attempt": row["next_attempt"],
         "missing_since": row["missing_since"],
+        "title": row["title"],
     }
 
 

@@ -42,7 +42,8 @@ _EVENT = (
 )
 _FINDING = "level rule error_message remedy line_number column_number xpath excerpt"
 _LISTED = (
-    "site_schedule_id revision outcome target_revision document_url document_type failing_since attempts datestamp"
+    "site_schedule_id revision outcome target_revision document_url document_type failing_since attempts datestamp "
+    "title"
 )
 _HELD = "revision size sha256 inserted_at source_url site_schedule_id"
 _TRANSFER = "from_site from_site_id to_site to_site_id transferred_on transferred_at transferred_by run_id message"
@@ -182,6 +183,7 @@ def _listed(
             "nights": nights_failing(row["failing_since"], today) if number in registered else None,
             "attempts": row["attempts"],
             "missing_since": row["missing_since"],
+            "title": row["title"],
         }
 
 

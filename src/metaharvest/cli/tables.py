@@ -1,0 +1,178 @@
+"""Tables on stdout: as many columns as the terminal has room for; no name is ever broken.
+
+A table that is too wide loses its least important columns, and one line says which. `--wide` prints all of them, and
+`--columns A,B` those that are named. A pipe gets all columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from metaharvest.cli.printing import cell_text, print_line
+from metaharvest.text import one_line
+
+_GAP = 2
+"""Blanks between two columns."""
+
+_LEAST_TEXT = 24
+"""Characters that a column of sentences gets at least."""
+
+_LAYOUT = "metaharvest.cli.tables"
+"""Where the context of a command keeps its Layout."""
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. Of too many columns, those with the highest `rank` are left out first.
+
+    Sentences `wrap` at their blanks; everything else stays on one line.
+    """
+
+    heading: str
+    rank: int = 0
+    wrap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a person asked for: all columns (`wide`), or these `columns`, in this order."""
+
+    wide: bool = False
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The columns that have room, by their places in the table, with their widths; and those that were left out."""
+
+    shown: tuple[int, ...]
+    widths: tuple[int, ...]
+    left_out: tuple[int, ...] = ()
+
+
+def wide_option(command: _Command) -> _Command:
+    """Add --wide to a command that prints tables."""
+    text = "All columns, however wide the terminal is."
+    return click.option("--wide", is_flag=True, expose_value=False, callback=_keep_wide, help=text)(command)
+
+
+def table_options(command: _Command) -> _Command:
+    """Add --wide and --columns to a command that prints one table."""
+    text = "Only these columns, by their headings."
+    keep = click.option("--columns", metavar="A,B", expose_value=False, callback=_keep_columns, help=text)
+    return wide_option(keep(command))
+
+
+def print_table(headings: Sequence[str | Column], rows: Sequence[Sequence[object]]) -> None:
+    """A table on stdout, cells cleaned of what controls a terminal. A heading alone ranks by its place.
+
+    Raises UsageError where a column is asked for that the table does not have.
+    """
+    from rich.console import Console
+    from rich.table import Column as RichColumn
+    from rich.table import Table
+    from rich.text import Text
+
+    columns = [each if isinstance(each, Column) else Column(each, rank) for rank, each in enumerate(headings)]
+    cells = [[cell_text(value) for value in row] for row in rows]
+    layout, console = _layout(), Console(highlight=False)
+    chosen = _chosen(columns, layout)
+    fits_all = not console.is_terminal or layout.wide or bool(layout.columns)
+    fitted = fit(columns, cells, None if fits_all else console.width, chosen)
+    console.width = max(console.width, sum(fitted.widths) + _GAP * len(fitted.widths))
+    table = Table(
+        *(
+            RichColumn(columns[place].heading, width=width, no_wrap=not columns[place].wrap, overflow="fold")
+            for place, width in zip(fitted.shown, fitted.widths, strict=True)
+        ),
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+    )
+    for row in cells:
+        table.add_row(*(Text(row[place]) for place in fitted.shown))
+    console.print(table)
+    if fitted.left_out:
+        names = ", ".join(columns[place].heading for place in fitted.left_out if columns[place].heading)
+        print_line(f"No room for: {names}. {_how_to_see_all()}")
+
+
+def fit(
+    columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int | None, chosen: Sequence[int] = ()
+) -> Fitted:
+    """The columns that have room in so many characters; all of them if `room` is None. The first is always shown."""
+    from rich.cells import cell_len
+
+    shown = list(chosen) or list(range(len(columns)))
+    whole = [
+        max([cell_len(column.heading), *(cell_len(row[place]) for row in cells)])
+        for place, column in enumerate(columns)
+    ]
+    if room is None:
+        return Fitted(tuple(shown), tuple(whole[place] for place in shown))
+    least = [
+        min(width, max(_LEAST_TEXT, cell_len(column.heading))) if column.wrap else width
+        for column, width in zip(columns, whole, strict=True)
+    ]
+    left_out = list[int]()
+    while len(shown) > 1 and _total(least, shown) > room:
+        last = max(shown[1:], key=lambda place: (columns[place].rank, place))
+        shown.remove(last)
+        left_out.append(last)
+    widths = [least[place] for place in shown]
+    for number, place in enumerate(shown):
+        more = min(whole[place] - least[place], room - sum(widths) - _GAP * (len(widths) - 1))
+        widths[number] += max(more, 0)
+    return Fitted(tuple(shown), tuple(widths), tuple(sorted(left_out)))
+
+
+def _total(widths: Sequence[int], shown: Sequence[int]) -> int:
+    return sum(widths[place] for place in shown) + _GAP * (len(shown) - 1)
+
+
+def _chosen(columns: Sequence[Column], layout: Layout) -> list[int]:
+    """The places of the columns that were asked for. Raises UsageError."""
+    places = {_plain(column.heading): place for place, column in enumerate(columns)}
+    unknown = [name for name in layout.columns if _plain(name) not in places]
+    if unknown:
+        known = ", ".join(column.heading for column in columns if column.heading)
+        raise click.UsageError(f"There is no column '{one_line(unknown[0], 60)}'. The columns are: {known}.")
+    return [places[_plain(name)] for name in layout.columns]
+
+
+def _plain(heading: str) -> str:
+    """A heading as people may type it: `last harvest`, `Last-Harvest`, `last_harvest`."""
+    return " ".join(heading.casefold().replace("_", " ").replace("-", " ").split())
+
+
+def _layout() -> Layout:
+    context = click.get_current_context(silent=True)
+    return context.meta.get(_LAYOUT, Layout()) if context else Layout()
+
+
+def _how_to_see_all() -> str:
+    context = click.get_current_context(silent=True)
+    names = {option.name for option in context.command.params} if context else set()
+    if "columns" in names:
+        return "--wide shows all columns, --columns A,B these."
+    return "--wide shows all columns." if "wide" in names else "A pipe shows all columns: | less -S"
+
+
+def _keep_wide(context: click.Context, _: click.Parameter, value: bool) -> None:
+    context.meta[_LAYOUT] = Layout(value or _of(context).wide, _of(context).columns)
+
+
+def _keep_columns(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    names = tuple(name.strip() for name in (value or "").split(",") if name.strip())
+    context.meta[_LAYOUT] = Layout(_of(context).wide, names or _of(context).columns)
+
+
+def _of(context: click.Context) -> Layout:
+    layout: Layout = context.meta.get(_LAYOUT, Layout())
+    return layout

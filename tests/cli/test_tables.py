@@ -1,0 +1,105 @@
+"""Tables on a terminal: fewer columns where there is no room, and no name in two parts."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from metaharvest.cli.tables import Column, Fitted, fit
+from support.harvester import Harvester
+
+COLUMNS = (Column("site"), Column("state", 1), Column("trend", 3), Column("why", 2, wrap=True))
+CELLS = [["alder-creek", "waiting", "0 0 0", "word " * 20], ["basalt-flats-of-the-north", "due", "", ""]]
+"""Whole, they are 25, 7, 5 and 100 characters wide."""
+
+
+def shown(columns: Fitted) -> list[str]:
+    return [COLUMNS[place].heading for place in columns.shown]
+
+
+@pytest.mark.parametrize(
+    ("room", "headings", "width"),
+    [
+        (None, ["site", "state", "trend", "why"], 143),
+        (200, ["site", "state", "trend", "why"], 143),
+        (80, ["site", "state", "trend", "why"], 80),
+        (66, ["site", "state", "why"], 66),
+        (50, ["site", "state"], 34),
+        (30, ["site"], 25),
+        (10, ["site"], 25),
+    ],
+)
+def test_columns_without_room_are_left_out_and_sentences_wrap(room: int, headings: list[str], width: int) -> None:
+    fitted = fit(COLUMNS, CELLS, room)
+
+    assert shown(fitted) == headings
+    assert sum(fitted.widths) + 2 * (len(headings) - 1) == width
+    assert sorted(fitted.shown + fitted.left_out) == [0, 1, 2, 3]
+
+
+def test_letters_of_two_columns_count_as_two() -> None:
+    assert fit([Column("site")], [["溪流生態"]], 80).widths == (8,)
+
+
+@pytest.fixture
+def harvester(tmp_path: Path) -> Harvester:
+    made = Harvester(tmp_path)
+    made.add_site("alder-creek-of-the-river", "https://alder.example.org/list.xml")
+    made.add_site("moss", "https://moss.example.org/list.xml", contact_email="a@moss.example.org, b@moss.example.org")
+    return made
+
+
+def on_a_terminal(harvester: Harvester, width: int, *arguments: str) -> list[str]:
+    """What a command prints on a terminal of this width."""
+    child, terminal = pty.fork()
+    if child == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+        command = [sys.executable, "-m", "metaharvest", "--config", str(harvester.config), *arguments]
+        # Not execv: readline, which pytest imports, has put COLUMNS into the environment of C.
+        os.execve(command[0], command, {**os.environ, "TERM": "xterm", "NO_COLOR": "1"})
+    printed = b""
+    try:
+        while part := os.read(terminal, 10_000):
+            printed += part
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    os.waitpid(child, 0)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", printed.decode())  # without what makes headings bold
+    return plain.replace("\r", "").splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_name_is_broken_on_a_narrow_terminal(harvester: Harvester, width: int) -> None:
+    lines = on_a_terminal(harvester, width, "sites", "list")
+
+    assert [line.split()[0] for line in lines[:3]] == ["site", "alder-creek-of-the-river", "moss"]
+    assert max(len(line.rstrip()) for line in lines[:3]) <= width, lines
+    assert lines[3].startswith("No room for: ")
+    assert "contacts, list. --wide shows all columns" in lines[3]
+
+
+def test_all_columns_or_those_that_are_named_can_be_asked_for(harvester: Harvester) -> None:
+    wide = on_a_terminal(harvester, 60, "sites", "list", "--wide")
+    assert "https://alder.example.org/list.xml" in wide[1]
+    assert len(wide) == 3
+    named = on_a_terminal(harvester, 60, "sites", "list", "--columns", "List,site,last_harvest")
+    assert named[0].split() == ["list", "site", "last", "harvest"]
+    assert named[2].split() == ["https://moss.example.org/list.xml", "moss"]
+
+
+def test_a_pipe_gets_all_columns(harvester: Harvester) -> None:
+    assert "a@moss.example.org, b@moss.example.org" in harvester("sites", "list").out
+
+
+def test_a_column_that_is_not_there_is_a_mistake(harvester: Harvester) -> None:
+    told = harvester("sites", "list", "--columns", "site,colour")
+    assert told.code == 2
+    assert "There is no column 'colour'. The columns are: site, state, last harvest, " in told.err
