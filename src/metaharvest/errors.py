@@ -4,6 +4,7 @@
     ├── SettingsError          the settings file, an environment variable or an option is wrong
     ├── ScheduleError          a site cannot be registered or changed as asked
     ├── CannotBeChecked        what is to be checked is not there, or is no list and no document
+    ├── UnknownDocument        no document has this name
     ├── PublishingError        a harvest list cannot be made or changed as asked
     ├── DatabaseError          the database cannot be used
     │   ├── DatabaseUnavailable    it cannot be opened, read or written
@@ -49,6 +50,10 @@ class ScheduleError(MetaharvestError):
 
 class CannotBeChecked(MetaharvestError):
     """What is to be checked is no web address, and no file or folder that is there; nothing was asked for."""
+
+
+class UnknownDocument(MetaharvestError):
+    """No document has this name."""
 
 
 class PublishingError(MetaharvestError):

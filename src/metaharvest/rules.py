@@ -60,8 +60,8 @@ RULES: dict[str, Rule] = {
         "A file of filters, or of normalising, cannot be used",
         "The file is not there, is not well-formed, has an element or attribute that is not known, or an XPath, a "
         "prefix or a regular expression in it is wrong.",
-        "The administrator should correct the file at the line that is named; `metaharvest filter test` tries it. The "
-        "site is not harvested until then.",
+        "The administrator should correct the file at the line that is named; `metaharvest filter test`, or "
+        "`metaharvest normalize test`, tries it. The site is not harvested until then.",
         for_contact=_OURS,
         is_ours=True,
     ),

@@ -40,6 +40,7 @@ CASES: dict[str, list[tuple[str, ...]]] = {
     "documents": [("documents",), ("documents", "--failing"), ("documents", "--rule", "eml.id-duplicate")],
     "documents-show": [("documents", "show", "ren-basalt.17"), ("documents", "show", "ren-alder.1")],
     "filter-test": [("filter", "test", "filters.xml", "list.xml", "eml/discharge.xml")],
+    "normalize-test": [("normalize", "test", "normalize.xml", "list.xml", "eml/discharge.xml", "HARVEST_LOG.csv")],
     "list-add": [("list", "add", "new.xml", "eml/discharge.xml", "--base-url", "https://www.example.org/")],
     "list-build": [("list", "build", "eml", "--base-url", "https://www.example.org/", "--dry-run")],
     "list-bump": [("list", "bump", "list.xml", "ren-alder.1")],
@@ -87,6 +88,8 @@ def harvested_twice(folder: Path, database: str) -> None:
     (folder / "metaharvest.toml").write_text(settings_for(database) + shelf)
     shutil.copytree(LIST.parent, folder / "eml")
     (folder / "filters.xml").write_text('<filters match="any"><filter xpath="//dataset"/></filters>')
+    mapping = '<mapping xpath="//dataset/title"><newElement name="title"><newValue>x</newValue></newElement></mapping>'
+    (folder / "normalize.xml").write_text(f"<normalize>{mapping}</normalize>")
     for name in ("list.xml", "before.xml"):
         shutil.copy(LIST, folder / name)
     schedule = [(3, "http://alder.example.org/list.xml", None, None, None, 1, "Days", "a@example.org", None)]
@@ -212,7 +215,7 @@ def installed(tmp_path: Path) -> Iterator[Harvester]:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in CASES if name != "doctor" and not name.startswith(("list-", "filter-"))]
+    "name", [name for name in CASES if name != "doctor" and not name.startswith(("list-", "filter-", "normalize-"))]
 )
 def test_a_command_that_fails_prints_an_object_with_the_sentence_and_the_exit_code(
     installed: Harvester, name: str

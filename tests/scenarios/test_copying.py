@@ -508,3 +508,30 @@ def test_a_signal_ends_a_copy_in_order(harvester: Harvester, server: HttpServer,
     assert copy(harvester, "embedded", "new")["exit_code"] == 0
     assert repository.documents == documents
     assert len(repository.received) == 160
+
+
+@only_sqlite
+def test_what_a_target_refuses_for_good_can_be_accepted_and_the_copy_ends_with_0(
+    harvester: Harvester, server: HttpServer, repository: Repository
+) -> None:
+    harvested(harvester, server)
+    repository.refused_documents = {"b.2.1"}
+    assert copy(harvester, "embedded", "new")["exit_code"] == 1
+    said = harvester("target", "copy", "embedded", "new")
+    assert said.code == 1
+    assert "1 revision was not accepted by " in said.out
+    assert "All else is there: if that is right, add --accept-refused" in said.out
+    said = harvester("target", "copy", "embedded", "new", "--accept-refused")
+    assert said.code == 0
+    assert "b.2.1: " in said.out
+    assert "1 revision was not accepted by " in said.out
+
+
+@only_sqlite
+def test_to_accept_what_is_refused_hides_nothing_else(
+    harvester: Harvester, server: HttpServer, repository: Repository
+) -> None:
+    harvested(harvester, server)
+    repository.refused_documents, repository.documents = {"b.2.1"}, {"a.2.1": b"<other/>"}
+    told = copy(harvester, "embedded", "new", "--accept-refused")
+    assert (told["exit_code"], told["refused"], told["different"]) == (1, 1, 1)

@@ -202,3 +202,20 @@ def test_a_folder_gets_so_many_names_and_no_more() -> None:
     # The folder `a` is one of the names in the base folder.
     folders = ["", "", *["starting_at_3"] * 3, *["starting_at_6"] * 3]
     assert [path.rpartition("/")[0] for path in flat] == folders
+
+
+def test_the_documentation_shows_the_names_that_files_get() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "targets" / "folder.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (?:(?:any other document id, such as )?`([^`]+)`|the same)(.*?) \| `([^`]+)` \| `([^`]+)` \|$",
+        page,
+        re.MULTILINE,
+    )
+    assert len(rows) == 5
+    last = ""
+    for document_id, what, tree, flat in rows:
+        last = document_id or last
+        number = re.search(r"revision (\d+)", what)
+        revision = int(number[1]) if number else 2 if "second revision" in what else 1
+        for place, shown in ((place_of(last, "tree"), tree), (place_of(last, "flat"), flat)):
+            assert "/".join((*place.folders, place.file_name(revision))) == shown

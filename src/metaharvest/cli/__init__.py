@@ -69,6 +69,7 @@ _COMMANDS = {
     "diff": "Tell what changed between two runs.",
     "reports": "List, show, resend and deliver reports.",
     "filter": "Try the filters of a site on documents.",
+    "normalize": "Try the normalising of a site on documents.",
     "target": "Look into targets, check them, copy from one to another.",
     "database": "Copy everything into another database.",
     "doctor": "Tell what is missing or overdue.",

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
 from metaharvest.cli.printing import print_json, print_line
 
 if TYPE_CHECKING:
-    from metaharvest.harvest.filter_trial import TriedRecord
+    from metaharvest.harvest.filter_trial import NormalizedRecord, TriedRecord
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _PIPE = "-"
 _STATES = {True: ("TAKEN", "green"), False: ("LEFT OUT", "yellow"), None: ("UNDECIDED", "red")}
 _DELETED = "DELETED", "cyan"
+
+
+def trial_arguments(command: _Command) -> _Command:
+    """Add FILE, RECORD and --json."""
+    file = click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+    path = click.Path(dir_okay=False, exists=True, allow_dash=True)
+    records = click.argument("records", metavar="RECORD...", nargs=-1, required=True, type=path)
+    as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+    return file(records(as_json(command)))
 
 
 @click.group("filter")
@@ -28,15 +40,7 @@ def command() -> None:
 
 
 @command.command("test")
-@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
-@click.argument(
-    "records",
-    metavar="RECORD...",
-    nargs=-1,
-    required=True,
-    type=click.Path(dir_okay=False, exists=True, allow_dash=True),
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@trial_arguments
 def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
     """Tell for each RECORD whether the filters in FILE take it, which filter decided, and why.
 
@@ -51,10 +55,9 @@ def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
     from metaharvest.harvest.filter_trial import try_filters
     from metaharvest.transform import read_filters
 
-    if records.count(_PIPE) > 1:
-        raise click.UsageError("Standard input can be read once: name `-` once.")
+    require_one_pipe(records)
     tried = []
-    for each in try_filters(read_filters(file), map(_read, records)):
+    for each in try_filters(read_filters(file), map(read_record, records)):
         tried.append(each)
         if not as_json:
             _print(each)
@@ -63,7 +66,13 @@ def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
     return 0 if all(each.is_taken or each.is_deleted for each in tried) else 1
 
 
-def _read(record: str) -> tuple[str, bytes]:
+def require_one_pipe(records: tuple[str, ...]) -> None:
+    """Raises UsageError if standard input is named twice."""
+    if records.count(_PIPE) > 1:
+        raise click.UsageError("Standard input can be read once: name `-` once.")
+
+
+def read_record(record: str) -> tuple[str, bytes]:
     """A document with its name."""
     from metaharvest.sources.given.arguments import NO_PIPE
 
@@ -86,10 +95,14 @@ def _mapping(tried: TriedRecord) -> dict[str, object]:
 
 
 def _print(tried: TriedRecord) -> None:
+    state, colour = _DELETED if tried.is_deleted else _STATES[tried.is_taken]
+    click.echo(f"{click.style(f'{state:<9}', fg=colour)}  ", nl=False)
+    print_line(f"{record_name(tried)}: {tried.reason}")
+
+
+def record_name(tried: TriedRecord | NormalizedRecord) -> str:
+    """The file of a record, and its identifier if it has one."""
     from metaharvest.sources.given.arguments import STANDARD_INPUT
 
-    state, colour = _DELETED if tried.is_deleted else _STATES[tried.is_taken]
     name = STANDARD_INPUT if tried.name == _PIPE else tried.name
-    what = f"{name}, {tried.identifier}" if tried.identifier else name
-    click.echo(f"{click.style(f'{state:<9}', fg=colour)}  ", nl=False)
-    print_line(f"{what}: {tried.reason}")
+    return f"{name}, {tried.identifier}" if tried.identifier else name

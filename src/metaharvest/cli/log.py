@@ -11,7 +11,7 @@ import click
 from metaharvest.cli.invocation import ROWS, Invocation, day, trimmed
 from metaharvest.cli.printing import print_csv, print_json_rows
 from metaharvest.model import LOG_LEVELS
-from metaharvest.text import one_line
+from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -109,11 +109,13 @@ def _check_options(given: LogFilter, as_json: bool, as_csv: bool, unchanged: boo
 
 def _print(session: Session, wanted: LogFilter) -> None:
     from metaharvest.queries.log import log_entries
+    from metaharvest.queries.suggestions import did_you_mean
 
     limit = wanted.limit or _SHOWN_TO_PEOPLE
     entries = list(log_entries(session, replace(wanted, limit=limit + 1)))
     if not entries:
-        click.echo("The log has nothing of that.")
+        meant = did_you_mean(session, wanted.document) if wanted.document else ""
+        click.echo(clean(f"The log has nothing of that.{meant}"))
     if len(entries) > limit:
         click.echo(f"Only the last {limit:,} rows are shown; --limit shows more, --csv writes all of them.", err=True)
     for entry in entries[-limit:]:

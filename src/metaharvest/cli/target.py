@@ -20,7 +20,7 @@ from metaharvest.cli.target_transfer import transfer
 from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.targets.base import HeldRevision
+    from metaharvest.targets.base import HeldRevision, Target
 
 
 CSV_COLUMNS = ("docid", "document_id", "revision", "document_type", "bytes", "sha256", "inserted_at_utc", "url", "site")
@@ -113,12 +113,11 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
     """Show a document: its revisions, their sizes and dates, its site. DOCID is with or without a revision."""
     from metaharvest.database.engine import readers
     from metaharvest.queries.sites import known_names
-    from metaharvest.targets.naming import find_document
     from metaharvest.targets.owners import with_owners
 
     harvester = invocation.harvester
     target = harvester.targets.named(name)
-    document_id, revision = find_document(target, docid)
+    document_id, revision = _found(invocation, target, docid)
     with harvester.reading() as session:
         names = known_names(session)
     all_held = list(with_owners(target.revisions(document_id), readers(harvester.engine)))
@@ -153,10 +152,8 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
 @click.pass_obj
 def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> None:
     """Get the exact bytes of a document. DOCID without a revision means the highest."""
-    from metaharvest.targets.naming import find_document
-
     target = invocation.harvester.targets.named(name)
-    document_id, revision = find_document(target, docid)
+    document_id, revision = _found(invocation, target, docid)
     if revision is None:
         revision = target.revisions(document_id)[0].revision
     content = target.content(document_id, revision)
@@ -193,6 +190,20 @@ def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
         click.echo(clean(f"Left out: {problem}"), err=True)
     if done.left_out > len(done.problems):
         click.echo(f"Left out: {counted(done.left_out - len(done.problems), 'more file')}.", err=True)
+
+
+def _found(invocation: Invocation, target: Target, name: str) -> tuple[str, int | None]:
+    """The document that `name` means. Raises MetaharvestError with what may be meant, and TargetError."""
+    from metaharvest.errors import UnknownDocument
+    from metaharvest.queries.suggestions import did_you_mean
+    from metaharvest.targets.naming import find_document
+
+    try:
+        return find_document(target, name)
+    except UnknownDocument as error:
+        with invocation.harvester.reading() as session:
+            meant = did_you_mean(session, name)
+        raise UnknownDocument(f"{error}{meant}") from None
 
 
 def _as_line(held: HeldRevision, names: Mapping[int, str]) -> str:

@@ -12,6 +12,7 @@ import click
 from metaharvest.cli.invocation import ROWS, Invocation
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
+from metaharvest.text import clean
 
 if TYPE_CHECKING:
     from metaharvest.harvest.copied import CopyRequest, CopyResult, NotCopied, Told
@@ -45,6 +46,11 @@ _AT_ONCE = "Stopped. What was copied is there; the same command goes on with the
 @click.option(
     "--csv", "table", type=click.Path(path_type=Path, dir_okay=False), help="A table of what was not copied, and why."
 )
+@click.option(
+    "--accept-refused",
+    is_flag=True,
+    help="End with 0 although the target refuses revisions for good; they are still named and counted.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def copy(
@@ -55,12 +61,16 @@ def copy(
     dry_run: bool,
     limit: int | None,
     table: Path | None,
+    accept_refused: bool,
     as_json: bool,
 ) -> int:
     """Copy documents with all their revisions into another target.
 
     FROM and TO are `target` (that of [target]), `embedded`, or the NAME of a section [targets.NAME]. What TO has
     already is left as it is, so that a copy that was broken off can be begun again. No run can be made meanwhile.
+
+    What TO refuses for good, such as a version of EML that it does not know, is refused each time. Look at it once,
+    then repeat the command with --accept-refused: it ends with 0 if all else is there.
 
     Exit codes: 0 all is there; 1 something was not copied; 2 settings or usage; 75 a run is under way.
     """
@@ -81,7 +91,19 @@ def copy(
         print_json(_as_mapping(request, result, shown))
     else:
         _print(request, result, shown, table)
-    return 0 if result.is_well else 1
+        _print_refused(result, accept_refused)
+    return 0 if result.is_well or (accept_refused and result.is_well_but_for_refused) else 1
+
+
+def _print_refused(result: CopyResult, accepted: bool) -> None:
+    """What to do about revisions that are refused for good, once all else is there."""
+    from metaharvest.reports.words import counted
+
+    if not result.is_well_but_for_refused or result.is_well:
+        return
+    number = counted(result.refused, "revision was", "revisions were")
+    how = "" if accepted else " All else is there: if that is right, add --accept-refused, and the exit code is 0."
+    click.echo(f"\n{number} not accepted by {clean(result.target)}.{how}")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from metaharvest.harvest.context import Progress
@@ -96,6 +96,16 @@ class CopyResult:
     def is_well(self) -> bool:
         """Whether all that the source has is in the target, as the source has it."""
         return self.all_read and not self.cut_short and not any(map(self.ended.get, (*PROBLEMS, CopyOutcome.LEFT)))
+
+    @property
+    def refused(self) -> int:
+        """How many revisions the target refuses for good."""
+        return self.ended.get(CopyOutcome.REFUSED, 0)
+
+    @property
+    def is_well_but_for_refused(self) -> bool:
+        """Whether all that the source has is in the target, but for revisions that it refuses for good."""
+        return replace(self, ended={**self.ended, CopyOutcome.REFUSED: 0}).is_well
 
 
 class CopyTally:

@@ -1,18 +1,20 @@
-"""Tries a file of filters on documents at hand: which filter decides, and why. Nothing is fetched or written."""
+"""Tries a file of filters, or of normalising, on documents at hand. Nothing is fetched or written."""
 
 from __future__ import annotations
 
 import copy
 import multiprocessing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from lxml import etree
 
 from metaharvest.sources.oai_pmh.protocol import VERBS, AnswerRoot, ProtocolError, root_of
 from metaharvest.sources.oai_pmh.records import says_deleted
 from metaharvest.text import one_line
-from metaharvest.transform import Filters, NotEvaluated, TimeLeft, TransformTooCostly
+from metaharvest.transform import Filters, Normalization, NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.validation import wellformed
 from metaharvest.validation.treatment import too_costly
 
@@ -21,6 +23,9 @@ _SECONDS = 10.0
 
 _RECORD = AnswerRoot("http://www.openarchives.org/OAI/2.0/", "2.0")
 """What a record is called that is in no answer, but in a file of its own, or in a static repository."""
+
+
+_Tried = TypeVar("_Tried")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,42 +44,82 @@ class TriedRecord:
     is_deleted: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class NormalizedRecord:
+    """A record that a normalising file was tried on: as it came, and as it becomes.
+
+    `added` is how many elements were added; both texts are empty where `reason` says why it could not be tried.
+    """
+
+    name: str
+    identifier: str
+    before: str
+    after: str
+    added: int
+    reason: str = ""
+    is_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A document, or an OAI-PMH record in it; without a `root`, `reason` says why there is nothing to try."""
+
+    identifier: str
+    root: etree._Element | None
+    reason: str = ""
+    is_deleted: bool = False
+
+
 def try_filters(filters: Filters, documents: Iterable[tuple[str, bytes]]) -> Iterator[TriedRecord]:
     """What becomes of each of these documents, given with their names, and of each OAI-PMH record in one."""
+    for name, tried in _each(partial(_filtered, filters), documents):
+        yield from tried or [TriedRecord(name, "", None, None, too_costly().message)]
+
+
+def try_normalization(
+    normalization: Normalization, documents: Iterable[tuple[str, bytes]]
+) -> Iterator[NormalizedRecord]:
+    """What normalising makes of each of these documents, and of each OAI-PMH record in one."""
+    for name, tried in _each(partial(_normalized, normalization), documents):
+        yield from tried or [NormalizedRecord(name, "", "", "", 0, too_costly().message)]
+
+
+def _each(
+    tried: Callable[[str, bytes], list[_Tried]], documents: Iterable[tuple[str, bytes]]
+) -> Iterator[tuple[str, list[_Tried]]]:
+    """What each document came to, with its name; nothing for one that took too long."""
     from pebble import ProcessExpired, ProcessPool
 
     with ProcessPool(max_workers=1, context=multiprocessing.get_context("spawn")) as pool:
         for name, content in documents:
             try:
-                yield from pool.schedule(_tried, (filters, name, content), timeout=_SECONDS).result()
+                yield name, pool.schedule(tried, (name, content), timeout=_SECONDS).result()
             except (TimeoutError, ProcessExpired):
-                yield TriedRecord(name, "", None, None, too_costly().message)
+                yield name, []
 
 
-def _tried(filters: Filters, name: str, content: bytes) -> list[TriedRecord]:
+def _parts(content: bytes) -> list[_Part]:
+    """The document, or the OAI-PMH records in it: what a harvest would see of each."""
     try:
         root = wellformed.parse(content, wellformed.new_parser(keeps_all=True))
     except wellformed.NotReadable as error:
-        return [TriedRecord(name, "", None, None, str(error))]
+        return [_Part("", None, str(error))]
     answer = root_of(str(root.tag))
     records = list(root.iter((answer or _RECORD).name("record")))
     if answer is not None and not records:
-        return [TriedRecord(name, "", None, None, _no_record(root, answer))]
-    if not records:
-        return [_tried_one(filters, name, "", root)]
-    return [_tried_record(filters, name, record, answer or _RECORD) for record in records]
+        return [_Part("", None, _no_record(root, answer))]
+    return [_part(record, answer or _RECORD) for record in records] or [_Part("", root)]
 
 
-def _tried_record(filters: Filters, name: str, record: etree._Element, answer: AnswerRoot) -> TriedRecord:
+def _part(record: etree._Element, answer: AnswerRoot) -> _Part:
     identifier = one_line(record.findtext(f"{answer.name('header')}/{answer.name('identifier')}") or "", 800)
     metadata = record.find(f"{answer.name('metadata')}/*")
     if metadata is not None:
-        return _tried_one(filters, name, identifier, copy.deepcopy(metadata))
-    if any(map(says_deleted, (record, *record.iterfind(answer.name("header"))))):
-        return TriedRecord(
-            name, identifier, None, None, "Filters do not see a record that is deleted.", is_deleted=True
-        )
-    return TriedRecord(name, identifier, None, None, "The record has no metadata.")
+        alone = copy.deepcopy(metadata)
+        alone.tail = None
+        return _Part(identifier, alone)
+    is_deleted = any(map(says_deleted, (record, *record.iterfind(answer.name("header")))))
+    return _Part(identifier, None, "" if is_deleted else "The record has no metadata.", is_deleted)
 
 
 def _no_record(root: etree._Element, answer: AnswerRoot) -> str:
@@ -91,11 +136,39 @@ def _no_record(root: etree._Element, answer: AnswerRoot) -> str:
     )
 
 
-def _tried_one(filters: Filters, name: str, identifier: str, root: etree._Element) -> TriedRecord:
+def _filtered(filters: Filters, name: str, content: bytes) -> list[TriedRecord]:
+    return [_decided(filters, name, part) for part in _parts(content)]
+
+
+def _decided(filters: Filters, name: str, part: _Part) -> TriedRecord:
+    if part.root is None:
+        reason = part.reason or "Filters do not see a record that is deleted."
+        return TriedRecord(name, part.identifier, None, None, reason, part.is_deleted)
     try:
-        decision = filters.decision(root, TimeLeft())
+        decision = filters.decision(part.root, TimeLeft())
     except TransformTooCostly:
-        return TriedRecord(name, identifier, None, None, too_costly().message)
+        return TriedRecord(name, part.identifier, None, None, too_costly().message)
     except NotEvaluated as why:
-        return TriedRecord(name, identifier, None, None, f"An XPath cannot be applied to this document: {why}.")
-    return TriedRecord(name, identifier, decision.is_taken, decision.tried[-1].filter.number, decision.reason)
+        return TriedRecord(name, part.identifier, None, None, f"{_NOT_APPLIED}: {why}.")
+    return TriedRecord(name, part.identifier, decision.is_taken, decision.tried[-1].filter.number, decision.reason)
+
+
+def _normalized(normalization: Normalization, name: str, content: bytes) -> list[NormalizedRecord]:
+    return [_added(normalization, name, part) for part in _parts(content)]
+
+
+def _added(normalization: Normalization, name: str, part: _Part) -> NormalizedRecord:
+    if part.root is None:
+        reason = part.reason or "A record that is deleted is not normalised."
+        return NormalizedRecord(name, part.identifier, "", "", 0, reason, part.is_deleted)
+    before = etree.tostring(part.root, encoding="unicode")
+    try:
+        added = normalization.add_to(part.root, TimeLeft())
+    except TransformTooCostly:
+        return NormalizedRecord(name, part.identifier, "", "", 0, too_costly().message)
+    except NotEvaluated as why:
+        return NormalizedRecord(name, part.identifier, "", "", 0, f"{_NOT_APPLIED}: {why}.")
+    return NormalizedRecord(name, part.identifier, before, etree.tostring(part.root, encoding="unicode"), added)
+
+
+_NOT_APPLIED = "An XPath cannot be applied to this document"

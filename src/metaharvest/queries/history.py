@@ -18,7 +18,7 @@ from metaharvest.database.models import (
     HarvestLog,
     HarvestSiteRun,
 )
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model import OutcomeKind
 from metaharvest.queries.documents import as_of, nights_failing
 from metaharvest.queries.last_findings import reasons_put_off
@@ -33,6 +33,7 @@ from metaharvest.queries.records import (
     would_be,
 )
 from metaharvest.queries.sites import last_names, site_names
+from metaharvest.queries.suggestions import did_you_mean
 from metaharvest.sites.records import MISSING_SINCE
 from metaharvest.text import one_line, shown_url
 
@@ -93,9 +94,9 @@ def _meant(session: Session, name: str) -> tuple[str, int | None]:
         raise MetaharvestError(
             f"No revision {parts[1]} of {parts[0]} is known: `metaharvest documents show {parts[0]}`."
         )
-    raise MetaharvestError(
+    raise UnknownDocument(
         f"No document '{one_line(name)}' is known: no site lists it, the log does not name it, and the repository "
-        "does not have it. `metaharvest documents` lists those of all sites."
+        f"does not have it.{did_you_mean(session, name)} `metaharvest documents` lists those of all sites."
     )
 
 

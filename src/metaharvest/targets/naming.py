@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model import Holding
 from metaharvest.targets.base import Target
 from metaharvest.text import one_line
@@ -32,7 +32,9 @@ def find_document(target: Target, name: str, elsewhere: Collection[str] = ()) ->
     if held:
         known = ", ".join(map(str, held))
         raise MetaharvestError(f"The target has no revision {tail} of {head}. It has: {known}.")
-    raise MetaharvestError(f"The target has no document '{name}'. `metaharvest target list` lists those it has.")
+    raise UnknownDocument(
+        f"The target has no document '{one_line(name)}'. `metaharvest target list` lists those it has."
+    )
 
 
 def find_documents(target: Target, names: Sequence[str], elsewhere: Collection[str] = ()) -> dict[str, int | None]:

@@ -17,6 +17,14 @@ from metaharvest.transform.patterns import BadPattern, require_pattern
 
 _MAX_BYTES = 1_000_000
 _DECLARATION = re.compile(r"\s*xmlns:([^\W\d][\w.-]*)\s*=\s*(?:'([^'<]+)'|\"([^\"<]+)\")(?=\s|\Z)")
+_OTHER_FILES = {
+    "normalize": "This is a file for normalising: try it with `metaharvest normalize test`, and give it to a site with "
+    "--normalize.",
+    "filters": "This is a file of filters: try it with `metaharvest filter test`, and give it to a site with "
+    "--filters.",
+}
+"""What to do with a file of the other kind, by its root element."""
+
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -52,7 +60,8 @@ class RuleFile:
         if root.getroottree().docinfo.internalDTD is not None:
             raise self._failed("has a DOCTYPE", "Remove the DOCTYPE; nothing in the file needs one.")
         if _local(root) != name:
-            raise self._failed(f"begins with <{_local(root)}>, not with <{name}>", f"Let its root element be {name}.")
+            remedy = _OTHER_FILES.get(_local(root), f"Let its root element be {name}.")
+            raise self._failed(f"begins with <{_local(root)}>, not with <{name}>", remedy)
         return root
 
     def _namespaces(self) -> dict[str, str]:

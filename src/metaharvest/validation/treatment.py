@@ -13,6 +13,7 @@ from metaharvest.model import Finding, Level, ValidationLevel, Verdict
 from metaharvest.transform import Filters, Normalization, NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.transform.filters import left_out
 from metaharvest.validation import parse_lock, wellformed
+from metaharvest.validation.titles import title_of
 
 TransformLimit = Callable[[], AbstractContextManager[None]]
 """What is around the work of a site's own files, to end it where it takes too long."""
@@ -72,7 +73,7 @@ def transformed(
             if how.filters is not None:
                 decision = how.filters.decision(root, time_left)
                 if not decision.is_taken:
-                    return Verdict(filtered=left_out(how.filters, decision))
+                    return Verdict(filtered=left_out(how.filters, decision), title=title_of(root))
             if how.normalization is not None and how.normalization.add_to(root, time_left):
                 return etree.tostring(root.getroottree(), encoding="UTF-8", xml_declaration=True)
     except TransformTooCostly:
@@ -85,7 +86,7 @@ def transformed(
 
 _REMEDY = (
     "The harvester's administrator should simplify the XPath or the regular expression in the files of this site; "
-    "`metaharvest filter test` tries them on a document."
+    "`metaharvest filter test` and `metaharvest normalize test` try them on a document."
 )
 
 
@@ -93,8 +94,8 @@ def by_normalizing() -> Finding:
     """What is said of a document that is acceptable as it was received."""
     message = "As it was received the document is in order: what is wrong with it was added by the site's normalising."
     remedy = (
-        "The harvester's administrator should correct the file of the site's normalising; `metaharvest filter test` "
-        "tries it on a document."
+        "The harvester's administrator should correct the file of the site's normalising; `metaharvest normalize "
+        "test` shows what it makes of a document."
     )
     return Finding("filter.normalized", message, remedy)
 

@@ -1,0 +1,81 @@
+"""Which documents people may mean by a name that is no document id: a part of an id, an OAI identifier, a title."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from itertools import islice
+
+from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from metaharvest.database.models import DocumentRevision, HarvestDocument
+from metaharvest.text import one_line
+
+_MOST = 5
+"""Documents that are suggested."""
+
+_LEAST_LETTERS = 3
+"""Of a shorter name, nearly every document has a part that is like it."""
+
+_MOST_COMPARED = 2000
+"""Ids that are compared letter by letter."""
+
+_LEAST_LIKENESS = 0.6
+
+
+def nearest_documents(session: Session, name: str) -> list[tuple[str, str]]:
+    """Up to five documents, each with its title: those with `name` in id or title, otherwise those with like ids."""
+    name = name.strip()[:300]
+    if len(name) < _LEAST_LETTERS:
+        return []
+    others = (each for each in _nearest(session, name) if each[0] != name)
+    return list(islice(others, _MOST))
+
+
+def did_you_mean(session: Session, name: str) -> str:
+    """The same as a sentence, with a blank before it; empty if there is nothing to suggest."""
+    found = nearest_documents(session, name)
+    told = [one_line(each) + (f' ("{one_line(title, 60)}")' if title else "") for each, title in found]
+    return f" Did you mean {' or '.join(filter(None, (', '.join(told[:-1]), told[-1])))}?" if told else ""
+
+
+def _nearest(session: Session, name: str) -> Iterator[tuple[str, str]]:
+    seen = set()
+    ledger, held = HarvestDocument, DocumentRevision
+    shortest = [func.length(ledger.document_id), ledger.document_id]
+    listed = select(ledger.document_id, func.max(ledger.title)).group_by(ledger.document_id)
+    inside = or_(_has(ledger.document_id, name), _has(ledger.title, name))
+    kept = select(held.document_id).where(_has(held.document_id, name)).distinct().limit(_MOST)
+    for document_id, title in session.execute(listed.where(inside).order_by(*shortest).limit(_MOST)):
+        seen.add(document_id)
+        yield document_id, title or ""
+    for document_id in session.scalars(kept):
+        if document_id not in seen:
+            seen.add(document_id)
+            yield document_id, ""
+    if seen:
+        return
+    # What is mistyped has most often its begin, or its end, right.
+    begins, ends = _has(ledger.document_id, name[:_LEAST_LETTERS]), _has(ledger.document_id, name[-_LEAST_LETTERS:])
+    some = session.execute(listed.where(or_(begins, ends)).limit(_MOST_COMPARED))
+    likeness = ((_likeness(name, document_id), document_id, title or "") for document_id, title in some)
+    for _, document_id, title in sorted((each for each in likeness if each[0] >= _LEAST_LIKENESS), reverse=True):
+        yield document_id, title
+
+
+def _has(column: InstrumentedAttribute[str] | InstrumentedAttribute[str | None], part: str) -> ColumnElement[bool]:
+    """Whether a text has this part, in whatever case of ASCII letters."""
+    return func.lower(column).contains(part.lower(), autoescape=True)
+
+
+def _likeness(name: str, document_id: str) -> float:
+    """From 0 to 1; a docid is compared with its revision, and without."""
+    head, _, tail = name.rpartition(".")
+    names = [name, head] if head and tail.isdecimal() else [name]
+    matcher = SequenceMatcher(b=document_id, autojunk=False)
+    found = []
+    for each in names:
+        matcher.set_seq1(each)
+        found.append(matcher.ratio() if matcher.quick_ratio() >= _LEAST_LIKENESS else 0.0)
+    return max(found)

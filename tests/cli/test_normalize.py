@@ -1,0 +1,57 @@
+"""`metaharvest normalize test`: a record before and after."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.harvester import said
+
+DC = "http://purl.org/dc/elements/1.1/"
+FILE = f"""<normalize><selectionNamespaces>xmlns:dc='{DC}'</selectionNamespaces>
+<mapping xpath="//dc:type"><newElement name="dc:type" regexp="photo" ignoreCase="true">
+<newValue>StillImage</newValue></newElement></mapping></normalize>"""
+RECORD = (
+    '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><GetRecord><record><header><identifier>oai:r:1</identifier>'
+    f'</header><metadata><dc xmlns="urn:x" xmlns:dc="{DC}"><dc:type>Photo</dc:type></dc></metadata></record>'
+    '<record><header status="deleted"><identifier>oai:r:2</identifier></header></record></GetRecord></OAI-PMH>'
+)
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("normalize.xml").write_text(FILE)
+    Path("record.xml").write_text(RECORD)
+    Path("other.xml").write_text(f'<dc xmlns:dc="{DC}"><dc:type>Map</dc:type></dc>')
+    Path("broken.xml").write_text("<dc>")
+
+
+def test_it_shows_a_record_before_and_after() -> None:
+    told = said("normalize", "test", "normalize.xml", "record.xml", "other.xml")
+    assert told.code == 0
+    before, _, after = told.out.partition("After:")
+    assert "record.xml, oai:r:1: 1 element is added." in before
+    assert "<dc:type>Photo</dc:type></dc>" in before
+    assert "<dc:type>Photo</dc:type><dc:type>StillImage</dc:type>" in after
+    assert "record.xml, oai:r:2: A record that is deleted is not normalised." in after
+    assert "other.xml: nothing is added; the bytes stay." in after
+
+
+def test_a_record_that_cannot_be_read_is_told() -> None:
+    told = said("normalize", "test", "normalize.xml", "broken.xml", "--json")
+    [record] = json.loads(told.out)["records"]
+    assert (told.code, record["before_text"], record["elements_added"]) == (1, None, 0)
+    assert record["reason"]
+
+
+def test_a_file_of_the_other_kind_names_the_command_for_it() -> None:
+    told = said("filter", "test", "normalize.xml", "record.xml")
+    assert told.code == 2
+    assert "`metaharvest normalize test`" in told.err
+    Path("filters.xml").write_text('<filters match="any"><filter xpath="//dc"/></filters>')
+    told = said("normalize", "test", "filters.xml", "record.xml")
+    assert told.code == 2
+    assert "`metaharvest filter test`" in told.err
