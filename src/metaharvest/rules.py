@@ -1020,13 +1020,15 @@ RULES: dict[str, Rule] = {
     ),
     "oai.empty": Rule(
         "The repository lists nothing",
-        "It was asked for all records of the site's format, sets and dates, and has none.",
+        "It was asked for all records of the site's format, sets and dates, and has none. Each harvest asks for all of "
+        "them until it lists some.",
         "See whether the site asks for what was meant: `metaharvest oai sets` and `formats` say what there is.",
     ),
     "oai.list-size": Rule(
         "The size of the list is not quite right",
         "Slightly fewer records came than completeListSize had announced, or records changed while the list was read; "
-        "where its pages moved for that, others were left out.",
+        "where its pages moved for that, others were left out. A repository that sends fewer by the same number each "
+        "time counts records that it does not list.",
         "Nothing is to be done for once: the same list is asked for twice.",
         for_contact="Nothing is to be done for once: the same list is asked for twice. If it is told again and again, "
         "let the repository announce as many records as it lists (completeListSize).",

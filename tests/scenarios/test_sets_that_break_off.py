@@ -63,10 +63,15 @@ def said_to_be_wrong(server: OaiServer, *sets: str) -> None:
 
 
 def too_short(server: OaiServer, *sets: str) -> None:
-    size = rb'<resumptionToken completeListSize="99"/>'
-    server.tamper = lambda body, asked: (
-        re.sub(rb"(<resump.*)?(</List(Rec|Id))", size + rb"\2", body, flags=re.DOTALL) if is_of(asked, *sets) else body
-    )
+    """Each night by another number, as the same one is a repository's way to count."""
+
+    def tamper(body: bytes, asked: Asked) -> bytes:
+        number = 99 + 50 * (server.now - datetime(2026, 11, 21, 3, tzinfo=UTC)).days
+        size = b'<resumptionToken completeListSize="%d"/>' % number
+        is_short = is_of(asked, *sets)
+        return re.sub(rb"(<resump.*)?(</List(Rec|Id))", size + rb"\2", body, flags=re.DOTALL) if is_short else body
+
+    server.tamper = tamper
 
 
 def forbidden(server: OaiServer, *sets: str) -> None:

@@ -117,7 +117,7 @@ async def harvest_repository(
     """Bring the records of a list to their outcomes; the numbers that go into the totals.
 
     Raises ListBrokenOff where the list does not come to its end: the next harvest goes on from the last checkpoint.
-    Where those of some sets do not, all the rest is done before.
+    Where those of some sets do not, all the rest is done before. The deletions that came are carried out in each case.
     """
     state = await _listing_state(site_run, ctx)
     so_far = await _begun(site_run, listing, state, ctx)
@@ -127,6 +127,7 @@ async def harvest_repository(
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     same = SameRepository(site_run, target, ctx)
     broken_off: ListBrokenOff | None = None
+    has_ended = True
     waits_for: Sequence[str] = ()
     try:
         async with aclosing(listing.pages) as pages:
@@ -138,16 +139,26 @@ async def harvest_repository(
     except (BrokenOff, FetchError) as error:
         row = listings.broken_off(error.findings, so_far.received, so_far.announced)
         broken_off = ListBrokenOff(row, so_far.tally)
-        if not isinstance(error, SetsBrokenOff):
+        has_ended = isinstance(error, SetsBrokenOff)
+        if not has_ended and (ctx.deadlines.heed() or target.health.given_up):
             await site.tell_deferred()
             raise broken_off from error
-        waits_for = () if error.are_gone else error.sets
+        waits_for = _waits_for(error, site_run)
     await site.tell_deferred()
-    await _retry_failing(site_run, so_far, in_hand, same, target, ctx)
+    if has_ended:
+        await _retry_failing(site_run, so_far, in_hand, same, target, ctx)
     so_far.tally.listed += await tell_deletions(site_run, target, same, ctx, waits_for)
     if broken_off is not None:
         raise broken_off
     return so_far.tally
+
+
+def _waits_for(error: BrokenOff | FetchError, site_run: SiteRun) -> Sequence[str]:
+    """The sets whose lists broke off, in which a record may be by now that is deleted in another one."""
+    if isinstance(error, SetsBrokenOff):
+        return () if error.are_gone else error.sets
+    oai = site_run.site.options.oai
+    return oai.sets if oai and len(oai.sets) > 1 else ()
 
 
 def _note_begun(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
-from metaharvest.reports.findings import MANY_DELETIONS, MISSING, SHRANK
+from metaharvest.reports.findings import EMPTY, MANY_DELETIONS, MISSING, SHRANK
 from metaharvest.reports.words import joined
 from metaharvest.text import one_line, shown_url
 
@@ -107,9 +107,9 @@ def empty(site: Site, known: int) -> list[LogRow]:
     """The row about a repository that was asked for everything, and listed nothing, but named so many before."""
     asked = f"The repository was asked for {_all_records(site)}, and listed none"
     if not known:
-        message = f"{asked}."
+        message = f"{asked}. The next harvest asks for all of them again."
         remedy = "If there should be some, see whether the format, the sets and the dates of the site are those meant."
-        return doubtful((Finding("oai.empty", message, remedy, Level.WARNING),))
+        return doubtful((Finding(EMPTY, message, remedy, Level.WARNING),))
     records = "1 record was" if known == 1 else f"{known:,} records were"
     message = f"{asked}; {records} there before. Nothing was deleted."
     remedy = "The repository's keeper should look where they are: lost, moved out of the set, or hidden from programs."

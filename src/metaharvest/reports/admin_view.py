@@ -6,7 +6,7 @@ mail that did not arrive. The templates decide how it looks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -181,7 +181,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     statuses = [SiteRunStatus(row.status) for row in site_runs]
     counts, doubtful = _sum(site_runs), {row.site_run_id: doubts(session, row) for row in site_runs}
     noted = number_noted(session, site_runs)
-    lost = [each.lost for each in doubtful.values() if each.lost]
+    is_grave = any(each.lost or each.is_empty for each in doubtful.values())
     listed = sum(row.listed for row in site_runs)
     names = [row.site_name for row in site_runs]
     listing = [row.site_name for row in site_runs if row.listed]
@@ -191,10 +191,14 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         date=run.harvest_date.isoformat(),
         story="; ".join(
             filter(
-                None, (person.opening, _story(run, statuses, counts, troubles, is_away, nowhere_at_all, lost, noted))
+                None,
+                (
+                    person.opening,
+                    _story(run, statuses, counts, troubles, is_away, nowhere_at_all, doubtful.values(), noted),
+                ),
             )
         ),
-        tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits or lost or person.steps)),
+        tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits or is_grave or person.steps)),
         sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue), bool(clock), is_away),
         start_here=(*person.steps, *_of_the_run(troubles), *islice(to_repair.values(), 3)),
         totals=totals_of(listed, counts, sum(row.warnings for row in site_runs), noted=noted) if site_runs else (),
@@ -233,14 +237,15 @@ def _story(
     troubles: tuple[str, ...],
     is_away: bool,
     nowhere_at_all: bool,
-    lost: Sequence[int],
+    doubtful: Collection[words.Doubts],
     noted: int,
 ) -> str:
     if not statuses and troubles:
         return "no site was harvested"
     opening = {RunStatus.FAILED.value: "the run failed; ", RunStatus.INTERRUPTED.value: "the run was interrupted; "}
     away = "the repository did not answer; " if is_away else ""
-    return opening.get(run.status, "") + away + words.run_story(statuses, counts, nowhere_at_all, lost, noted)
+    lost, empty = [each.lost for each in doubtful if each.lost], sum(each.is_empty for each in doubtful)
+    return opening.get(run.status, "") + away + words.run_story(statuses, counts, nowhere_at_all, lost, noted, empty)
 
 
 def _tone(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, trouble: bool) -> str:

@@ -22,7 +22,7 @@ from metaharvest.database.models import (
     SiteProblem,
 )
 from metaharvest.model import Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.reports.findings import MOVED, SHRANK, since_when, title_of
+from metaharvest.reports.findings import EMPTY, MOVED, SHRANK, since_when, title_of
 from metaharvest.reports.words import OUTCOME_TITLES, Doubts, counted
 from metaharvest.rules import RULES
 from metaharvest.sites.ledger import nights, number_put_off, numbers_failing
@@ -158,7 +158,16 @@ def previous(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | Non
 
 def doubts(session: Session, site_run: HarvestSiteRun) -> Doubts:
     """What is doubtful about this site run beside its documents."""
-    return Doubts(_lost(session, site_run), _still_broken(session, site_run))
+    rules = _list_rules(session, site_run) if site_run.warnings else frozenset()
+    lost = _lost(session, site_run) if SHRANK in rules else 0
+    return Doubts(lost, _still_broken(session, site_run), EMPTY in rules)
+
+
+def _list_rules(session: Session, site_run: HarvestSiteRun) -> frozenset[str | None]:
+    """The rules of what was found of the list itself."""
+    about_list = and_(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.document_id.is_(None))
+    of_row = HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id
+    return frozenset(session.scalars(select(HarvestDetailLog.rule).join(HarvestLog, of_row).where(about_list)))
 
 
 def number_noted(session: Session, site_runs: Sequence[HarvestSiteRun]) -> int:

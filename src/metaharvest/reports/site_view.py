@@ -195,7 +195,9 @@ def site_view(
         date=today.isoformat(),
         story=words.site_story(status, counts, not repository.keeps, source, doubtful, noted),
         tone=words.site_tone(status, counts, doubtful),
-        sentence=words.site_sentence(status, SiteRunKind(site_run.kind), counts, site_run.listed, would, source, noted),
+        sentence=words.site_sentence(
+            status, SiteRunKind(site_run.kind), counts, site_run.listed, would, source, noted, doubtful.is_empty
+        ),
         reason="" if is_told(reason, problems) else reason,
         start_here=_start_here(told, rehearsal),
         listed=site_run.listed,

@@ -33,9 +33,9 @@ def is_wanted(
 ) -> bool:
     """Whether the contacts of the site, as it is registered now, are to get a report of this site run.
 
-    The site's wish is `always`, `never`, `on-error` (a document or the site failed, or its list lost much) or
-    `on-change` (something was inserted or updated, the problems are not those of the last reports, or these were
-    `remind_days` ago; 0: no reminder). Nothing is inserted where the site's repository `keeps` nothing. A retry is
+    The site's wish is `always`, `never`, `on-error` (a document or the site failed, its list lost much, or has
+    nothing) or `on-change` (something was inserted or updated, the problems are not those of the last reports, or these
+    were `remind_days` ago; 0: no reminder). Nothing is inserted where the site's repository `keeps` nothing. A retry is
     reported only if a document ended differently than before. A registration that cannot be used counts as `always`; a
     site without one gets nothing.
     """
@@ -45,7 +45,8 @@ def is_wanted(
     if site_run.kind == SiteRunKind.RETRY.value and not _retry_changed(session, site_run):
         return False
     if notify is Notify.ON_ERROR:
-        return site_run.status != SiteRunStatus.SUCCEEDED.value or doubts(session, site_run).lost > 0
+        found = doubts(session, site_run)
+        return site_run.status != SiteRunStatus.SUCCEEDED.value or found.lost > 0 or found.is_empty
     if notify is Notify.ON_CHANGE:
         return (keeps and total(counts_of(site_run), _CHANGES) > 0) or _changed(session, site_run, remind_days)
     return True

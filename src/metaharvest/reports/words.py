@@ -140,19 +140,22 @@ OAI_REPOSITORY = "OAI-PMH repository"
 class Doubts:
     """What is doubtful about a site run beside how its documents ended.
 
-    The list `lost` so many, if these are many; so many that a retry did not try are `still_broken`.
+    The list `lost` so many, if these are many; so many that a retry did not try are `still_broken`. `is_empty`: the
+    repository was asked for all its records, and listed none.
     """
 
     lost: int = 0
     still_broken: int = 0
+    is_empty: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.lost or self.still_broken)
+        return bool(self.lost or self.still_broken or self.is_empty)
 
     @property
     def told(self) -> list[str]:
         """In words, each for itself."""
-        lost = [f"the list lost {counted(self.lost, 'document')}"] if self.lost else []
+        empty = ["the repository lists nothing"] if self.is_empty else []
+        lost = [*empty, *([f"the list lost {counted(self.lost, 'document')}"] if self.lost else [])]
         return lost + ([f"{self.still_broken:,} still broken"] if self.still_broken else [])
 
 
@@ -213,10 +216,12 @@ def run_story(
     went_nowhere: bool = False,
     lost: Sequence[int] = (),
     noted: int = 0,
+    empty: int = 0,
 ) -> str:
     """What the administrator's subject says: `26 sites: 24 well, 1 with errors, 1 failed; 31 new, 12 updated`.
 
-    `lost`: how many documents each list lost that lost many. `noted`: as above.
+    `lost`: how many documents each list lost that lost many. `noted`: as above. `empty`: so many repositories list
+    nothing.
     """
     if not statuses:
         return "no site was due"
@@ -227,6 +232,8 @@ def run_story(
     parts = ", ".join(f"{number:,} {STATUSES[status]}" for status, number in numbers.items() if number)
     news = [*_news(counts, went_nowhere, noted), *([NOTHING_UPLOADED] if went_nowhere else [])]
     shrank = f"{counted(len(lost), 'list')} lost {counted(sum(lost), 'document')}; " if lost else ""
+    if empty:
+        shrank = f"{counted(empty, 'repository lists', 'repositories list')} nothing; {shrank}"
     return f"{counted(len(statuses), 'site')}: {parts}; {shrank}{', '.join(news)}"
 
 
@@ -238,8 +245,12 @@ def site_sentence(
     is_rehearsal: bool = False,
     source: str = HARVEST_LIST,
     noted: int = 0,
+    is_empty: bool = False,
 ) -> str:
-    """The sentence or two that a site report begins with; `source`: what the site has; `noted`: as above."""
+    """The sentence or two that a site report begins with; `source`: what the site has; `noted`: as above.
+
+    `is_empty`: as in Doubts.
+    """
     if status is SiteRunStatus.LIST_FAILED:
         return f"Your {source} could not be read, so nothing was harvested. The repository keeps what it has."
     documents = (
@@ -255,6 +266,8 @@ def site_sentence(
         SiteRunStatus.INTERRUPTED: "The harvest of your site was interrupted. ",
         SiteRunStatus.INCOMPLETE: unfinished,
     }.get(status, "")
+    if is_empty and not (listed or trouble):
+        return f"Your {source} was asked for all records and lists none. The next harvest asks for all of them again."
     if not listed and source == OAI_REPOSITORY and kind is not SiteRunKind.RETRY:
         return trouble or f"Your {source} lists nothing that is new or has changed."
     if not listed:

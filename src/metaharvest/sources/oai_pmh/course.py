@@ -13,6 +13,7 @@ from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import Window, ahead_of
 from metaharvest.sources.oai_pmh.progress import ListProgress
 from metaharvest.sources.oai_pmh.protocol import Token
+from metaharvest.sources.oai_pmh.shortfalls import Shortfalls, is_short
 from metaharvest.text import one_line
 
 MOST_STALE = 10
@@ -41,6 +42,9 @@ _ALL_RECORDS = (
 )
 
 
+_ASKED_AGAIN = "The next harvest asks for this list once more."
+
+
 class PageFailed(Exception):
     """A page cannot be had; smaller ones perhaps can."""
 
@@ -64,7 +68,8 @@ class Course:
     read; the `last` page that had any had so many records, the longest one `most`.
     `in_doubt`: it has `ended`, and nobody can say whether that was its end. `notes` are warnings. So many different
     records `had_come` when the list was gone on with. What the repository has `refused` is told once it takes what is
-    asked for in its place: whole days where it is `in_days`, or all that there is.
+    asked for in its place: whole days where it is `in_days`, or all that there is. `lacks_token`: its last page had no
+    resumptionToken at all, behind pages that had one. `shortfalls` are those of the lists before.
     """
 
     method: ListMethod
@@ -87,6 +92,8 @@ class Course:
     notes: list[Finding] = field(default_factory=list)
     refused: Finding | None = None
     in_days: bool = False
+    lacks_token: bool = False
+    shortfalls: Shortfalls = field(default_factory=Shortfalls)
     had_come: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -108,7 +115,9 @@ class Course:
         """The progress of the next set's list, now that this one has ended; so much was odd until now."""
         done = self.progress
         left = replace(done.restarted(), number=done.number + 1, since=None, earlier=done.earlier + done.received)
-        return replace(left, odd_before=odd, in_doubt=done.in_doubt or self.in_doubt)
+        is_empty = not (self.named or self.had_come or done.since)
+        empty = (*done.empty, self.set_spec or "") if is_empty else done.empty
+        return replace(left, odd_before=odd, in_doubt=done.in_doubt or self.in_doubt, empty=empty)
 
     def take_in(self, part: Course) -> None:
         """A part of this list has come to its end."""
@@ -120,7 +129,7 @@ class Course:
     def part(self, window: Window, method: ListMethod) -> Course:
         """A list of a part of this one's window."""
         part = Course(method, self.set_spec, window, ListProgress(self.progress.full), is_main=False, notes=self.notes)
-        return replace(part, refused=self.refused, in_days=self.in_days)
+        return replace(part, refused=self.refused, in_days=self.in_days, shortfalls=self.shortfalls)
 
     def ask_in_days(self, why: Finding) -> None:
         """Ask for whole days from now on; `why`: what the repository said of seconds."""
@@ -267,6 +276,7 @@ class Course:
         The empty token with which it should end in 2.0 may be left out behind a page that has less than others.
         """
         is_missing = answer.token is None and not answer.root.is_old
+        self.lacks_token = is_missing
         if (number and not is_missing) or (number or self.last) < self.most:
             return
         announced, received = self.progress.announced, self.progress.received
@@ -289,15 +299,22 @@ class Course:
         short, left_out = announced - received, self.progress.moved
         if announced >= different:  # or it is the size of something else
             left_out = announced - different + self.progress.shrunk
+        if self.is_main and not is_short(announced, received):
+            self.shortfalls.end(self.set_spec or "", is_full=self.progress.full)
         if left_out <= 0:
             return None
-        self.progress = replace(self.progress, left_out=self.progress.left_out + left_out)
-        if short <= 0:
-            return None
         message = f"The repository announced a list of {announced:,} records (completeListSize) and sent {received:,}."
-        if short > max(1, announced // 100):
-            return Finding("oai.broken-off", message, _ALL_RECORDS)
-        self.notes.append(Finding("oai.list-size", message, _ALL_RECORDS, Level.WARNING))
+        if is_short(announced, received):
+            if self.lacks_token:
+                return Finding("oai.broken-off", f"{message} Its last page has no resumptionToken.", _NEXT_TOKEN)
+            usual = self.shortfalls.usual_of(self.set_spec or "", announced, received)
+            if not usual:
+                return Finding("oai.broken-off", f"{message} {_ASKED_AGAIN}", _ALL_RECORDS)
+            left_out -= usual
+            message += " It does so in each list: it counts records that it does not list, and the list is complete."
+        self.progress = replace(self.progress, left_out=self.progress.left_out + max(0, left_out))
+        if short > 0:
+            self.notes.append(Finding("oai.list-size", message, _ALL_RECORDS, Level.WARNING))
         return None
 
 

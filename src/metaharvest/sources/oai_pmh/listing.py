@@ -36,6 +36,7 @@ from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.reading import MOST_RECORDS, Reading
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.shortfalls import Shortfalls
 from metaharvest.sources.oai_pmh.singly import Singly, Stopped
 from metaharvest.sources.oai_pmh.windows import Windows
 
@@ -86,6 +87,12 @@ class OaiListing:
         self.is_done = False
         self.in_days = False
         self.gone: Mapping[str, Finding] = {}
+        self.shortfalls = Shortfalls()
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no record came of it that can be told from others, deleted ones included."""
+        return not (self._before or self._yielded)
 
     @property
     def so_far(self) -> ListProgress:
@@ -121,12 +128,15 @@ class OaiListing:
             findings = (*self._told(), *self._records.findings(is_whole=False))
             raise SetsBrokenOff(*findings, sets=broken_off, are_gone=self.gone.keys() >= {*broken_off})
         findings = (*self._told(), *self._records.findings())
-        yield Page((), self._checkpoint(self), findings, is_last=True, left_out=left_out)
+        # What the repository counts and does not list is not left out.
+        listed = self.shortfalls.listed if len(self._sets) == 1 else None
+        yield Page((), self._checkpoint(self), findings, announced=listed, is_last=True, left_out=left_out)
 
     async def _pages_of_set(self, number: int) -> AsyncGenerator[Page, None]:
         """The list of one of the sets, or of all that there is. Raises BrokenOff if the others cannot be had either."""
         window, progress = self.progress.window, self.progress
         course = Course(self._options.method, self._sets[number], window, progress, notes=self._notes)
+        course.shortfalls = self.shortfalls
         if len(self._sets) == 1:
             course.named = self._seen
         try:
@@ -144,7 +154,7 @@ class OaiListing:
             # What is refused of this set may be its name: the others are asked for as they were to be.
             left = replace(left, begin=progress.begin, until=progress.until, begins=progress.begins, earlier=came)
             left = replace(left, left_out=progress.left_out, in_doubt=progress.in_doubt)
-            self.progress = replace(left, broken_off=broken_off)
+            self.progress = replace(left, broken_off=broken_off, empty=progress.empty)
         if self.progress.number == number:
             self.progress = course.closed(self._records.counted())
 

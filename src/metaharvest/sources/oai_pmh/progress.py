@@ -22,6 +22,7 @@ class ListProgress:
     them may not have been its end. So many of this set's records `moved`: they came again with another datestamp, or
     on another page. By so much what was announced has `shrunk` meanwhile. `broken_off` are the sets before this one
     whose lists have. `begins`: where the lists of the sets begin, by their numbers, if not all begin at `begin`.
+    `empty` are the sets before this one that listed nothing.
     """
 
     full: bool
@@ -47,6 +48,7 @@ class ListProgress:
     shrunk: int = 0
     broken_off: Sequence[str] = ()
     begins: Sequence[str | None] = ()
+    empty: Sequence[str] = ()
 
     @property
     def window(self) -> Window:
@@ -63,7 +65,7 @@ class ListProgress:
         """What is left of it: so many records `came` until now, among them all that are older than `since`."""
         left = ListProgress(self.full, self.begin, self.until, self.number, ahead=self.ahead, begins=self.begins)
         left = replace(left, left_out=self.left_out, in_doubt=self.in_doubt, broken_off=self.broken_off)
-        return replace(left, first=self.first or first, earlier=came, since=since)
+        return replace(left, first=self.first or first, earlier=came, since=since, empty=self.empty)
 
     def others_since(self, number: int) -> str:
         """From where on the lists of all sets but this one name what has changed; empty if that is where it begins."""
@@ -93,6 +95,8 @@ class State:
     for once more, as records were left out of it. The next lists of the sets that are `behind`, as their last ones
     broke off, begin at watermarks of their own; an empty one is the very beginning. `owes_full`: the lists of some
     broke off in the last full list, which shows nothing of what is missing: another one is due when no set is behind.
+    `empty` are the sets that have never listed a record: the next list of each begins at the very beginning too.
+    `short` and `usually_short`: see Shortfalls.
     """
 
     asked: tuple[object, ...]
@@ -104,6 +108,9 @@ class State:
     is_second: bool = False
     behind: Mapping[str, str] = field(default_factory=dict)
     owes_full: bool = False
+    empty: Sequence[str] = ()
+    short: Mapping[str, int] = field(default_factory=dict)
+    usually_short: Mapping[str, int] = field(default_factory=dict)
     progress: ListProgress | None = None
 
     @property
@@ -118,6 +125,9 @@ class State:
             "asked": list(self.asked),
             "identity": dict(self.identity),
             "behind": dict(self.behind),
+            "empty": list(self.empty),
+            "short": dict(self.short),
+            "usually_short": dict(self.usually_short),
             "progress": asdict(self.progress) if self.progress else None,
         }
 

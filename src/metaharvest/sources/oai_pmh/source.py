@@ -7,7 +7,7 @@ in listing.py.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
@@ -36,6 +36,7 @@ from metaharvest.sources.oai_pmh.progress import ListProgress, State, asked_by, 
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.shortfalls import Shortfalls
 from metaharvest.sources.oai_pmh.singly import checked_record
 from metaharvest.text import one_line
 
@@ -83,6 +84,7 @@ class OaiSource:
             self._repository, records, options, description.identity, progress, self._fetcher.http, checkpoint_of
         )
         listing.in_days, listing.gone = state.in_days, gone
+        listing.shortfalls = Shortfalls(dict(state.short), dict(state.usually_short))
         pages = listing.pages(patience)
         first = await _first(pages)
 
@@ -148,8 +150,9 @@ def _progress(state: State, options: OaiOptions, description: Description, *, fu
     since = None if is_full else _since(state, identity, state.watermark)
     asked = window(options.begin, options.until, since, seconds=seconds)
     begins: list[str | None] = []
-    if since is not None and state.behind:
-        behind = [_since(state, identity, state.behind.get(each, state.watermark)) for each in options.sets]
+    own = {**dict.fromkeys(state.empty, ""), **state.behind}
+    if since is not None and own:
+        behind = [_since(state, identity, own.get(each, state.watermark)) for each in options.sets]
         begins = [window(options.begin, options.until, each, seconds=seconds).begin for each in behind]
     return ListProgress(full=since is None, begin=asked.begin, until=asked.until, begins=begins)
 
@@ -202,21 +205,27 @@ def _is_due(state: State, options: OaiOptions, now: str) -> bool:
 
 
 def _state_after(state: State, listing: OaiListing, before: str) -> State:
-    """What is kept now; the watermark moves when a list has come to its end. `before`: a date before it began."""
+    """What is kept now; the watermark moves when a list has come to its end. `before`: a date before it began.
+
+    A full list without a record moves no watermark, and the next list is a full one.
+    """
     progress = listing.so_far
+    state = _with_shortfalls(state, listing)
     if not listing.is_done:
         return replace(state, in_days=listing.in_days, progress=progress)
+    if progress.full and listing.is_empty:
+        return replace(_state_again(state, listing), is_second=False)
     if progress.in_doubt and progress.earlier <= _FEW:
         return _state_again(state, listing)
     if progress.in_doubt and not state.is_second:
         return replace(_state_again(state, listing), is_second=True)
-    first, behind = progress.first or before, _behind(state, progress)
+    first, behind, empty = progress.first or before, _behind(state, progress), _empty(state, progress)
     if progress.full:
         # One that was owed counts as it is: a set may break off from each of them. Of the first, nothing is missing.
         owes_full = bool(progress.broken_off and state.full_at) and not state.is_owed_full
         state = replace(state, full_at=first, owes_full=owes_full)
     ahead = max(progress.ahead, state.ahead) if behind else progress.ahead
-    state = replace(state, watermark=first, ahead=ahead, behind=behind)
+    state = replace(state, watermark=first, ahead=ahead, behind=behind, empty=empty)
     return replace(state, in_days=listing.in_days, is_second=False, progress=None)
 
 
@@ -226,10 +235,20 @@ def _behind(state: State, progress: ListProgress) -> Mapping[str, str]:
     return {each: began.get(each, "" if progress.full else state.watermark) for each in progress.broken_off}
 
 
+def _empty(state: State, progress: ListProgress) -> Sequence[str]:
+    """The sets that have never listed a record: an empty list of changes of another set says nothing."""
+    never = {*state.empty, *(each for each, since in state.behind.items() if not since)}
+    return [each for each in progress.empty if progress.full or each in never]
+
+
 def _state_again(state: State, listing: OaiListing) -> State:
     """What is kept where the next list is to ask for all that this one has asked for."""
-    state = replace(state, watermark="", behind={}) if listing.progress.full else state
-    return replace(state, in_days=listing.in_days, progress=None)
+    state = replace(state, watermark="", behind={}, empty=()) if listing.progress.full else state
+    return replace(_with_shortfalls(state, listing), in_days=listing.in_days, progress=None)
+
+
+def _with_shortfalls(state: State, listing: OaiListing) -> State:
+    return replace(state, short=dict(listing.shortfalls.seen), usually_short=dict(listing.shortfalls.usual))
 
 
 def _sets_that_are_gone(description: Description, options: OaiOptions) -> dict[str, Finding]:

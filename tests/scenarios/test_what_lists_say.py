@@ -1,0 +1,251 @@
+"""What the lists of repositories say of themselves, and what follows: empty lists, announced numbers, `from`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.oai_network import ALL, Network, is_list, missing, told
+from support.oai_server import Asked, OaiServer
+
+
+@pytest.fixture
+def server() -> Iterator[OaiServer]:
+    with OaiServer(records=25) as made:
+        yield made
+
+
+@pytest.fixture
+def network(tmp_path: Path, server: OaiServer) -> Iterator[Network]:
+    made = Network(tmp_path, server)
+    yield made
+    made.harvester.close()
+
+
+def begins(server: OaiServer) -> list[str]:
+    """The `from` of each list that was begun; empty where it was begun without."""
+    lists = [each.arguments for each in server.asked("ListRecords") if "resumptionToken" not in each.arguments]
+    return [each.get("from", "") for each in lists]
+
+
+def empty_container(body: bytes, asked: Asked) -> bytes:
+    return re.sub(rb"<error code=.noRecordsMatch.*</error>", b"<ListRecords></ListRecords>", body)
+
+
+def nothing_but_nameless(body: bytes, asked: Asked) -> bytes:
+    """Each record without an identifier."""
+    return re.sub(rb"<identifier>.*?</identifier>", b"", body) if is_list(asked) else body
+
+
+# -- lists without a record
+
+
+@pytest.mark.parametrize("tamper", [None, empty_container], ids=["no-records-match", "empty"])
+def test_a_repository_that_lists_nothing_at_first_is_asked_for_all_until_it_lists_something(
+    network: Network, tamper: Callable[[bytes, Asked], bytes] | None
+) -> None:
+    server = network.server
+    records, server.records, server.tamper = server.records, {}, tamper
+    network.register()
+    for _ in range(2):
+        assert network.harvest() == {"status": "succeeded"}
+        assert "repo: the repository lists nothing, nothing new" in network.subject("site")
+        assert "all well" not in network.subject("site")
+        assert "1 repository lists nothing; nothing new" in network.subject("admin")
+        assert "Your OAI-PMH repository was asked for all records and lists none." in told(network)
+    server.records = records
+    assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
+    assert "all well, 25 new" in network.subject("site")
+    server.forget()
+    network.harvest()
+    assert begins(server) == ["2026-11-23T02:55:00Z"]
+    assert "all well, nothing new" in network.subject("site")
+
+
+def test_a_contact_who_wants_errors_alone_hears_of_a_repository_that_lists_nothing(network: Network) -> None:
+    network.server.records.clear()
+    network.register("--notify", "on-error")
+    network.harvest()
+    assert "the repository lists nothing" in network.subject("site")
+
+
+def test_a_list_in_which_no_record_has_a_name_is_no_basis_for_changes(network: Network) -> None:
+    server = network.server
+    server.tamper = nothing_but_nameless
+    network.register()
+    assert network.harvest()["status"] == "with-errors"
+    server.tamper = None
+    assert network.harvest()["inserted"] == 25
+
+
+def test_a_list_of_deleted_records_is_a_basis_for_changes(network: Network) -> None:
+    server = network.server
+    for record in server.records.values():
+        record.deleted = True
+    network.register()
+    network.harvest()
+    server.forget()
+    network.harvest()
+    assert begins(server) == ["2026-11-21T02:55:00Z"]
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_set_that_lists_nothing_at_first_is_asked_for_all_until_it_lists_something(
+    network: Network, is_killed: bool
+) -> None:
+    server = network.server
+    server.sets = {"a": "A", "b": "B", "c": "C"}
+    for number, record in enumerate(server.records.values()):
+        record.sets = ("a",) if number < 10 else ("c",)
+    network.register("--set", "a", "--set", "b", "--set", "c")
+    if is_killed:
+        network.kill(lambda asked: asked.arguments.get("set") == "c", "2030-01-01")
+        network.night = 1
+    network.harvest()
+    network.harvest()
+    for record in list(server.records.values())[:5]:
+        record.sets = ("a", "b")
+    for number in range(31, 41):
+        server.put(f"oai:test:{number}", server.records["oai:test:1"].datestamp, sets=("b",))
+    assert network.harvest()["inserted"] == 10
+    server.forget()
+    network.harvest()
+    assert all(begins(server))
+
+
+def test_what_comes_back_after_an_empty_list_is_asked_for_in_full(network: Network) -> None:
+    server = network.server
+    network.register()
+    network.harvest()
+    records, server.records = server.records, {}
+    network.harvest("--full")
+    assert "the list lost 25 documents" in network.subject("site")
+    server.records = {key: record for key, record in records.items() if key != "oai:test:7"}
+    server.records["oai:test:99"] = records["oai:test:7"]
+    server.records["oai:test:99"].identifier = "oai:test:99"
+    assert network.harvest()["inserted"] == 1
+    assert missing(network) == 1
+
+
+# -- the number of records that a list announces
+
+
+def announces(more: int) -> Callable[[bytes, Asked], bytes]:
+    """Each list announces so many more records than it has, as one that counts deleted records and hides them."""
+
+    def tamper(body: bytes, asked: Asked) -> bytes:
+        return re.sub(rb'completeListSize="(\d+)"', lambda size: b'completeListSize="%d"' % (int(size[1]) + more), body)
+
+    return tamper
+
+
+def test_the_same_shortfall_in_the_next_list_is_the_way_in_which_a_repository_counts(tmp_path: Path) -> None:
+    with OaiServer(records=789, page=100) as server:
+        network = Network(tmp_path, server)
+        for record in server.records.values():
+            record.datestamp = server.records["oai:test:1"].datestamp
+        server.tamper = announces(46)
+        network.register()
+        assert network.harvest() == {"status": "incomplete", "listed": 789, "inserted": 789}
+        assert "announced a list of 835 records (completeListSize) and sent 789" in told(network)
+        assert "The next harvest asks for this list once more" in told(network)
+        assert network.harvest() == {"status": "succeeded", "listed": 789, "unchanged": 789}
+        assert network.harvester("runs").code == 0
+        assert "announced a list of 835 records (completeListSize) and sent 789. It does so in each list" in told(
+            network
+        )
+        for number in range(1, 160):
+            server.put(f"oai:test:{number}", title="Toads")
+        server.forget()
+        assert network.harvest() == {"status": "succeeded", "listed": 159, "updated": 159}
+        assert all(begins(server))
+        assert missing(network) == 0
+        del server.records["oai:test:789"]
+        assert network.harvest("--full")["status"] == "succeeded"
+        assert missing(network) == 1
+        network.harvester.close()
+
+
+def test_another_shortfall_is_an_error_again(tmp_path: Path) -> None:
+    with OaiServer(records=300, page=100) as server:
+        network = Network(tmp_path, server)
+        network.register()
+        for more in (40, 60, 20):
+            server.tamper = announces(more)
+            assert network.harvest()["status"] == "incomplete"
+        assert network.harvest()["status"] == "succeeded"
+        server.tamper = announces(90)
+        assert network.harvest("--full")["status"] == "incomplete"
+        server.tamper = None
+        assert network.harvest()["status"] == "succeeded"
+        server.tamper = announces(90)
+        assert network.harvest("--full")["status"] == "incomplete"
+        network.harvester.close()
+
+
+def test_a_short_list_whose_last_page_has_no_token_is_broken_off_each_time(network: Network) -> None:
+    server = network.server
+
+    def tamper(body: bytes, asked: Asked) -> bytes:
+        body = announces(10)(body, asked)
+        return re.sub(rb"<resumptionToken [^>]*></resumptionToken>", b"", body)
+
+    server.tamper = tamper
+    network.register()
+    for _ in range(3):
+        assert network.harvest()["status"] == "incomplete"
+        assert "sent 25. Its last page has no resumptionToken" in told(network)
+
+
+def test_one_of_several_sets_may_count_in_its_own_way(network: Network) -> None:
+    server = network.server
+    server.sets = {"a": "A", "b": "B"}
+    for number, record in enumerate(server.records.values()):
+        record.sets = ("a",) if number < 12 else ("b",)
+    server.tamper = lambda body, asked: announces(5)(body, asked) if b":20<" in body or b":24<" in body else body
+    network.register("--set", "a", "--set", "b")
+    assert network.harvest()["status"] == "incomplete"
+    assert network.harvest()["status"] == "succeeded"
+    assert network.held() == ALL
+    assert network.harvest() == {"status": "succeeded"}
+
+
+@pytest.mark.parametrize("breaks_off", ["short", "refused"])
+def test_deletions_are_carried_out_though_their_list_does_not_come_to_its_end(
+    network: Network, breaks_off: str
+) -> None:
+    server = network.server
+    network.register()
+    network.harvest()
+    for number in range(1, 16):
+        server.put(f"oai:test:{number}", title="Toads")
+    server.delete("oai:test:10")
+    if breaks_off == "short":
+        server.tamper = announces(10)
+    else:
+        server.poisoned = (b"no", 503, {"Retry-After": "1000"})
+        server.refuses = lambda asked: "resumptionToken" in asked.arguments
+    found = network.harvest()
+    assert (found["status"], found["deleted"]) == ("incomplete", 1)
+    assert "10" not in network.held()
+    assert "1 deleted" in network.subject("site")
+
+
+def test_deletions_wait_where_another_set_that_was_not_read_may_have_the_record(network: Network) -> None:
+    server = network.server
+    server.sets = {"a": "A", "b": "B"}
+    for record in server.records.values():
+        record.sets = ("a",)
+    network.register("--set", "a", "--set", "b")
+    network.harvest()
+    server.put("oai:test:3", sets=("b",), left=("a",))
+    server.poisoned = (b"no", 503, {"Retry-After": "1000"})
+    server.refuses = lambda asked: asked.arguments.get("set") == "b"
+    network.harvest()
+    assert network.held() == ALL
+    server.refuses = lambda asked: False
+    network.harvest()
+    assert network.held() == ALL
