@@ -1024,6 +1024,21 @@ RULES: dict[str, Rule] = {
         "them until it lists some.",
         "See whether the site asks for what was meant: `metaharvest oai sets` and `formats` say what there is.",
     ),
+    "oai.fewer": Rule(
+        "The repository has fewer records than before",
+        "Asked how many records it has, the repository said fewer than are known, or than at the last full list. A "
+        "list of changes does not name records that were lost.",
+        "`metaharvest run --site NAME --full` lists everything: it shows which records are missing. `--full-every 30` "
+        "of the site does so every 30 days.",
+        for_contact="The repository's keeper looks where the records are. If they were deleted, the repository should "
+        "say so (deletedRecord).",
+    ),
+    "oai.from": Rule(
+        "The repository does not take `from` as it should",
+        "Asked for what has changed since the datestamp of its newest record, the repository does not list that "
+        "record, or lists records of long before. Each harvest of the site lists everything then.",
+        "The repository's keeper has `from` include its own moment and all that is later, in UTC.",
+    ),
     "oai.list-size": Rule(
         "The size of the list is not quite right",
         "Slightly fewer records came than completeListSize had announced, or records changed while the list was read; "

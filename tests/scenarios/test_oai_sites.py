@@ -501,7 +501,8 @@ def test_a_repository_that_lists_nothing_when_asked_for_everything_is_not_well(n
     network.harvest()
     records, network.server.records = network.server.records, {}
     assert network.harvest() == {"status": "succeeded"}  # of changes, there may be none
-    assert network.harvester.rows("SELECT * FROM report_outbox WHERE kind = 'site'") == []
+    assert "repo: the repository has fewer records than before" in network.subject("site")
+    assert "it has 0 records (completeListSize); 25 are known" in network.report()
     assert network.harvest("--full") == {"status": "succeeded"}
     assert network.held() == ALL
     assert "repo: the list lost 25 documents" in network.subject("site")
@@ -739,14 +740,28 @@ def test_a_repository_without_a_date_is_told_that_it_is_listed_whole_each_time(n
 
 @on_one_database
 def test_what_a_full_list_showed_is_not_fixed_as_changes_alone_do_not_show_it(network: Network) -> None:
-    network.server.records.clear()
+    network.server.records["oai:test:3"].datestamp += timedelta(hours=1)
+    network.server.tamper = lambda body, asked: body.replace(b"2026-01-03T01:00:00Z", b"a day")
     network.register()
     network.harvest()
-    assert "The repository lists nothing" in network.report()
+    assert "oai.datestamp" in network.harvester("log", "--run", "1", "--json").out
     network.harvest()
     assert "Fixed" not in network.report()
     states = "SELECT rule, state FROM site_problem"
-    assert network.harvester.rows(states) == [("oai.empty", "gone")]
+    assert network.harvester.rows(states) == [("oai.datestamp", "gone")]
+
+
+@on_one_database
+def test_a_repository_that_lists_nothing_any_more_is_still_told_and_fixed_when_it_lists_some(network: Network) -> None:
+    records, network.server.records = network.server.records, {}
+    network.register()
+    network.harvest()
+    network.harvest()
+    states = "SELECT rule, state FROM site_problem"
+    assert network.harvester.rows(states) == [("oai.empty", "open")]
+    network.server.records = records
+    network.harvest()
+    assert network.harvester.rows(states) == [("oai.empty", "fixed")]
 
 
 @on_one_database

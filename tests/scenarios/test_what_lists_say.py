@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support.oai_network import ALL, Network, is_list, missing, told
-from support.oai_server import Asked, OaiServer
+from support.oai_server import Asked, OaiServer, Record
 
 
 @pytest.fixture
@@ -249,3 +252,238 @@ def test_deletions_wait_where_another_set_that_was_not_read_may_have_the_record(
     server.refuses = lambda asked: False
     network.harvest()
     assert network.held() == ALL
+
+
+# -- how many records there are
+
+
+def test_a_repository_that_lost_records_without_a_word_is_told_in_the_same_night(network: Network) -> None:
+    server = network.server
+    network.register("--notify", "on-error")
+    network.harvest()
+    network.harvest()
+    assert network.harvester.rows("SELECT * FROM report_outbox WHERE kind = 'site'") == []
+    for number in range(1, 13):
+        del server.records[f"oai:test:{number}"]
+    server.forget()
+    assert network.harvest() == {"status": "succeeded"}
+    assert "the repository has fewer records than before, nothing new" in network.subject("site")
+    assert "1 repository has fewer records than before" in network.subject("admin")
+    assert "it has 13 records (completeListSize); 25 are known" in told(network)
+    assert "run --site 'repo' --full" in " ".join(network.report("admin").split())
+    assert len(server.asked("ListIdentifiers")) == 1
+    network.harvest("--full")
+    assert missing(network) == 12
+    network.harvest()
+    assert "fewer records" not in network.subject("admin")
+
+
+def test_a_loss_that_new_records_hide_is_told(network: Network) -> None:
+    """Of what the repository lists as deleted, the ledger has nothing: the number of the last full list is compared."""
+    server = network.server
+    for number in range(1, 16):
+        server.records[f"oai:test:{number}"].deleted = True
+    network.register()
+    network.harvest()
+    for number in range(1, 13):
+        del server.records[f"oai:test:{number}"]
+    network.harvest()
+    assert "it has 13 records (completeListSize); it had 25 at the last full list" in told(network)
+
+
+@pytest.mark.parametrize("page", [10, 100])
+def test_the_number_of_records_is_asked_by_one_request_and_only_where_it_is_said(tmp_path: Path, page: int) -> None:
+    with OaiServer(records=25, page=page) as server:
+        network = Network(tmp_path, server)
+        server.tamper = lambda body, asked: re.sub(rb' completeListSize="\d+"', b"", body)
+        network.register()
+        network.harvest()
+        server.forget()
+        network.harvest()
+        assert len(server.asked("ListIdentifiers")) == (page == 100)  # a list of one page says it by itself
+        network.harvester.close()
+
+
+def test_deleted_records_that_are_told_are_none_that_were_lost(network: Network) -> None:
+    network.server.deleted = "persistent"
+    network.register()
+    network.harvest()
+    for number in (3, 4, 5):
+        network.server.delete(f"oai:test:{number}")
+    assert network.harvest()["deleted"] == 3
+    assert "fewer" not in network.subject("site")
+
+
+def test_when_the_last_full_list_was_is_said(network: Network) -> None:
+    network.server.deleted = "no"
+    assert "(deletedRecord: no): only a full list shows which are gone" in network.register()
+    assert "sites edit other --full-every 30" in network.register(name="other")
+    network.harvest()
+    network.harvest()
+    shown = network.harvester("sites", "show", "repo").out
+    assert re.search(r"last full list +2026-11-21T03:00:00Z", shown)
+    doctor = " ".join(network.harvester("doctor").out.split())
+    assert "oldest first: repo (2026-11-21)" in doctor
+    assert "repo: its repository does not name all deleted records (deletedRecord: no)" in doctor
+    network.harvester("sites", "edit", "repo", "--full-every", "30")
+    assert "does not name all" not in " ".join(network.harvester("doctor").out.split())
+
+
+# -- `from`
+
+
+class OddFrom(OaiServer):
+    """A repository that takes `from` in its own way: `shift` is added to it, or it is ignored."""
+
+    shift: timedelta | None = timedelta(0)
+
+    def _matching(self, wanted: Any) -> list[Record]:
+        begin = ""
+        if wanted.begin and self.shift is not None:
+            begin = f"{datetime.fromisoformat(wanted.begin.replace('Z', '+00:00')) + self.shift:%Y-%m-%dT%H:%M:%SZ}"
+        return super()._matching(replace(wanted, begin=begin))
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Iterator[Network]:
+    with OddFrom(records=25) as server:
+        made = Network(tmp_path, server)
+        yield made
+        made.harvester.close()
+
+
+MONTH = timedelta(days=31)
+
+
+@pytest.mark.parametrize("shift", [MONTH, None], ids=["a-month-later", "ignored"])
+def test_a_repository_whose_from_is_off_is_listed_in_full_until_it_is_right(
+    odd: Network, shift: timedelta | None
+) -> None:
+    server = odd.server
+    assert isinstance(server, OddFrom)
+    server.shift = shift
+    odd.register()
+    assert odd.harvest()["inserted"] == 25
+    assert "since 2026-01-25T00:00:00Z (from)" in told(odd)
+    assert "Until then each harvest of this site lists everything" in told(odd)
+    server.put("oai:test:26")
+    server.forget()
+    assert odd.harvest()["inserted"] == 1
+    assert begins(server) == [""]
+    assert "(from)" in told(odd)
+    server.shift = timedelta(0)
+    odd.harvest()
+    assert "(from)" not in told(odd)
+    server.put("oai:test:27")
+    server.forget()
+    assert odd.harvest()["inserted"] == 1
+    assert all(begins(server))
+
+
+def test_a_repository_whose_from_gets_off_is_told_within_a_month(odd: Network) -> None:
+    server = odd.server
+    assert isinstance(server, OddFrom)
+    odd.register()
+    odd.harvest()
+    server.shift = MONTH
+    server.put("oai:test:26")
+    assert odd.harvest() == {"status": "succeeded"}
+    server.now += timedelta(days=30)
+    odd.harvest()
+    assert "(from)" in told(odd)
+    assert odd.harvest()["inserted"] == 1
+
+
+def test_a_from_that_leaves_out_its_own_moment_is_told_and_costs_no_full_lists(odd: Network) -> None:
+    server = odd.server
+    assert isinstance(server, OddFrom)
+    server.shift = timedelta(seconds=1)
+    odd.register()
+    odd.harvest()
+    assert "it lists the record when it is asked from a little earlier on" in told(odd)
+    server.forget()
+    odd.harvest()
+    assert all(begins(server))
+
+
+@pytest.mark.parametrize(
+    ("shift", "code", "words"),
+    [(MONTH, 1, "Lists of changes leave records out"), (None, 0, "takes no notice of `from`"), (timedelta(0), 0, "")],
+)
+def test_a_from_that_is_off_is_told_as_a_site_is_added_and_by_validate(
+    odd: Network, shift: timedelta | None, code: int, words: str
+) -> None:
+    server = odd.server
+    assert isinstance(server, OddFrom)
+    server.shift = shift
+    said = odd.harvester("sites", "add", "repo", "--oai", server.base_url)
+    assert (said.code, words in " ".join(said.err.split())) == (0, True)
+    assert ("(from)" in said.err) == bool(words)
+    validated = odd.harvester("oai", "validate", server.base_url)
+    assert (validated.code, words in " ".join(validated.out.split())) == (code, True)
+    first = odd.harvester("oai", "validate", server.base_url, "--pages", "1")
+    assert ("(from)" in first.out) == bool(words)
+
+
+def test_where_all_records_have_one_datestamp_from_is_right(tmp_path: Path) -> None:
+    with OaiServer(records=25) as server:
+        for record in server.records.values():
+            record.datestamp = server.records["oai:test:1"].datestamp
+        network = Network(tmp_path, server)
+        network.register()
+        network.harvest()
+        assert "(from)" not in told(network)
+        network.harvester.close()
+
+
+# -- lists without an end
+
+
+class Endless(OaiServer):
+    """Each page has new records and a token, whatever is asked for."""
+
+    def _list(self, asked: Asked) -> bytes:
+        place = int(asked.arguments.get("resumptionToken", "0"))
+        for number in range(place, place + self.page):
+            self.put(f"oai:test:{number}", self.now)
+        page = b"".join(self._written(self.records.pop(f"oai:test:{number}")) for number in range(place, place + 10))
+        return page + f"<resumptionToken>{place + self.page}</resumptionToken>".encode()
+
+
+def test_an_endless_list_ends_at_a_number_of_records(tmp_path: Path) -> None:
+    with Endless() as server:
+        network = Network(tmp_path, server, "max_list_records = 200\n")
+        network.register()
+        found = network.harvest()
+        assert (found["status"], found["inserted"]) == ("incomplete", 210)
+        assert "More than 200 records came: the list may have no end (max_list_records in [http])" in told(network)
+        server.forget()
+        assert network.harvest() == {"status": "list-failed"}
+        assert "More than 200 records came" in told(network)
+        assert server.asked("ListRecords") == []
+        network.harvester.close()
+
+
+def test_a_list_ends_at_a_number_of_bytes_and_goes_on_in_the_next_night(tmp_path: Path, server: OaiServer) -> None:
+    network = Network(tmp_path, server, "max_run_bytes = 3000\n")
+    network.register()
+    assert network.harvest() == {"status": "incomplete", "listed": 20, "inserted": 20}
+    assert "the most that one site may bring in a run (max_run_bytes in [http])" in told(network)
+    assert network.harvest() == {"status": "succeeded", "listed": 5, "inserted": 5}
+    network.harvester.close()
+
+
+def test_a_list_that_is_far_longer_than_the_last_full_one_is_broken_off(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metaharvest.sources.oai_pmh.source.ENDLESS", 0)
+    server = network.server
+    network.register()
+    network.harvest()
+    server.page = 100
+    for number in range(1, 400):
+        server.put(f"oai:test:{number}", title="Toads")
+    found = network.harvest()
+    assert (found["status"], found["listed"]) == ("incomplete", 300)
+    assert "More than 250 records came: the list may have no end, as that is ten times" in told(network)
+    assert network.harvest("--full")["status"] == "succeeded"

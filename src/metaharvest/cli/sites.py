@@ -154,8 +154,14 @@ def _inspected(harvester: Harvester, site: Site) -> tuple[Identity | None, Seque
     identity = inspection.identity
     print_line(f"{identity.name or 'The repository'} answers, in OAI-PMH {identity.version}.")
     for finding in inspection.findings:
-        if finding.rule == "http.robots":
+        if finding.rule in ("http.robots", "oai.from"):
             print_line(f"warning: {finding.message} {finding.remedy}", err=True)
+    oai = site.options.oai
+    if identity.deleted_record in ("no", "transient") and oai is not None and oai.full_every is None:
+        print_line(
+            f"It does not name all deleted records (deletedRecord: {identity.deleted_record}): only a full list shows "
+            f"which are gone. `metaharvest sites edit {shlex.quote(site.name)} --full-every 30` has one each month."
+        )
     return identity, ()
 
 

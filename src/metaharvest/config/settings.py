@@ -95,6 +95,8 @@ class HttpSettings(_Section):
     list_deadline: field_types.Seconds = 1800
     max_document_bytes: field_types.Positive = 52_428_800
     max_list_bytes: field_types.Positive = 1_073_741_824
+    max_list_records: field_types.Positive = 20_000_000
+    max_run_bytes: field_types.Positive = 20_000_000_000
     max_redirects: Annotated[int, Field(ge=0, le=20)] = 5
     obey_robots: bool = False
     retries: Annotated[int, Field(ge=0, le=10)] = 2

@@ -116,6 +116,9 @@ def _note_end(
         unnamed = records.unnamed(session, site.site_id, end.listing)
         known = sum(each.is_held and each.missing_since is None for each in unnamed)
         rows += listings.empty(site, known)
+    if page.in_all is not None:
+        known = records.number_live(session, site.site_id)
+        rows += listings.fewer(page.in_all, known, page.in_all_before, site.name)
     return [listings.ended(so_far.received, so_far.pages), *rows]
 
 

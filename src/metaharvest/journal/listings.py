@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
-from metaharvest.reports.findings import EMPTY, MANY_DELETIONS, MISSING, SHRANK
+from metaharvest.reports.findings import EMPTY, FEWER, MANY_DELETIONS, MISSING, SHRANK
 from metaharvest.reports.words import joined
 from metaharvest.text import one_line, shown_url
 
@@ -114,6 +114,23 @@ def empty(site: Site, known: int) -> list[LogRow]:
     message = f"{asked}; {records} there before. Nothing was deleted."
     remedy = "The repository's keeper should look where they are: lost, moved out of the set, or hidden from programs."
     return [LogRow("DocMissing", message, (Finding(SHRANK, message, remedy, Level.WARNING),))]
+
+
+def fewer(announced: int, known: int, before: int, name: str) -> list[LogRow]:
+    """The row about a repository that has fewer records than are known, or than it had `before`; none if it has not.
+
+    A list of changes names no record that was lost. One of a hundred is within the estimate that the number is.
+    """
+    if announced >= known - known // 100 and announced >= before - before // 100:
+        return []
+    has = f"The repository says that it has {announced:,} records (completeListSize)"
+    had = f"{known:,} are known" if known > announced else f"it had {before:,} at the last full list"
+    message = f"{has}; {had}. A list of changes does not name those that were lost. Nothing was deleted."
+    remedy = (
+        "The repository's keeper looks where they are. If they were deleted, the repository should say so. Which ones "
+        f"are gone is shown by a full list; the administrator types `metaharvest run --site '{name}' --full`."
+    )
+    return doubtful((Finding(FEWER, message, remedy, Level.WARNING),))
 
 
 def _all_records(site: Site) -> str:

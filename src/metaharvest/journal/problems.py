@@ -43,7 +43,7 @@ _STAGES = {
 """In which order documents are looked at, by what rules begin with: an error ends it. All other rules come first."""
 
 _OF_WHOLE_LISTS = (
-    "oai.empty", "oai.datestamp", "oai.duplicates", "oai.identifier", "oai.ill-formed", "oai.list-size",
+    "oai.empty", "oai.datestamp", "oai.duplicates", "oai.from", "oai.identifier", "oai.ill-formed", "oai.list-size",
     "oai.no-metadata", "oai.protocol",
 )  # fmt: skip
 """The rules of what is odd about the records of a repository's list as a whole."""

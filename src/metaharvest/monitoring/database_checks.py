@@ -37,10 +37,11 @@ from metaharvest.reports.words import counted
 from metaharvest.sites.clock import is_too_far, some_of, wrong_clock
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites
-from metaharvest.sites.records import deletions_to_confirm, listing_state
+from metaharvest.sites.records import deletions_to_confirm, full_lists, listing_state
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets.lookup import Targets
+from metaharvest.text import one_line
 from metaharvest.transform import read_filters, read_normalization
 
 _SILENCE = timedelta(hours=2)
@@ -161,6 +162,26 @@ def _sites(session: Session, today: date) -> Iterator[Check]:
     yield from _silent(session, enabled, today)
     for each in enabled:
         yield from _deletions(session, each)
+    yield from _full_lists(session, enabled)
+
+
+def _full_lists(session: Session, sites: list[Site]) -> Iterator[Check]:
+    """When repositories listed everything last; a warning where only such a list shows what was deleted."""
+    found = full_lists(session, [site.site_id for site in sites if site.options.oai is not None])
+    dates = [(site, found[site.site_id]) for site in sites if site.site_id in found]
+    dates.sort(key=lambda pair: (pair[1].last, pair[0].name))
+    if dates:
+        named = [f"{site.name} ({one_line(full.last[:10] or 'never', 20)})" for site, full in dates]
+        yield ok("full lists", f"The last full list of each repository, the oldest first: {some_of(named)}.")
+    for site, full in dates:
+        if full.is_the_only_way and site.options.oai and site.options.oai.full_every is None:
+            yield warning(
+                "full lists",
+                f"{site.name}: its repository does not name all deleted records (deletedRecord: "
+                f"{full.deleted_record}), and only a full list shows which are gone. The last one was on "
+                f"{one_line(full.last[:10] or '-', 20)}. "
+                f"`metaharvest sites edit '{site.name}' --full-every 30` asks for one every 30 days.",
+            )
 
 
 def _deletions(session: Session, site: Site) -> Iterator[Check]:

@@ -17,9 +17,10 @@ from metaharvest.queries.trends import HARVESTS, harvests
 from metaharvest.sites.due import is_due
 from metaharvest.sites.ledger import numbers_failing
 from metaharvest.sites.overdue import overdue_sites
+from metaharvest.sites.records import FullLists, full_lists
 from metaharvest.sites.registry import find_site, raw_rows, read_sites
 from metaharvest.sites.rows import BrokenSite
-from metaharvest.text import shown_url
+from metaharvest.text import one_line, shown_url
 
 _HARVESTS_OF_ONE = 10
 
@@ -53,9 +54,13 @@ def registered_sites(session: Session, today: date) -> list[Record]:
     `state` is off, due, waiting, overdue since a day, or broken; `package_id_mismatch` is None if the site has nothing
     of its own; only a broken row has its `options`; `problems` say what is wrong with it.
     """
-    overdue, failing = _overdue_since(session, today), numbers_failing(session)
+    overdue, failing, full = _overdue_since(session, today), numbers_failing(session), full_lists(session)
     return [
-        {**_registered(session, site, overdue, today), **_harvested(session, site.site_id, failing, HARVESTS)}
+        {
+            **_registered(session, site, overdue, today),
+            **_harvested(session, site.site_id, failing, HARVESTS),
+            "last_full_list": _last_full_list(full, site.site_id),
+        }
         for site in read_sites(session)
     ]
 
@@ -65,7 +70,14 @@ def registered_site(session: Session, name: str, today: date) -> Record:
     site = find_site(session, name)
     known = _registered(session, site, _overdue_since(session, today), today)
     failing = numbers_failing(session, [site.site_id])
-    return {**known, **_harvested(session, site.site_id, failing, _HARVESTS_OF_ONE)}
+    last_full = _last_full_list(full_lists(session, [site.site_id]), site.site_id)
+    return {**known, **_harvested(session, site.site_id, failing, _HARVESTS_OF_ONE), "last_full_list": last_full}
+
+
+def _last_full_list(full: Mapping[int, FullLists], site_id: int) -> str | None:
+    """When the site's repository listed all its records last, by its own clock."""
+    found = full.get(site_id)
+    return one_line(found.last, 40) if found and found.last else None
 
 
 def _harvested(session: Session, site_id: int, failing: Mapping[int, tuple[int, date]], number: int) -> Record:

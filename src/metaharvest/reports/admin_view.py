@@ -181,7 +181,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     statuses = [SiteRunStatus(row.status) for row in site_runs]
     counts, doubtful = _sum(site_runs), {row.site_run_id: doubts(session, row) for row in site_runs}
     noted = number_noted(session, site_runs)
-    is_grave = any(each.lost or each.is_empty for each in doubtful.values())
+    is_grave = any(each.is_grave for each in doubtful.values())
     listed = sum(row.listed for row in site_runs)
     names = [row.site_name for row in site_runs]
     listing = [row.site_name for row in site_runs if row.listed]
@@ -244,8 +244,8 @@ def _story(
         return "no site was harvested"
     opening = {RunStatus.FAILED.value: "the run failed; ", RunStatus.INTERRUPTED.value: "the run was interrupted; "}
     away = "the repository did not answer; " if is_away else ""
-    lost, empty = [each.lost for each in doubtful if each.lost], sum(each.is_empty for each in doubtful)
-    return opening.get(run.status, "") + away + words.run_story(statuses, counts, nowhere_at_all, lost, noted, empty)
+    story = words.run_story(statuses, counts, nowhere_at_all, list(doubtful), noted)
+    return opening.get(run.status, "") + away + story
 
 
 def _tone(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, trouble: bool) -> str:

@@ -27,7 +27,7 @@ MAX_TITLE = 120
 
 _LOG, _DETAIL, _LEDGER, _PROBLEM = HarvestLog, HarvestDetailLog, HarvestDocument, SiteProblem
 SHRANK, VANISHED, CHANGED_CONTENT = "list.shrank", "list.vanished", "list.changed-content"
-EMPTY = "oai.empty"
+EMPTY, FEWER = "oai.empty", "oai.fewer"
 MISSING = "records.missing"
 """Rules of warnings that say that documents may be lost, or are not what they are listed as. Of records that a complete
 list does not name, only another one says that they are back."""
@@ -95,7 +95,7 @@ def is_attention() -> ColumnElement[bool]:
     """
     return or_(
         _DETAIL.level == Level.ERROR.value,
-        _DETAIL.rule.in_([SHRANK, EMPTY]),
+        _DETAIL.rule.in_([SHRANK, EMPTY, FEWER]),
         func.coalesce(_LOG.outcome, "").in_(_ATTENTION),
         _LOG.harvest_operation_code.in_(("DocDeferred", "DocDuplicate")),
     )

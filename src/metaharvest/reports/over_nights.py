@@ -22,7 +22,7 @@ from metaharvest.database.models import (
     SiteProblem,
 )
 from metaharvest.model import Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.reports.findings import EMPTY, MOVED, SHRANK, since_when, title_of
+from metaharvest.reports.findings import EMPTY, FEWER, MOVED, SHRANK, since_when, title_of
 from metaharvest.reports.words import OUTCOME_TITLES, Doubts, counted
 from metaharvest.rules import RULES
 from metaharvest.sites.ledger import nights, number_put_off, numbers_failing
@@ -160,7 +160,7 @@ def doubts(session: Session, site_run: HarvestSiteRun) -> Doubts:
     """What is doubtful about this site run beside its documents."""
     rules = _list_rules(session, site_run) if site_run.warnings else frozenset()
     lost = _lost(session, site_run) if SHRANK in rules else 0
-    return Doubts(lost, _still_broken(session, site_run), EMPTY in rules)
+    return Doubts(lost, _still_broken(session, site_run), EMPTY in rules, FEWER in rules)
 
 
 def _list_rules(session: Session, site_run: HarvestSiteRun) -> frozenset[str | None]:

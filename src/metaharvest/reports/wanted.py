@@ -46,7 +46,7 @@ def is_wanted(
         return False
     if notify is Notify.ON_ERROR:
         found = doubts(session, site_run)
-        return site_run.status != SiteRunStatus.SUCCEEDED.value or found.lost > 0 or found.is_empty
+        return site_run.status != SiteRunStatus.SUCCEEDED.value or found.is_grave
     if notify is Notify.ON_CHANGE:
         return (keeps and total(counts_of(site_run), _CHANGES) > 0) or _changed(session, site_run, remind_days)
     return True

@@ -141,20 +141,27 @@ class Doubts:
     """What is doubtful about a site run beside how its documents ended.
 
     The list `lost` so many, if these are many; so many that a retry did not try are `still_broken`. `is_empty`: the
-    repository was asked for all its records, and listed none.
+    repository was asked for all its records, and listed none. `has_fewer`: it has fewer records than before.
     """
 
     lost: int = 0
     still_broken: int = 0
     is_empty: bool = False
+    has_fewer: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.lost or self.still_broken or self.is_empty)
+        return self.is_grave or bool(self.still_broken)
+
+    @property
+    def is_grave(self) -> bool:
+        """True if records may be lost."""
+        return bool(self.lost or self.is_empty or self.has_fewer)
 
     @property
     def told(self) -> list[str]:
         """In words, each for itself."""
         empty = ["the repository lists nothing"] if self.is_empty else []
+        empty += ["the repository has fewer records than before"] if self.has_fewer else []
         lost = [*empty, *([f"the list lost {counted(self.lost, 'document')}"] if self.lost else [])]
         return lost + ([f"{self.still_broken:,} still broken"] if self.still_broken else [])
 
@@ -214,14 +221,12 @@ def run_story(
     statuses: Sequence[SiteRunStatus],
     counts: Counts,
     went_nowhere: bool = False,
-    lost: Sequence[int] = (),
+    doubtful: Sequence[Doubts] = (),
     noted: int = 0,
-    empty: int = 0,
 ) -> str:
     """What the administrator's subject says: `26 sites: 24 well, 1 with errors, 1 failed; 31 new, 12 updated`.
 
-    `lost`: how many documents each list lost that lost many. `noted`: as above. `empty`: so many repositories list
-    nothing.
+    `doubtful`: what is doubtful about the site runs. `noted`: as above.
     """
     if not statuses:
         return "no site was due"
@@ -231,10 +236,16 @@ def run_story(
     numbers[kind.FAILED] += statuses.count(kind.LIST_FAILED)
     parts = ", ".join(f"{number:,} {STATUSES[status]}" for status, number in numbers.items() if number)
     news = [*_news(counts, went_nowhere, noted), *([NOTHING_UPLOADED] if went_nowhere else [])]
-    shrank = f"{counted(len(lost), 'list')} lost {counted(sum(lost), 'document')}; " if lost else ""
-    if empty:
-        shrank = f"{counted(empty, 'repository lists', 'repositories list')} nothing; {shrank}"
-    return f"{counted(len(statuses), 'site')}: {parts}; {shrank}{', '.join(news)}"
+    return "; ".join([f"{counted(len(statuses), 'site')}: {parts}", *_losses(doubtful), ", ".join(news)])
+
+
+def _losses(doubtful: Sequence[Doubts]) -> list[str]:
+    """How many repositories list nothing or less than before, and what the lists lost."""
+    empty, fewer = sum(each.is_empty for each in doubtful), sum(each.has_fewer for each in doubtful)
+    lost = [each.lost for each in doubtful if each.lost]
+    told = [f"{counted(empty, 'repository lists', 'repositories list')} nothing"] if empty else []
+    told += [f"{counted(fewer, 'repository has', 'repositories have')} fewer records than before"] if fewer else []
+    return told + ([f"{counted(len(lost), 'list')} lost {counted(sum(lost), 'document')}"] if lost else [])
 
 
 def site_sentence(

@@ -120,6 +120,32 @@ def listing_state(session: Session, site_id: int, treatment: str = "") -> Listin
     return replace(state, moved=checkpoint.pop(MOVED, 0), full=checkpoint.pop(FULL, False))
 
 
+@dataclass(frozen=True, slots=True)
+class FullLists:
+    """When a site's repository listed everything last, by its own clock (empty: never), and its deletedRecord."""
+
+    last: str = ""
+    deleted_record: str = ""
+
+    @property
+    def is_the_only_way(self) -> bool:
+        """True if lists of changes do not name all records that were deleted."""
+        return self.deleted_record in ("no", "transient")
+
+
+def full_lists(session: Session, site_ids: Sequence[int] | None = None) -> dict[int, FullLists]:
+    """The full lists of these sites, or of all, by site number; none of a site that was not listed yet."""
+    query = select(_CHECKPOINTS.c.site_schedule_id, _CHECKPOINTS.c.checkpoint)
+    if site_ids is not None:
+        query = query.where(_CHECKPOINTS.c.site_schedule_id.in_(site_ids))
+    found = {}
+    for site_id, text in session.connection().execute(query):
+        checkpoint = json.loads(text) if text else {}
+        identity = checkpoint.get("identity") or {}
+        found[site_id] = FullLists(checkpoint.get("full_at") or "", identity.get("deleted_record") or "")
+    return found
+
+
 def known_records(session: Session, site_id: int, document_ids: Sequence[str]) -> dict[str, KnownRecord]:
     """What the ledger says of these records of a site, by document id."""
     query = select(*ENTRY, *_RECORD).where(
@@ -266,6 +292,12 @@ def number_listed(session: Session, site_id: int, listing: int) -> int:
     """How many records this listing has named."""
     here = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.listing == listing)
     return session.scalar(select(func.count()).where(*here)) or 0
+
+
+def number_live(session: Session, site_id: int) -> int:
+    """How many records the lists so far have named that are neither deleted nor missing."""
+    here = _LEDGER.c.site_schedule_id == site_id
+    return session.scalar(select(func.count()).where(here, *_IS_LISTED)) or 0
 
 
 def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[ListedDocument]:

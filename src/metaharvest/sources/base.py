@@ -48,7 +48,8 @@ class Page:
     may have been left out of it (`left_out`, infinite where nobody can say how many), or of the lists of those sets
     that have ended where others break off; with the checkpoint `again` the next harvest asks once more for what this
     one has asked for, None where it was asked for again already. Where the list of a set begins earlier than those of
-    the others, these name only what has changed since then (`others_since`, a datestamp).
+    the others, these name only what has changed since then (`others_since`, a datestamp). Beside a list of changes the
+    repository may have been asked how many records it has `in_all`; in its last full list they were `in_all_before`.
     """
 
     records: Sequence[ListedRecord]
@@ -59,6 +60,8 @@ class Page:
     left_out: float = 0
     again: Checkpoint | None = None
     others_since: str = ""
+    in_all: int | None = None
+    in_all_before: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,9 @@ _ONE_PAGE_RULES = frozenset(
 )
 """What may be so of one page alone, as there is too much in it, or something that cannot be written."""
 
+ENDLESS = 100_000
+"""A list may have ten times the records of the last full one, and so many more."""
+
 UNDATED = 0
 """The version of a record that has no datestamp, as in lists of identifiers in 1.x: it may be any."""
 
@@ -338,6 +341,26 @@ def is_deleted_since(record: ListedRecord, first: str) -> bool:
 def is_refusal(error: FetchError) -> bool:
     """Whether a page was refused by its status, as all are by whoever keeps programs out."""
     return not error.transient and (400 <= error.status < 500 or error.status == _PARTIAL)
+
+
+def too_many_records(came: int, most: int, setting: int) -> Finding:
+    """The list has more records than it can be expected to have; `setting` is the limit of the settings."""
+    message = f"More than {most:,} records came: the list may have no end"
+    remedy = "The repository's keeper looks whether its list ends, and how many records it has."
+    if most < setting:
+        message += f", as that is ten times the number of the last full list and {ENDLESS:,} more."
+        return Finding("oai.broken-off", message, f"{remedy} If all is right, `metaharvest run --full` allows more.")
+    message += " (max_list_records in [http])."
+    return Finding("oai.broken-off", message, f"{remedy} If all is right, the administrator sets a higher number.")
+
+
+def too_many_bytes(came: int) -> Finding:
+    """The site has brought as much as one site may bring in one run."""
+    message = (
+        f"{came / 1e9:,.1f} GB of records came, the most that one site may bring in a run (max_run_bytes in [http])."
+    )
+    remedy = "Nothing is to be done if the repository is that large: the next harvest goes on from here."
+    return Finding("oai.broken-off", message, remedy)
 
 
 def _is_of_page(announced: int, received: int, pages: int) -> bool:

@@ -20,6 +20,7 @@ from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.answers import NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import has_zone, is_proper, moment
 from metaharvest.sources.oai_pmh.describe import Description, described, identified, missing
+from metaharvest.sources.oai_pmh.probes import From, Newest, Probes
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, Set
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.source import OaiSource
@@ -45,10 +46,11 @@ class Inspection:
         return tuple(finding for finding in self.findings if finding.is_error)
 
 
-async def inspect(site: Site, fetcher: Fetcher, patience: Patience) -> Inspection:
+async def inspect(site: Site, fetcher: Fetcher, patience: Patience, *, checks_from: bool = True) -> Inspection:
     """What the repository at the site's base URL says of itself. Raises FetchError, and ListError.
 
-    Sets that cannot be had are a warning where the site names none.
+    Sets that cannot be had are a warning where the site names none. `checks_from`: try by a record of the first page of
+    its list whether it takes `from` as it should.
     """
     options = site.options.oai or OaiOptions("")
     description = await described(_repository(site, fetcher), patience, sets=True, if_had=not options.sets)
@@ -57,7 +59,32 @@ async def inspect(site: Site, fetcher: Fetcher, patience: Patience) -> Inspectio
         *description.findings,
         *oddities(description, site.list_url),
     )
+    if checks_from and not any(finding.is_error for finding in findings):
+        findings += await _odd_from(site, fetcher, patience, description.identity, Newest())
     return Inspection(description.identity, description.formats, description.sets or (), findings)
+
+
+async def _odd_from(
+    site: Site, fetcher: Fetcher, patience: Patience, identity: Identity, newest: Newest, *, is_rehearsal: bool = False
+) -> tuple[Finding, ...]:
+    """What is odd about how the repository takes `from`, by its `newest` record; no name: one of its first page.
+
+    In a rehearsal, what harvesters lose by it is an error.
+    """
+    options = site.options.oai or OaiOptions("")
+    if identity.version != "2.0" or patience.heed():
+        return ()
+    probes = Probes(_repository(site, fetcher), options, identity, patience, in_days=False)
+    if not newest.identifier:
+        spec = next(iter(options.sets), "")
+        page = await probes.first_page(spec)
+        newest = page.newest(identity.response_date, spec) if page else newest
+    if not newest.identifier:
+        return ()
+    how, finding = await probes.check_from(newest)
+    if finding is None:
+        return ()
+    return (replace(finding, level=Level.ERROR if is_rehearsal and how is From.OFF else finding.level),)
 
 
 async def identify(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Identity, tuple[Finding, ...]]:
@@ -110,10 +137,14 @@ def _odd_in_2_0(identity: Identity) -> Iterator[Finding]:
     if identity.deleted_record not in _DELETED:
         message = f"deletedRecord is '{one_line(identity.deleted_record, 60)}', which the protocol does not have."
         yield _odd(message, f"Write {', '.join(_DELETED[:2])} or {_DELETED[2]}.")
-    elif identity.deleted_record == "no":
+    elif identity.deleted_record in ("no", "transient"):
         message = "The repository never tells that a record is deleted (deletedRecord: no)."
+        if identity.deleted_record == "transient":
+            message = "The repository may tell that a record is deleted, and may not (deletedRecord: transient)."
         yield _odd(
-            message, "Go on listing deleted records, as deleted: otherwise copies of them stay until a full harvest."
+            message,
+            "Go on listing deleted records, as deleted: otherwise copies of them stay until a full harvest. A "
+            "harvester asks for full lists now and then (`metaharvest sites add --full-every 30`).",
         )
     earliest, now = moment(identity.earliest), moment(identity.response_date)
     if earliest is None or not is_proper(identity.earliest):
@@ -139,6 +170,7 @@ class RehearsedList:
     bad: int = 0
     announced: int | None = None
     is_whole: bool = False
+    newest: Newest = field(default_factory=Newest)
     types: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -157,6 +189,9 @@ class RehearsedList:
         self.records += 1
         self.deleted += record.deleted
         self.bad += record.content is None and not record.deleted
+        if (origin := record.document.origin) and not record.deleted:
+            found = origin.datestamp, origin.identifier, next(iter(origin.sets), ""), origin.response_date
+            self.newest = self.newest.or_newer(*found)
         if record.content is not None:
             self.types[record.document.document_type] += 1
         for finding in record.findings:
@@ -170,7 +205,7 @@ class RehearsedList:
 
 async def rehearse(site: Site, fetcher: Fetcher, patience: Patience, pages: int | None) -> RehearsedList:
     """What a harvest of the whole list would come to, or of its first pages. Raises FetchError, and ListError."""
-    rehearsal = RehearsedList(await inspect(site, fetcher, patience))
+    rehearsal = RehearsedList(await inspect(site, fetcher, patience, checks_from=False))
     for finding in rehearsal.inspection.findings:
         rehearsal.add(finding)
     if rehearsal.inspection.problems:
@@ -180,8 +215,11 @@ async def rehearse(site: Site, fetcher: Fetcher, patience: Patience, pages: int 
     except (BrokenOff, ListError, FetchError) as error:
         for finding in error.findings:
             rehearsal.add(replace(finding, level=Level.ERROR) if finding is error.findings[0] else finding)
-    if rehearsal.inspection.identity.version == "2.0":
-        for finding in await _answers_to_mistakes(site, fetcher, patience, rehearsal.inspection.identity):
+    identity = rehearsal.inspection.identity
+    for finding in await _odd_from(site, fetcher, patience, identity, rehearsal.newest, is_rehearsal=True):
+        rehearsal.add(finding)
+    if identity.version == "2.0":
+        for finding in await _answers_to_mistakes(site, fetcher, patience, identity):
             rehearsal.add(finding)
     return rehearsal
 

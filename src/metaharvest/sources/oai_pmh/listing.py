@@ -7,7 +7,7 @@ records are asked for one by one.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from math import inf
@@ -28,9 +28,12 @@ from metaharvest.sources.oai_pmh.course import (
     is_deleted_since,
     is_refusal,
     key_and_version,
+    too_many_bytes,
+    too_many_records,
 )
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
+from metaharvest.sources.oai_pmh.probes import Beside, Newest
 from metaharvest.sources.oai_pmh.progress import ListProgress
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.reading import MOST_RECORDS, Reading
@@ -88,6 +91,12 @@ class OaiListing:
         self.in_days = False
         self.gone: Mapping[str, Finding] = {}
         self.shortfalls = Shortfalls()
+        self.newest = Newest()
+        self.beside: Callable[[OaiListing], Awaitable[Beside]] | None = None
+        self.told = Beside()
+        self.size = 0
+        self.most_records = http.max_list_records
+        self._bytes = 0
 
     @property
     def is_empty(self) -> bool:
@@ -120,6 +129,9 @@ class OaiListing:
         if self._identity.has_seconds and not self.in_days and (odd := self._records.without_time()):
             self._notes.append(odd)
             self.in_days = True
+        if self.beside is not None and not self.progress.broken_off:
+            self.told = await self.beside(self)
+            self._notes += self.told.findings
         self.is_done = True
         left_out = inf if self.progress.in_doubt else self.progress.left_out
         if broken_off := self.progress.broken_off:
@@ -130,7 +142,8 @@ class OaiListing:
         findings = (*self._told(), *self._records.findings())
         # What the repository counts and does not list is not left out.
         listed = self.shortfalls.listed if len(self._sets) == 1 else None
-        yield Page((), self._checkpoint(self), findings, announced=listed, is_last=True, left_out=left_out)
+        last = Page((), self._checkpoint(self), findings, announced=listed, is_last=True, left_out=left_out)
+        yield replace(last, in_all=self.told.in_all, in_all_before=self.told.in_all_before)
 
     async def _pages_of_set(self, number: int) -> AsyncGenerator[Page, None]:
         """The list of one of the sets, or of all that there is. Raises BrokenOff if the others cannot be had either."""
@@ -155,6 +168,9 @@ class OaiListing:
             left = replace(left, begin=progress.begin, until=progress.until, begins=progress.begins, earlier=came)
             left = replace(left, left_out=progress.left_out, in_doubt=progress.in_doubt)
             self.progress = replace(left, broken_off=broken_off, empty=progress.empty)
+        of_set = course.progress
+        if len(self._sets) == 1:
+            self.size = of_set.announced or (of_set.received if of_set.pages == 1 else 0)
         if self.progress.number == number:
             self.progress = course.closed(self._records.counted())
 
@@ -364,22 +380,37 @@ class OaiListing:
                 has_moved = is_other or key not in course.on_page
                 course.progress = replace(course.progress, moved=course.progress.moved + has_moved)
             course.on_page.add(key)
+            if is_new and not record.deleted:
+                self._note_newest(record, course)
             if is_other and not (may_move and is_deleted_since(record, self.progress.first)):
                 self._seen[key] = version
                 fresh.append(record)
         return fresh, new
 
+    def _note_newest(self, record: ListedRecord, course: Course) -> None:
+        if origin := record.document.origin:
+            found = origin.datestamp, origin.identifier, course.set_spec or "", self._identity.response_date
+            self.newest = self.newest.or_newer(*found)
+
     def _page(self, records: Sequence[ListedRecord], course: Course, checkpoint: Checkpoint | None = None) -> Page:
         announced = self.progress.announced or (course.progress.announced if course.is_main else None)
         announced = announced if len(self._sets) == 1 else None
         self._yielded += len(records)
+        self._bytes += sum(len(each.content) for each in records if each.content is not None)
         since = self.progress.others_since(self._sets.index(course.set_spec))
         return Page(records, checkpoint, announced=announced, others_since=since)
 
     def _require_time(self, course: Course) -> None:
         """Raises BrokenOff if nothing more is to be begun."""
-        if why := self._patience.heed():
+        if why := self._patience.heed() or self._is_endless(course):
             raise self._broken_off(why, course)
+
+    def _is_endless(self, course: Course) -> Finding | None:
+        """Why no more is asked for, as more has come than is to be expected."""
+        came = max(self._before + self._yielded, course.progress.earlier + course.progress.received)
+        if came > self.most_records:
+            return too_many_records(came, self.most_records, self._http.max_list_records)
+        return too_many_bytes(self._bytes) if self._bytes > self._http.max_run_bytes else None
 
     async def _failure(self, error: FetchError | NoAnswer | Stopped, course: Course) -> BrokenOff | PageFailed:
         """What follows from an answer that did not come."""

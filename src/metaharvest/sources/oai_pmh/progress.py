@@ -96,7 +96,9 @@ class State:
     broke off, begin at watermarks of their own; an empty one is the very beginning. `owes_full`: the lists of some
     broke off in the last full list, which shows nothing of what is missing: another one is due when no set is behind.
     `empty` are the sets that have never listed a record: the next list of each begins at the very beginning too.
-    `short` and `usually_short`: see Shortfalls.
+    `short` and `usually_short`: see Shortfalls. The last full list announced `size` records (0: it did not say) and
+    brought `listed`. `newest` is the newest record that is known, as a Newest, with which `from` was checked at
+    `from_checked`; `from_is_off`: lists of changes leave records out, and are not asked for.
     """
 
     asked: tuple[object, ...]
@@ -111,6 +113,11 @@ class State:
     empty: Sequence[str] = ()
     short: Mapping[str, int] = field(default_factory=dict)
     usually_short: Mapping[str, int] = field(default_factory=dict)
+    size: int = 0
+    listed: int = 0
+    newest: Sequence[str] = ()
+    from_checked: str = ""
+    from_is_off: bool = False
     progress: ListProgress | None = None
 
     @property
@@ -128,6 +135,7 @@ class State:
             "empty": list(self.empty),
             "short": dict(self.short),
             "usually_short": dict(self.usually_short),
+            "newest": list(self.newest),
             "progress": asdict(self.progress) if self.progress else None,
         }
 

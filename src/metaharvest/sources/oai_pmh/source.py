@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from math import inf
 from urllib.parse import parse_qsl, urlsplit
 
@@ -29,9 +30,11 @@ from metaharvest.model import (
 )
 from metaharvest.sources.base import Page, PagedListing, Patience
 from metaharvest.sources.oai_pmh.answers import NoAnswer
-from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment, window, written
+from metaharvest.sources.oai_pmh.course import ENDLESS
+from metaharvest.sources.oai_pmh.datestamps import Window, from_watermark, moment, window, written
 from metaharvest.sources.oai_pmh.describe import CLOCK_RIGHT, Description, changes, described, missing
 from metaharvest.sources.oai_pmh.listing import OaiListing
+from metaharvest.sources.oai_pmh.probes import Beside, From, Probes, is_due
 from metaharvest.sources.oai_pmh.progress import ListProgress, State, asked_by, asks_for_others, state_from
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records
@@ -72,7 +75,7 @@ class OaiSource:
         findings = (*description.findings, *changes(state.identity, remembered), *ahead)
         if full and not resumed:
             state = replace(state, progress=None)
-        progress = _progress(state, options, description, full=full or bool(ahead))
+        progress = _progress(state, options, description, full=full or bool(ahead) or state.from_is_off)
         progress = replace(progress, ahead=max(progress.ahead, int(description.identity.ahead.total_seconds())))
         records = Records(self._site.list_url, options, digests=self._is_harvest)
 
@@ -85,6 +88,10 @@ class OaiSource:
         )
         listing.in_days, listing.gone = state.in_days, gone
         listing.shortfalls = Shortfalls(dict(state.short), dict(state.usually_short))
+        if state.listed and not full:
+            listing.most_records = min(listing.most_records, 10 * state.listed + ENDLESS)
+        if self._is_harvest and description.identity.version == "2.0":
+            listing.beside = partial(self._beside, state, description.identity, patience)
         pages = listing.pages(patience)
         first = await _first(pages)
 
@@ -108,6 +115,30 @@ class OaiSource:
             is_other,
             is_whole and is_empty,
         )
+
+    async def _beside(self, state: State, identity: Identity, patience: Patience, listing: OaiListing) -> Beside:
+        """What is asked beside a list that has ended: how many records there are in all, and whether `from` is right.
+
+        The first only after a list of changes, the second after each full list and now and then.
+        """
+        options, now = self._options, identity.response_date
+        probes = Probes(self._repository, options, identity, patience, in_days=listing.in_days)
+        told = Beside(newest=listing.newest.or_newer(*_three(state.newest), now))
+        is_full, one_list = listing.progress.full, len(options.sets) < 2
+        checks = options.until is None and (is_full or is_due(state.from_checked, now))
+        if patience.heed():
+            return told
+        if not is_full and one_list and (state.size or (checks and not told.newest.identifier)):
+            spec = next(iter(options.sets), "")
+            if page := await probes.first_page(spec, Window(options.begin, options.until)):
+                size = page.size if state.size else None
+                told = replace(told, in_all=size, in_all_before=state.size)
+                newest = page.newest(now, spec)
+                told = replace(told, newest=told.newest.or_newer(newest.datestamp, newest.identifier, spec, now))
+        if not (checks and told.newest.identifier) or patience.heed():
+            return told
+        how, finding = await probes.check_from(told.newest)
+        return replace(told, how=how, findings=(finding,) if finding else ())
 
     def original_columns(self, document_id: str) -> OriginalColumns:
         """None: see PagedSource."""
@@ -223,10 +254,25 @@ def _state_after(state: State, listing: OaiListing, before: str) -> State:
     if progress.full:
         # One that was owed counts as it is: a set may break off from each of them. Of the first, nothing is missing.
         owes_full = bool(progress.broken_off and state.full_at) and not state.is_owed_full
-        state = replace(state, full_at=first, owes_full=owes_full)
+        state = replace(state, full_at=first, owes_full=owes_full, listed=progress.earlier)
+        state = replace(state, size=listing.size)
+    state = _with_told(state, listing.told, before)
     ahead = max(progress.ahead, state.ahead) if behind else progress.ahead
     state = replace(state, watermark=first, ahead=ahead, behind=behind, empty=empty)
     return replace(state, in_days=listing.in_days, is_second=False, progress=None)
+
+
+def _three(newest: Sequence[str]) -> tuple[str, str, str]:
+    return (newest[0], newest[1], newest[2]) if len(newest) == 3 else ("", "", "")
+
+
+def _with_told(state: State, told: Beside, now: str) -> State:
+    """What is kept of what was found beside a list."""
+    newest = (told.newest.datestamp, told.newest.identifier, told.newest.set_spec) if told.newest.identifier else ()
+    state = replace(state, newest=newest or state.newest)
+    if told.how is None:
+        return state
+    return replace(state, from_checked=now, from_is_off=told.how in (From.OFF, From.IGNORED))
 
 
 def _behind(state: State, progress: ListProgress) -> Mapping[str, str]:

@@ -1,0 +1,174 @@
+"""Short questions beside a list: whether `from` is taken as it should be, and how many records there are now.
+
+Each is one ListIdentifiers of which only the first page is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import Enum, auto
+
+from lxml import etree
+
+from metaharvest.errors import FetchError
+from metaharvest.model import Finding, Level, OaiOptions
+from metaharvest.sources.base import Patience
+from metaharvest.sources.oai_pmh.answers import NoAnswer
+from metaharvest.sources.oai_pmh.datestamps import OVERLAP, Window, is_proper, moment, written
+from metaharvest.sources.oai_pmh.protocol import Identity
+from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.text import one_line
+
+FROM = "oai.from"
+CHECK_EVERY = timedelta(days=30)
+"""By the repository's clock: `from` is checked after each full list, and so long after the last check."""
+
+_DAY = timedelta(days=1)
+_ALL = Window()
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """A record that is not deleted, and the set that it was listed in: the newest one that is known."""
+
+    datestamp: str = ""
+    identifier: str = ""
+    set_spec: str = ""
+
+    def or_newer(self, datestamp: str, identifier: str, set_spec: str, now: str) -> Newest:
+        """This, or another record that is newer; one that is in the future `now` is none."""
+        if datestamp <= self.datestamp or not is_proper(datestamp) or datestamp > now[: len(datestamp)]:
+            return self
+        return Newest(datestamp, identifier, set_spec)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPage:
+    """The first page of a list of identifiers. `size`: so many records the list has; None: the page does not say."""
+
+    datestamps: Mapping[str, str]
+    size: int | None
+    has_more: bool
+
+    def newest(self, now: str, set_spec: str = "") -> Newest:
+        """The newest record of the page, by the repository's clock."""
+        found = Newest()
+        for name, stamp in self.datestamps.items():
+            found = found.or_newer(stamp, name, set_spec, now)
+        return found
+
+
+class From(Enum):
+    """How a repository takes `from`."""
+
+    WELL = auto()
+    EXCLUSIVE = auto()
+    IGNORED = auto()
+    OFF = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What was found beside a list. `in_all`: so many records the repository has now; None: that was not asked.
+
+    In the last full list it announced `in_all_before`. `newest` is the newest record that is known. `how`: how `from`
+    is taken; None: that was not asked.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    in_all: int | None = None
+    in_all_before: int = 0
+    newest: Newest = field(default_factory=Newest)
+    how: From | None = None
+
+
+class Probes:
+    """Asks one repository in version 2.0. `in_days`: it refuses datestamps with seconds."""
+
+    def __init__(
+        self, repository: Repository, options: OaiOptions, identity: Identity, patience: Patience, *, in_days: bool
+    ) -> None:
+        self._repository = repository
+        self._options = options
+        self._patience = patience
+        self._has_seconds = identity.has_seconds and not in_days
+
+    async def first_page(self, set_spec: str = "", window: Window = _ALL) -> FirstPage | None:
+        """The first page of this list; None if it cannot be had."""
+        arguments = {"metadataPrefix": self._options.prefix, "set": set_spec, **window.arguments()}
+        try:
+            tree, answer = await self._repository.short("ListIdentifiers", arguments, self._patience)
+        except (FetchError, NoAnswer):
+            return None
+        if any(error.code != "noRecordsMatch" for error in answer.errors) or answer.damage:
+            return None
+        name = answer.root.name
+        headers = [each for each in tree.iter(name("header")) if each.get("status") != "deleted"]
+        found = {_text(each, name("identifier")): _text(each, name("datestamp")) for each in headers}
+        number = sum(1 for _ in tree.iter(name("header")))
+        token = answer.token
+        has_more = token is not None and bool(token.text)
+        return FirstPage(found, (token.size if token else None) or (None if has_more else number), has_more)
+
+    async def check_from(self, newest: Newest) -> tuple[From, Finding | None]:
+        """How `from` is taken, by the newest record that is known; the finding if it is not as it should be."""
+        stamp = newest.datestamp if self._has_seconds else newest.datestamp[:10]
+        page = await self._since(newest, stamp)
+        if page is None:
+            return From.WELL, None
+        how = _judged(page, newest, stamp)
+        if how is From.OFF and (earlier := self._earlier(stamp)):
+            # Harvests ask with an overlap, so that nothing is lost where `from` itself is left out.
+            before = await self._since(newest, earlier)
+            how = From.EXCLUSIVE if before and newest.identifier in before.datestamps else how
+        return how, _finding(how, newest, stamp, page)
+
+    async def _since(self, newest: Newest, stamp: str) -> FirstPage | None:
+        return await self.first_page(newest.set_spec, Window(stamp))
+
+    def _earlier(self, stamp: str) -> str:
+        when = moment(stamp)
+        overlap = OVERLAP if self._has_seconds else _DAY
+        return written(when - overlap, seconds=self._has_seconds) if when else ""
+
+
+def is_due(last: str, now: str) -> bool:
+    """Whether `from` was checked so long ago that it is checked again."""
+    before, today = moment(last), moment(now)
+    return before is None or today is None or today - before >= CHECK_EVERY
+
+
+def _judged(page: FirstPage, newest: Newest, stamp: str) -> From:
+    window = Window(stamp)
+    far = [each for each in page.datestamps.values() if window.is_far(each)]
+    if far and 2 * len(far) >= len(page.datestamps):
+        return From.IGNORED
+    # Where more pages follow, the record may be on one of them.
+    return From.WELL if newest.identifier in page.datestamps or page.has_more else From.OFF
+
+
+def _finding(how: From, newest: Newest, stamp: str, page: FirstPage) -> Finding | None:
+    asked = f"The repository was asked for the identifiers of what has changed since {stamp} (from)"
+    record = f"the record {one_line(newest.identifier, 200)}, which has the datestamp {one_line(newest.datestamp, 60)}"
+    if how is From.OFF:
+        came = f"listed {len(page.datestamps):,} others" if page.datestamps else "listed none"
+        message = f"{asked}, and {came}: {record}, is not among them. Lists of changes leave records out."
+        remedy = "The repository's keeper has `from` include its own moment and all that is later."
+    elif how is From.IGNORED:
+        oldest = min(filter(is_proper, page.datestamps.values()), default="")
+        message = f"{asked}, and listed records of before, as of {one_line(oldest, 60)}: it takes no notice of `from`."
+        remedy = "The repository's keeper has it list only what has changed since then."
+    elif how is From.EXCLUSIVE:
+        message = f"{asked}, and did not list {record}; it lists the record when it is asked from a little earlier on."
+        remedy = "The repository's keeper has `from` include its own moment. Harvests of this site ask with an overlap."
+    else:
+        return None
+    if how is not From.EXCLUSIVE:
+        remedy += " Until then each harvest of this site lists everything."
+    return Finding(FROM, message, remedy, Level.WARNING)
+
+
+def _text(element: etree._Element, name: str) -> str:
+    return (element.findtext(name) or "").strip()
