@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.oai_network import ALL, Network, is_list, missing, told
+from support.oai_network import ALL, Network, is_list, lists, missing, told
 from support.oai_server import DAMAGED, GZIP, Asked, OaiServer, Odd
 
 NO_RECORDS_MATCH = b'<error code="noRecordsMatch">nothing</error>'
@@ -81,7 +81,7 @@ def test_what_a_moving_list_leaves_out_comes_in_the_next_night(
     assert network.held() == expected
     server.forget()
     assert network.harvest()["status"] == "succeeded"
-    assert all("from" in each.arguments for each in server.answered if is_list(each))
+    assert all("from" in each.arguments for each in lists(server))
 
 
 def test_what_a_moving_list_leaves_out_after_a_crash_comes_in_the_next_night(network: Network) -> None:
@@ -159,7 +159,7 @@ def test_a_list_that_leaves_records_out_every_night_is_not_listed_from_its_begin
         assert "announced a list of 26 records (completeListSize) and sent 25" in told(network)
     server.forget()
     network.harvest()
-    assert all("from" in each.arguments for each in server.answered if is_list(each))
+    assert all("from" in each.arguments for each in lists(server))
 
 
 def test_a_full_list_that_left_records_out_calls_as_many_not_missing(network: Network) -> None:
@@ -352,7 +352,7 @@ def test_a_list_that_may_not_have_ended_is_asked_for_again_until_it_has(
     network.harvest()
     server.forget()
     network.harvest()
-    assert all("from" in each.arguments for each in server.answered if is_list(each))
+    assert all("from" in each.arguments for each in lists(server))
 
 
 def test_white_space_behind_the_last_of_many_pages_is_the_end(network: Network) -> None:
@@ -363,7 +363,7 @@ def test_white_space_behind_the_last_of_many_pages_is_the_end(network: Network) 
     assert "nothing but white space, which was taken for the end of the list: 25 records had come." in told(network)
     server.forget()
     network.harvest()
-    assert all("from" in each.arguments for each in server.answered if is_list(each))
+    assert all("from" in each.arguments for each in lists(server))
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
@@ -442,7 +442,7 @@ def test_a_long_list_that_may_not_have_ended_is_asked_for_once_more_and_not_ever
     for expected in (False, False, True):
         server.forget()
         network.harvest()
-        assert all(("from" in each.arguments) is expected for each in server.answered if is_list(each))
+        assert all(("from" in each.arguments) is expected for each in lists(server))
 
 
 # -- pages that are refused, or damaged on their way
@@ -494,6 +494,7 @@ def test_a_wall_that_begins_in_the_middle_of_a_list_is_left_alone_and_the_list_g
 ) -> None:
     server = network.server
     network.register()
+    server.forget()
     server.poisoned = (b"no", 403, {})
     server.refuses = lambda asked: is_list(asked) and len([each for each in server.answered if is_list(each)]) > 1
     assert network.harvest() == {"status": "incomplete", "listed": 10, "inserted": 10}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.oai_network import ALL, Network, is_list, missing, told
+from support.oai_network import ALL, Network, is_list, lists, missing, told
 from support.oai_server import Asked, OaiServer, Odd
 
 
@@ -115,7 +115,7 @@ def test_the_other_sets_are_harvested_where_one_breaks_off(
     assert network.held() == {number: 3 if number in others else 1 for number in ALL}
     server.forget()
     assert network.harvest()["status"] == "succeeded"
-    assert all("from" in each.arguments for each in server.answered if is_list(each))
+    assert all("from" in each.arguments for each in lists(server))
     assert missing(network) == 0
 
 

@@ -87,6 +87,12 @@ def is_list(asked: Asked) -> bool:
     return asked.verb in ("ListRecords", "ListIdentifiers")
 
 
+def lists(server: OaiServer) -> list[Asked]:
+    """The requests for the list that is harvested, without the short questions beside it."""
+    found = [each for each in server.answered if is_list(each)]
+    return [each for each in found if each.verb == found[0].verb]
+
+
 def told(network: Network) -> str:
     """The text of the last report to the site, in one line."""
     return " ".join(network.report().split())
