@@ -68,6 +68,17 @@ CREATE TABLE document_transfer (
 
 CREATE INDEX ix_document_transfer_document_id ON document_transfer (document_id);
 
+CREATE TABLE document_withdrawal (
+	document_id VARCHAR(800) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, 
+	reason LONGTEXT NOT NULL, 
+	site VARCHAR(100), 
+	withdrawn_on DATE NOT NULL, 
+	withdrawn_at DATETIME(6) NOT NULL, 
+	withdrawn_by VARCHAR(255) NOT NULL, 
+	erased BOOL NOT NULL, 
+	CONSTRAINT pk_document_withdrawal PRIMARY KEY (document_id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
 CREATE TABLE folder_marker (
 	path_sha256 VARCHAR(64) NOT NULL, 
 	path LONGTEXT NOT NULL, 

@@ -68,6 +68,17 @@ CREATE TABLE document_transfer (
 
 CREATE INDEX ix_document_transfer_document_id ON document_transfer (document_id);
 
+CREATE TABLE document_withdrawal (
+	document_id VARCHAR(800) COLLATE "C" NOT NULL, 
+	reason TEXT NOT NULL, 
+	site VARCHAR(100), 
+	withdrawn_on DATE NOT NULL, 
+	withdrawn_at TIMESTAMP WITHOUT TIME ZONE NOT NULL, 
+	withdrawn_by VARCHAR(255) NOT NULL, 
+	erased BOOLEAN NOT NULL, 
+	CONSTRAINT pk_document_withdrawal PRIMARY KEY (document_id)
+);
+
 CREATE TABLE folder_marker (
 	path_sha256 VARCHAR(64) NOT NULL, 
 	path TEXT NOT NULL, 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from metaharvest.harvest.limits import RunLimits
     from metaharvest.harvest.run import RunRequest, RunResult
     from metaharvest.harvest.transferring import Transfer, TransferRequest
+    from metaharvest.harvest.withdrawing import WithdrawalRequest, Withdrawn
+    from metaharvest.journal.erasure import Forgotten
     from metaharvest.journal.imported_log import ImportedLog
     from metaharvest.model import Site
     from metaharvest.reports import Deliveries, Dropped, Report, Repositories, Resent, ResentRefused
@@ -357,6 +359,28 @@ class Harvester:
 
         return transfer(self.engine, self.targets, wanted, self.today(), self.now())
 
+    def withdraw_document(self, request: WithdrawalRequest, *, undo: bool = False) -> Withdrawn:
+        """Withdraw a document, or take that back, under the run lock; what it raises is said by the functions."""
+        from metaharvest.harvest import withdrawing
+
+        do = withdrawing.take_back if undo else withdrawing.withdraw
+        return do(self.engine, self.targets, request, self.today(), self.now())
+
+    def forget_address(self, address: str, start: str = "metaharvest") -> tuple[Forgotten, list[str]]:
+        """Take an address out of all that is kept, under the run lock; what was changed, and where it may still be.
+
+        Raises ScheduleError, LockHeld. `start` is how a command line begins.
+        """
+        from metaharvest.database.engine import run_lock
+        from metaharvest.database.scrubbing import scrub
+        from metaharvest.journal.erasure import forget_address
+
+        with run_lock(self.engine):
+            with self.writing() as session:
+                done = forget_address(session, address, start)
+            stays = scrub(self.engine)
+        return done, [*_elsewhere(self.settings, address), *([stays] if stays else [])]
+
     def rebuild_index(self, target_name: str = "target", site_name: str | None = None) -> Rebuilt:
         """Make the index of a folder anew from its files: that of this target, or of the target of this site.
 
@@ -373,6 +397,21 @@ class Harvester:
         if not isinstance(target, FolderTarget):
             raise MetaharvestError(f"The target is {target.describe()}: only a folder has an index to be made anew.")
         return target.rebuild()
+
+
+def _elsewhere(settings: Settings, address: str) -> Iterator[str]:
+    """Where an address is, or may be, that no command of this program changes: a sentence each."""
+    own = settings.harvester.administrators
+    if address.casefold() in (each.casefold() for each in own):
+        yield f"Still in the settings: take {address} out of administrators in [harvester], or it gets the next report."
+    if address.casefold() in settings.mail.sender.casefold():
+        yield "Still in the settings: sender in [mail]."
+    if settings.mail.backend == "maildir":
+        yield f"Not changed: the mail folder {settings.path(settings.mail.folder)}."
+    yield (
+        "Not changed: mails that were sent, backups, log files of the administrator's report, and documents, which may "
+        "name people: `target withdraw DOCUMENT --erase` removes one."
+    )
 
 
 @dataclass(frozen=True, slots=True)

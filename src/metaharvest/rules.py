@@ -767,6 +767,13 @@ RULES: dict[str, Rule] = {
         "the repository had it before the document was deleted there.",
         "List the document with the next revision, if it is newer.",
     ),
+    "target.withdrawn": Rule(
+        "The document was withdrawn",
+        "The administrator withdrew the document from the repository with `metaharvest target withdraw`. The message "
+        "gives the reason. The site lists it still.",
+        "Take it out of your list. If the repository should have it, ask the administrator, who takes the withdrawal "
+        "back with `metaharvest target withdraw --undo`.",
+    ),
     "target.not-stored": Rule(
         "The repository's database refused the document",
         "The document passed every check, but its row could not be written.",

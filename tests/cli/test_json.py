@@ -35,6 +35,7 @@ OAI = "https://repository.invalid/oai"
 CASES: dict[str, list[tuple[str, ...]]] = {
     "check": [("check", str(LIST))],
     "database-copy": [("database", "copy", "--to", "sqlite:///copy.db")],
+    "contacts-forget": [("contacts", "forget", "nobody@example.org", "--yes")],
     "diff": [("diff", "1", "2"), ("diff", "1", "2", "--site", "basalt-flats")],
     "doctor": [("doctor",)],
     "documents": [("documents",), ("documents", "--failing"), ("documents", "--rule", "eml.id-duplicate")],
@@ -66,6 +67,11 @@ CASES: dict[str, list[tuple[str, ...]]] = {
     "target-copy": [("target", "copy", "embedded", "shelf"), ("target", "copy", "embedded", "shelf", "--dry-run")],
     "target-list": [("target", "list")],
     "target-show": [("target", "show", "ren-alder.1")],
+    "target-withdraw": [
+        ("target", "withdraw", "ren-alder.2", "--reason", "a test"),
+        ("target", "withdraw", "ren-alder.2", "--reason", "a test", "--erase", "--yes"),
+        ("target", "withdraw", "ren-alder.2", "--undo"),
+    ],
     "target-transfer": [("target", "transfer", "--scope", "ren-alder", "--dry-run", "alder-creek")],
 }
 """By schema: commands whose output is to be as it says."""

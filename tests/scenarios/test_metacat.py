@@ -269,3 +269,18 @@ def test_what_metacat_holds_is_looked_at_by_commands(
     rehearsed = harvester("run", "--dry-run", "--date", TUESDAY)
     assert rehearsed.code == 0
     assert held(metacat, "a.1.1", "a.1.2")
+
+
+def test_a_withdrawn_document_is_deleted_and_what_metacat_keeps_is_said(
+    harvester: Harvester, server: HttpServer, metacat: Metacat
+) -> None:
+    harvester.add_site("birch", publish(server, "b.1.1", "b.2.1"))
+    harvester.run(MONDAY)
+    said = harvester("target", "withdraw", "b.1", "--reason", "a person objects", "--erase", "--yes")
+    assert said.code == 0, said.err
+    assert "deleted; it keeps the bytes of what it deletes: ask those who run it to remove them." in said.out
+    assert "b.1" not in metacat.current
+    run = harvester.run(TUESDAY)
+    assert harvester.outcomes(run["run_id"]) == {"b.1.1": "filtered"}
+    assert harvester.run(WEDNESDAY)["exit_code"] == 0
+    assert Counter(metacat.written)["insert", "b.1.1"] == 1

@@ -68,6 +68,7 @@ _COMMANDS = {
     "runs": "List the runs, or show one.",
     "diff": "Tell what changed between two runs.",
     "reports": "List, show, resend and deliver reports.",
+    "contacts": "Remove the address of a person.",
     "filter": "Try the filters of a site on documents.",
     "normalize": "Try the normalising of a site on documents.",
     "target": "Look into targets, check them, copy from one to another.",

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.invocation import Invocation, trimmed
-from metaharvest.cli.printing import json_text, print_fields, print_json, stamp
+from metaharvest.cli.printing import json_text, print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import print_table
 from metaharvest.cli.target_check import check
 from metaharvest.cli.target_copy import copy
 from metaharvest.cli.target_transfer import transfer
+from metaharvest.cli.target_withdraw import withdraw
 from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def command() -> None:
 command.add_command(check)
 command.add_command(copy)
 command.add_command(transfer)
+command.add_command(withdraw)
 
 
 @command.command("list")
@@ -128,6 +130,8 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
         print_json({"document_id": document_id, "site": site, "revisions": revisions})
         return
     print_fields({"document": document_id, "site": site, "revisions": len(all_held)})
+    if gone := _departure(invocation, target, document_id):
+        print_line(gone)
     click.echo()
     print_table(
         ["revision", "bytes", "inserted (UTC)", "type", "sha256", "from"],
@@ -154,6 +158,12 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
     """Get the exact bytes of a document. DOCID without a revision means the highest."""
     target = invocation.harvester.targets.named(name)
     document_id, revision = _found(invocation, target, docid)
+    gone = _departure(invocation, target, document_id)
+    if gone and revision is None:
+        kept = f"`{invocation.start} target get {document_id}.{target.revisions(document_id)[0].revision}`"
+        raise click.ClickException(f"{gone} Its revisions are kept: {kept} reads the highest.")
+    if gone:
+        print_line(gone, err=True)
     if revision is None:
         revision = target.revisions(document_id)[0].revision
     content = target.content(document_id, revision)
@@ -193,17 +203,33 @@ def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
 
 
 def _found(invocation: Invocation, target: Target, name: str) -> tuple[str, int | None]:
-    """The document that `name` means. Raises MetaharvestError with what may be meant, and TargetError."""
-    from metaharvest.errors import UnknownDocument
+    """The document that `name` means. Raises TargetError, MetaharvestError.
+
+    Of a document that was deleted, the message says when and why; of another one, what may be meant.
+    """
+    from metaharvest.errors import MetaharvestError, UnknownDocument
+    from metaharvest.queries.departures import departure
     from metaharvest.queries.suggestions import did_you_mean
-    from metaharvest.targets.naming import find_document
+    from metaharvest.targets.naming import find_document, possible_ids
 
     try:
         return find_document(target, name)
     except UnknownDocument as error:
         with invocation.harvester.reading() as session:
-            meant = did_you_mean(session, name)
-        raise UnknownDocument(f"{error}{meant}") from None
+            gone = next(filter(None, (departure(session, each) for each in possible_ids([name]))), "")
+            meant = "" if gone else did_you_mean(session, name)
+        raise (MetaharvestError(gone) if gone else UnknownDocument(f"{error}{meant}")) from None
+
+
+def _departure(invocation: Invocation, target: Target, document_id: str) -> str:
+    """When and why a document was deleted whose revisions the target keeps; empty if it is held."""
+    from metaharvest.queries.departures import departure
+
+    with target.session(None) as opened:
+        if not opened.writes_in_journal or opened.holdings([document_id]):
+            return ""
+    with invocation.harvester.reading() as session:
+        return departure(session, document_id)
 
 
 def _as_line(held: HeldRevision, names: Mapping[int, str]) -> str:

@@ -360,6 +360,24 @@ class DocumentTombstone(Base):
     deleted_at: Mapped[datetime]
 
 
+class DocumentWithdrawal(Base):
+    """A document that no harvest may bring into a target again, until the withdrawal is taken back.
+
+    `site` is the name of the site that had it. `erased`: its content was deleted, too.
+    """
+
+    __tablename__ = "document_withdrawal"
+    __table_args__ = TEXTS
+
+    document_id: Mapped[str] = mapped_column(Identifier, primary_key=True)
+    reason: Mapped[str] = mapped_column(TEXT)
+    site: Mapped[str | None] = mapped_column(String(100))
+    withdrawn_on: Mapped[date]
+    withdrawn_at: Mapped[datetime]
+    withdrawn_by: Mapped[str] = mapped_column(String(255))
+    erased: Mapped[bool]
+
+
 class DocumentOwner(Base):
     """To which site a document belongs that is in a target outside of this database: the one that first inserted it."""
 

@@ -47,6 +47,7 @@ from metaharvest.targets.base import HeldRevision, JournalSession, Target, Uploa
 from metaharvest.targets.interruption import interrupted_by
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.nothing import NoTarget
+from metaharvest.targets.withdrawals import withdrawn_document
 
 log = logging.getLogger(__name__)
 
@@ -229,6 +230,8 @@ class _Copying:
         held, target = part.held.get(revision.document_id), part.session.target
         if self.tally.is_cut_short():
             self.tally.end(revision, CopyOutcome.LEFT)
+        elif held is not None and held.withdrawn is not None:
+            self.tally.end(revision, CopyOutcome.REFUSED, withdrawn_document(revision.document_id, held.withdrawn))
         elif held is not None and revision.revision <= held.revision:
             await self._compare(part, revision, held)
         elif other := part.taken.get(revision.document_id):

@@ -13,6 +13,7 @@ from itertools import groupby
 
 from metaharvest.model import Action, Finding, Holding, Intent, Level, ListedDocument
 from metaharvest.targets.base import OF_ANOTHER_SITE, RECORD_OF_ANOTHER_SITE
+from metaharvest.targets.withdrawals import withdrawn
 
 
 def decide(
@@ -54,7 +55,9 @@ def _decide_one(
             yield Intent(document, Action.DUPLICATE, held, (_duplicate(document, previous),))
             continue
         previous = document
-        if owner is not None:
+        if holding is not None and holding.withdrawn is not None:
+            yield Intent(document, Action.LEAVE_OUT, None, (withdrawn(document, holding.withdrawn),))
+        elif owner is not None:
             finding = other_site_owns(document, owner, taken, is_record=are_records)
             yield Intent(document, Action.REFUSE, held, (finding,))
         elif held is None:

@@ -21,7 +21,7 @@ from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.config.settings import Settings
 from metaharvest.database.dialects import reason_of
 from metaharvest.database.engine import Sessions, create_tables, open_url, readers
-from metaharvest.database.models import HarvestDocument, SiteCheckpoint
+from metaharvest.database.models import DocumentWithdrawal, HarvestDocument, SiteCheckpoint
 from metaharvest.errors import DatabaseUnavailable
 from metaharvest.model import Holding, Site
 from metaharvest.sites.registry import raw_rows
@@ -184,6 +184,8 @@ def _copy(real: Engine, scratch: Engine, with_records: bool) -> None:
             if not is_reference(plain["ldappwd"]):
                 plain["ldappwd"] = NOT_SHOWN
             connection.execute(insertion, plain)
+        if withdrawn := [dict(row) for row in session.execute(select(DocumentWithdrawal.__table__)).mappings()]:
+            connection.execute(insert(DocumentWithdrawal), withdrawn)
         rows = session.execute(failed.execution_options(yield_per=_COPIED_AT_ONCE)).mappings()
         for chunk in rows.partitions(_COPIED_AT_ONCE):
             connection.execute(insert(HarvestDocument), [dict(row) for row in chunk])

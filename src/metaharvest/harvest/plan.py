@@ -172,6 +172,7 @@ _SETTLED = {
     Action.STALE: OutcomeKind.STALE,
     Action.DUPLICATE: OutcomeKind.DUPLICATE,
     Action.REFUSE: OutcomeKind.UPLOAD_ERROR,
+    Action.LEAVE_OUT: OutcomeKind.FILTERED,
 }
 
 

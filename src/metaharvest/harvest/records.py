@@ -16,6 +16,7 @@ from metaharvest.model import Action, Deletions, Finding, Holding, Intent, Liste
 from metaharvest.sites.ledger import LedgerEntry
 from metaharvest.sites.records import KnownRecord
 from metaharvest.sources.base import ListedRecord
+from metaharvest.targets.withdrawals import withdrawn
 
 _BEGINS_WITH_YEAR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -216,6 +217,14 @@ def _decide(
     again: bool,
 ) -> None:
     entry = known.entry if known else None
+    if holding is not None and holding.withdrawn is not None and not record.deleted:
+        plan.listed += 1
+        document = replace(record.document, revision=entry.revision if entry else next_revision)
+        finding = replace(withdrawn(document, holding.withdrawn), docid="")
+        plan.ended.append((Outcome(document, OutcomeKind.FILTERED, None, (finding,)), entry))
+        return
+    if holding is not None and holding.withdrawn is not None:
+        holding = None
     held = holding.revision if holding else (entry.target_revision if entry else None)
     owner = other_owner(holding, site_run, site_names)
     if record.deleted:

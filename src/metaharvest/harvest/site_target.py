@@ -17,6 +17,7 @@ from metaharvest.targets.base import JournalSession, Target, TargetSession, Uplo
 from metaharvest.targets.interruption import Interrupted, carried_call
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.owners import session_of
+from metaharvest.targets.withdrawals import withdrawals_of
 
 Answer = TypeVar("Answer")
 
@@ -79,7 +80,8 @@ class SiteTargetHealth:
 class SiteTarget:
     """A target during the harvest of one site. Made by `RunTargets.of`."""
 
-    def __init__(self, session: TargetSession, used: _UsedTarget, health: SiteTargetHealth) -> None:
+    def __init__(self, session: TargetSession, used: _UsedTarget, health: SiteTargetHealth, sessions: Sessions) -> None:
+        self._sessions = sessions
         self.target = used.target
         self.health = health
         self.sending = used.sending
@@ -100,8 +102,16 @@ class SiteTarget:
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """What it holds of these documents; nothing if it does not answer. To be called in a thread."""
         held = self._known(self._session.holdings, document_ids)
+        if document_ids and (gone := self._withdrawn(document_ids)):
+            held = {**held, **gone}
         supposed = {each: replace(held[each], site_id=self._supposed[each]) for each in held if each in self._supposed}
         return {**held, **supposed} if supposed else held
+
+    def _withdrawn(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
+        """Those of these documents that an administrator has withdrawn: they are left out, whatever the target has."""
+        with self._sessions() as session:
+            found = withdrawals_of(session, document_ids)
+        return {each: Holding(each, 0, withdrawn=withdrawal) for each, withdrawal in found.items()}
 
     def suppose(self, document_ids: Iterable[str], site_id: int) -> None:
         """In a rehearsal: take these documents for those of this site, as nothing is written that says so."""
@@ -214,7 +224,7 @@ class RunTargets:
                     raise
                 health.give_up(error)
         try:
-            yield SiteTarget(session, used, health)
+            yield SiteTarget(session, used, health, self._sessions)
         finally:
             # What was sent is there, whether the target takes note of the end of the session or not.
             with suppress(TargetError):

@@ -15,6 +15,7 @@ from metaharvest.database.operations import OPERATIONS
 from metaharvest.database.rows import insert_rows
 from metaharvest.model import WOULD_BE, Finding, ListedDocument, OriginalColumns, Outcome, OutcomeKind, SiteRun
 from metaharvest.reports.findings import MANY_DELETIONS
+from metaharvest.targets.withdrawals import WITHDRAWN
 from metaharvest.text import clean, shown_url
 
 _LOG = Base.metadata.tables[HarvestLog.__tablename__]
@@ -177,6 +178,8 @@ def _code(outcome: Outcome) -> str:
 
 def _message(outcome: Outcome, is_kept: bool) -> str:
     said = _SAID[outcome.kind] if is_kept else WOULD_BE.get(outcome.kind, _SAID[outcome.kind])
+    if any(finding.rule == WITHDRAWN for finding in outcome.findings):
+        said = "was left out"
     document = outcome.document
     # A record gets its revision from us, once it goes in.
     is_left_out_record = outcome.kind is OutcomeKind.FILTERED and document.origin is not None

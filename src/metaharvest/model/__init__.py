@@ -223,11 +223,20 @@ class ListedDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A document that an administrator has withdrawn: why, on which day; `erased`: with its content."""
+
+    reason: str
+    day: date
+    erased: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Holding:
     """What the target holds of one document: its highest revision. `site_id` is the site it belongs to, if known.
 
     `taken_from` are the sites from which an administrator has transferred it to another one, each with the day since
-    which it belongs to the site that has it now.
+    which it belongs to the site that has it now. `withdrawn`: it may not come into the target, whatever that holds.
     """
 
     document_id: str
@@ -235,6 +244,7 @@ class Holding:
     sha256: str | None = None
     site_id: int | None = None
     taken_from: tuple[tuple[int, date], ...] = ()
+    withdrawn: Withdrawal | None = None
 
 
 @dataclass(frozen=True, slots=True)

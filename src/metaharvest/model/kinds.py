@@ -96,6 +96,8 @@ class Action(StrEnum):
     DUPLICATE = "duplicate"
     REFUSE = "refuse"
     """The document id belongs to another site."""
+    LEAVE_OUT = "leave-out"
+    """The document was withdrawn."""
 
 
 class OutcomeKind(StrEnum):

@@ -297,7 +297,7 @@ def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST, note
         OutcomeKind.UPDATED: ("was updated", "were updated"),
         OutcomeKind.UNCHANGED: ("is unchanged", "are unchanged"),
         OutcomeKind.DELETED: ("is marked as deleted", "are marked as deleted"),
-        OutcomeKind.FILTERED: ("was left out by your filters", "were left out by your filters"),
+        OutcomeKind.FILTERED: ("was left out", "were left out"),
         OutcomeKind.STALE: ("is older than the repository's", "are older than the repository's"),
         OutcomeKind.DUPLICATE: ("is listed twice", "are listed twice"),
         OutcomeKind.DEFERRED: ("was put off to a later run", "were put off to a later run"),

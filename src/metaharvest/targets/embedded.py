@@ -176,6 +176,14 @@ class EmbeddedTarget:
             _refuse_other_site(document_id, deletion.site_id, held, RECORD_OF_ANOTHER_SITE)
             records_kept.bury(session, deletion)
 
+    def erase(self, document_id: str, session: Session) -> int:
+        """Delete the content of all revisions of a document, and where it came from; how many revisions."""
+        return records_kept.erase(session, document_id)
+
+    def restore(self, document_id: str, session: Session) -> None:
+        """Take the tombstone of a document away: its revisions, if they were not erased, are held again."""
+        records_kept.unbury(session, document_id)
+
     def restamp(self, documents: Sequence[ListedDocument], session: Session) -> None:
         """Keep when, in which sets and with what about them the records of these revisions were listed last."""
         records_kept.restamp(session, documents)

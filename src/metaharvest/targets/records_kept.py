@@ -55,6 +55,25 @@ def bury(session: Session, deletion: Deletion) -> None:
     )
 
 
+def unbury(session: Session, document_id: str) -> None:
+    """Take the tombstone of a document away."""
+    # Compared here: MariaDB takes no notice of spaces at the end.
+    if document_id in used_up(session, [document_id]):
+        session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id == document_id))
+
+
+def erase(session: Session, document_id: str) -> int:
+    """Delete all revisions of a document and their origins; how many revisions there were."""
+    numbers = dict[str, int]()
+    for table, key in ((_REVISIONS, "document_revision_id"), (_ORIGINS, "document_origin_id")):
+        found = session.execute(select(table.c[key], table.c.document_id).where(table.c.document_id == document_id))
+        # Compared here too: MariaDB takes no notice of spaces at the end.
+        keys = [row[0] for row in found if row[1] == document_id]
+        session.execute(delete(table).where(table.c[key].in_(keys)))
+        numbers[table.name] = len(keys)
+    return numbers[_REVISIONS.name]
+
+
 def is_buried(document_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether there is a tombstone for this document."""
     return exists().where(_TOMBSTONES.c.document_id == document_id)

@@ -129,6 +129,41 @@ class FolderSession:
                 self._files.remove_if_empty(folder)
             return is_news
 
+    def erase(self, document_id: str) -> int:
+        """Delete the files of a deleted document that were kept apart, and what was received; how many files."""
+        with in_sentences(self._folder.path), self._folder.lock:
+            if self._reading() is None:
+                return 0
+            removed = 0
+            for row in list(self._begun().revisions([document_id])):
+                for path in (f"{marker.DELETED}/{row.path}", f"{marker.RECEIVED}/{row.path}"):
+                    if self._files.digest(path) is not None:
+                        self._files.remove(path)
+                        self._files.sync(path.rpartition("/")[0])
+                        self._files.remove_if_empty(path.rpartition("/")[0])
+                        removed += 1
+            return removed
+
+    def restore(self, document_id: str) -> None:
+        """Put the files of a deleted document back; what was erased is forgotten, so that it may be uploaded again."""
+        with in_sentences(self._folder.path), self._folder.lock:
+            if self._reading() is None:
+                return
+            index = self._begun()
+            for row in [each for each in index.revisions([document_id]) if each.state == "deleted"]:
+                apart = f"{marker.DELETED}/{row.path}"
+                is_there = self._files.digest(apart) is not None
+                if is_there:
+                    with self._files.folder(row.folder, make=True):
+                        pass
+                    self._files.move(apart, row.path)
+                    self._files.sync(row.folder)
+                with index.writing():
+                    if is_there:
+                        index.put(replace(row, state="held"))
+                    else:
+                        index.forget(row)
+
     def _reserved(self, upload: Upload, index: Index) -> tuple[Revision, Action]:
         """The row for this revision, with a place that is its own from now on; `held`: it is there already."""
         document, base = upload.fetched.document, self._folder.path

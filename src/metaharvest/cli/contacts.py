@@ -1,0 +1,63 @@
+"""`metaharvest contacts`: the people who get reports; removes the address of one from everything that is kept."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.printing import print_json, print_line
+
+
+@click.group("contacts")
+def command() -> None:
+    """Remove the address of a person."""
+
+
+@command.command("forget")
+@click.argument("address")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> None:
+    """Take an address out of the schedule, the deliveries, the stored reports and the log.
+
+    Says what was changed, and where the address may still be: mails that were sent, backups, documents.
+
+    Example: metaharvest contacts forget anna@example.org --yes
+    """
+    from metaharvest.config.field_types import check_email
+
+    try:
+        address = check_email(address.strip())
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from error
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"Nobody is here to ask: add --yes to forget {address}. It cannot be undone.")
+        click.confirm(f"Take {address} out of everything that is kept? That cannot be undone.", abort=True)
+    harvester = invocation.harvester
+    done, stays = harvester.forget_address(address, invocation.start)
+    if as_json:
+        print_json(
+            {
+                "address": address,
+                "contact_of": list(done.sites),
+                "deliveries_changed": done.deliveries,
+                "reports_changed": done.reports,
+                "log_rows": done.rows,
+                "stays_elsewhere": stays,
+            }
+        )
+        return
+    if done.is_nothing:
+        click.echo(f"{address} is in no site, delivery, report and log row.")
+    else:
+        click.echo(f"{address} was removed.")
+        print_line(f"  contacts of sites: {', '.join(done.sites) or 'none'}")
+        click.echo(f"  deliveries: {done.deliveries}")
+        click.echo(f"  stored reports: {done.reports}")
+        click.echo(f"  rows of the log and others: {done.rows}")
+    for sentence in stays:
+        print_line(sentence)

@@ -1,0 +1,194 @@
+"""Takes personal data out of what the journal has kept: an address, or what was said about one document.
+
+Rows stay, so that the numbers of a run stay right; what they quote goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, func, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from metaharvest.database.models import (
+    Base,
+    DocumentTransfer,
+    DocumentWithdrawal,
+    HarvestDetailLog,
+    HarvestLog,
+    HarvestSiteRun,
+    HarvestSiteSchedule,
+    ReportDelivery,
+    ReportOutbox,
+)
+from metaharvest.errors import ScheduleError
+from metaharvest.reports.redaction import REMOVED, address_pattern, without_address, without_document
+from metaharvest.sites.registry import raw_rows
+from metaharvest.sites.rows import split_addresses
+from metaharvest.text import one_line
+
+FORGOTTEN = "(forgotten)"
+"""The recipient of deliveries whose address was removed."""
+
+_TEXTS: Sequence[InstrumentedAttribute[str | None]] = (
+    HarvestLog.message,
+    HarvestDetailLog.error_message,
+    HarvestDetailLog.excerpt,
+    HarvestDetailLog.remedy,
+    HarvestSiteRun.failure_reason,
+    ReportDelivery.last_error,
+    DocumentTransfer.message,
+    DocumentTransfer.transferred_by,
+    DocumentWithdrawal.reason,
+    DocumentWithdrawal.withdrawn_by,
+)
+"""The columns in which an address may stand among other words."""
+
+_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was changed: the sites by name, and numbers of deliveries, of reports and of rows with a text."""
+
+    sites: tuple[str, ...]
+    deliveries: int
+    reports: int
+    rows: int
+
+    @property
+    def is_nothing(self) -> bool:
+        """True if the address was nowhere."""
+        return not (self.sites or self.deliveries or self.reports or self.rows)
+
+
+def forget_address(session: Session, address: str, start: str) -> Forgotten:
+    """Take an address out of the schedule, the deliveries, the reports and the log.
+
+    `start` is how a command line begins. Raises ScheduleError, before anything is changed, where it is the only contact
+    of a site.
+    """
+    sites = _forget_contact(session, address, start)
+    deliveries = _forget_recipient(session, address)
+    reports = _rewrite_reports(session, address)
+    return Forgotten(tuple(sites), deliveries, reports, sum(_rewrite(session, column, address) for column in _TEXTS))
+
+
+def _forget_contact(session: Session, address: str, start: str) -> list[str]:
+    """Take it out of the contacts of all sites, whose rows may be broken otherwise."""
+    changed: dict[int, tuple[str, list[str]]] = {}
+    for row in raw_rows(session):
+        contacts = split_addresses(row["contact_email"])
+        others = [each for each in contacts if each.casefold() != address.casefold()]
+        if len(others) != len(contacts):
+            changed[int(str(row["site_schedule_id"]))] = (one_line(str(row["name"])), others)
+    alone = [name for name, others in changed.values() if not others]
+    if alone:
+        raise ScheduleError(
+            f"{address} is the only contact of {', '.join(alone)}, and a site must have one. Nothing was changed. "
+            f"Name another contact first: `{start} sites edit '{alone[0]}' --add-contact ADDRESS`"
+        )
+    for site_id, (_, others) in changed.items():
+        its_row = HarvestSiteSchedule.site_schedule_id == site_id
+        session.execute(update(HarvestSiteSchedule).where(its_row).values(contact_email=", ".join(others)))
+    return sorted(name for name, _ in changed.values())
+
+
+def _forget_recipient(session: Session, address: str) -> int:
+    """Deliveries keep their status; one that waited is not sent."""
+    query = select(ReportDelivery).where(_is(ReportDelivery.recipient, address))
+    rows = [row for row in session.scalars(query) if row.recipient.casefold() == address.casefold()]
+    done = set(session.scalars(select(ReportDelivery.report_id).where(ReportDelivery.recipient == FORGOTTEN)))
+    for row in rows:
+        if row.report_id in done:
+            session.delete(row)
+            continue
+        done.add(row.report_id)
+        row.recipient = FORGOTTEN
+        if row.status != "sent":
+            row.status, row.last_attempt_at = "refused", None
+            row.last_error = "The address was forgotten, so it is not tried any more."
+    session.flush()
+    return len(rows)
+
+
+def _is(column: InstrumentedAttribute[str], address: str) -> ColumnElement[bool]:
+    """Databases fold the case of ASCII letters alike; of other letters, all are looked at."""
+    return func.lower(column) == address.lower() if address.isascii() else column.is_not(None)
+
+
+def _rewrite_reports(session: Session, address: str) -> int:
+    number = 0
+    for report_id in session.scalars(select(ReportOutbox.report_id).order_by(ReportOutbox.report_id)).all():
+        report = session.get_one(ReportOutbox, report_id)
+        content = without_address(report.content, address)
+        if content is not None:
+            report.content, report.subject = content, address_pattern(address).sub(REMOVED, report.subject)
+            number += 1
+        session.flush()
+        session.expunge(report)
+    return number
+
+
+def _rewrite(session: Session, column: InstrumentedAttribute[str | None], address: str) -> int:
+    """Replace the address in a column; in how many rows."""
+    pattern = address_pattern(address)
+    table = Base.metadata.tables[column.class_.__tablename__]
+    [key] = table.primary_key.columns
+    part = address.rpartition("@")[0] if not address.isascii() else address
+    named = func.lower(column).contains(part.lower(), autoescape=True)
+    number = 0
+    rows = session.execute(select(key, column).where(named)).all()
+    for value, text in rows:
+        changed = pattern.sub(REMOVED, text)
+        if changed != text:
+            session.execute(update(table).where(key == value).values({column.key: changed}))
+            number += 1
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedText:
+    """How many rows of the log, and how many reports, no longer quote a document."""
+
+    rows: int
+    reports: int
+
+
+def erase_document(session: Session, document_id: str, sentence: str) -> ErasedText:
+    """Take out of the log and of the reports what they quote of a document; `sentence` stands there instead."""
+    log, detail = HarvestLog, HarvestDetailLog
+    its_logs = [
+        row[0]
+        for row in session.execute(select(log.harvest_log_id, log.document_id).where(log.document_id == document_id))
+        # Compared here too: MariaDB takes no notice of spaces at the end.
+        if row[1] == document_id
+    ]
+    rows = 0
+    site_runs = set[int]()
+    for start in range(0, len(its_logs), _AT_ONCE):
+        some = its_logs[start : start + _AT_ONCE]
+        quoting = select(log.site_run_id).where(log.harvest_log_id.in_(some), log.site_run_id.is_not(None)).distinct()
+        site_runs |= {each for each in session.scalars(quoting) if each is not None}
+        changed = update(log).where(log.harvest_log_id.in_(some)).values(message=sentence)
+        rows += int(session.execute(changed).rowcount)  # type: ignore[attr-defined]
+        found = update(detail).where(detail.harvest_log_id.in_(some))
+        session.execute(found.values(error_message=sentence, excerpt=None, remedy=None))
+    return ErasedText(rows, _erase_in_reports(session, document_id, sentence, site_runs))
+
+
+def _erase_in_reports(session: Session, document_id: str, sentence: str, site_runs: set[int]) -> int:
+    """Reports of these site runs, and those to the administrators on their runs and weeks."""
+    number = 0
+    to_all = ReportOutbox.site_run_id.is_(None)
+    query = select(ReportOutbox.report_id).where(or_(ReportOutbox.site_run_id.in_(site_runs), to_all))
+    for report_id in session.scalars(query.order_by(ReportOutbox.report_id)).all():
+        report = session.get_one(ReportOutbox, report_id)
+        content = without_document(report.content, document_id, sentence)
+        if content is not None:
+            report.content = content
+            number += 1
+        session.flush()
+        session.expunge(report)
+    return number

@@ -1,0 +1,197 @@
+"""Documents that an administrator withdraws, and what is left of them in database, folder, log and reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.databases import TestDatabase, on_one_database
+from support.harvester import Harvester, eml, harvest_list, publish
+from support.http_server import HttpServer
+from support.mails import words_of
+from support.oai_network import Network
+from support.oai_server import OaiServer
+
+SECRET = "Erika Musterfrau objects"
+BROKEN = b"<x>"
+
+
+@pytest.fixture
+def harvested(harvester: Harvester, server: HttpServer) -> Harvester:
+    """A site with two documents; the first names a person, and its second revision is not valid for a while."""
+    url = publish(server, "a.1.1", "a.2.1")
+    server.serve("/a.1.1.xml", eml("a.1.1", SECRET))
+    harvester.add_site("elm", url)
+    harvester.run("2026-11-20")
+    return harvester
+
+
+def withdraw(harvester: Harvester, document: str, *more: str) -> str:
+    said = harvester("target", "withdraw", document, "--reason", "a person objects", *more)
+    assert said.code == 0, said.err
+    return said.out
+
+
+def test_a_withdrawn_document_does_not_come_back_and_the_site_is_told_why(
+    harvested: Harvester, server: HttpServer
+) -> None:
+    said = withdraw(harvested, "a.1.1")
+    assert "a.1 is withdrawn: no harvest brings it back." in said
+    assert "the embedded repository: deleted." in said
+    assert "Still in the list of elm" in said
+    for night in ("2026-11-21", "2026-11-22"):
+        run = harvested.run(night)
+        assert (run["exit_code"], run["sites"][0]["filtered"], run["sites"][0]["unchanged"]) == (0, 1, 1)
+        assert harvested.outcomes(run["run_id"]) == {"a.1.1": "filtered"}
+    # Not with a higher revision either.
+    publish(server, "a.1.2", "a.2.1")
+    run = harvested.run("2026-11-23")
+    assert harvested.outcomes(run["run_id"]) == {"a.1.2": "filtered"}
+    assert sorted(harvested.held()) == ["a.1.1", "a.2.1"]
+    assert "a.1" not in [each["document_id"] for each in json.loads(harvested("target", "list", "--json").out)]
+    for mail in harvested.mails():
+        if "(2026-11-21)" in mail["Subject"] and "elm:" in mail["Subject"]:
+            told = words_of(mail)
+            assert "withdrew a.1 on" in told
+            assert "a person objects" in told
+    [gone] = harvested.rows("SELECT COUNT(*) FROM site_problem WHERE rule = 'target.withdrawn' AND state = 'open'")
+    assert gone == (1,)
+
+
+def test_a_withdrawn_document_is_erased_from_the_database_and_its_file(
+    harvested: Harvester, server: HttpServer
+) -> None:
+    server.serve("/a.1.2.xml", eml("a.1.2", SECRET).replace(b"</title>", b"</title><x>Musterfrau</x>"))
+    server.serve("/list.xml", harvest_list([("a.1.2", server.url("/a.1.2.xml")), ("a.2.1", server.url("/a.2.1.xml"))]))
+    harvested.run("2026-11-21")
+    before = harvested.rows("SELECT excerpt FROM harvest_detail_log WHERE document_id = 'a.1'")
+    assert before
+    refused = harvested("target", "withdraw", "a.1", "--reason", "x", "--erase")
+    assert (refused.code, "add --yes" in refused.err) == (2, True)
+    said = withdraw(harvested, "a.1", "--erase", "--yes")
+    assert "1 revisions or files erased" in said
+    assert sorted(harvested.held()) == ["a.2.1"]
+    for table in ("harvest_log", "harvest_detail_log", "report_outbox", "harvest_document"):
+        for row in harvested.rows(f"SELECT * FROM {table}"):
+            assert "Musterfrau" not in repr(row)
+    [row] = set(
+        harvested.rows("SELECT error_message, excerpt, remedy FROM harvest_detail_log WHERE document_id = 'a.1'")
+    )
+    assert row[1:] == (None, None)
+    file = harvested.folder / "metaharvest.db"
+    if file.exists():
+        for each in harvested.folder.glob("metaharvest.db*"):
+            assert b"Musterfrau" not in each.read_bytes()
+    run = harvested.run("2026-11-22")
+    assert harvested.outcomes(run["run_id"]) == {"a.1.2": "filtered"}
+    got = harvested("target", "get", "a.1.1")
+    assert got.code == 2
+    assert "a.1 was withdrawn on" in got.err
+    assert "Its content was erased. The reason: a person objects" in got.err
+
+
+@on_one_database
+def test_what_target_get_says_of_a_withdrawn_document_whose_revisions_are_kept(harvested: Harvester) -> None:
+    withdraw(harvested, "a.1")
+    got = harvested("target", "get", "a.1")
+    assert (got.code, got.out) == (1, "")
+    assert "a.1 was withdrawn on" in got.err
+    assert "target get a.1.1" in got.err
+    one = harvested("target", "get", "a.1.1")
+    assert (one.code, SECRET in one.out, "was withdrawn on" in one.err) == (0, True, True)
+    assert "was withdrawn on" in harvested("target", "show", "a.1").out
+
+
+@pytest.mark.parametrize("erased", [False, True], ids=["kept", "erased"])
+def test_a_withdrawal_is_taken_back(harvested: Harvester, erased: bool) -> None:
+    withdraw(harvested, "a.1", *(["--erase", "--yes"] if erased else []))
+    harvested.run("2026-11-21")
+    said = harvested("target", "withdraw", "a.1", "--undo")
+    assert (said.code, "The withdrawal of a.1 is taken back." in said.out) == (0, True)
+    run = harvested.run("2026-11-22", "--site", "elm")
+    assert harvested.outcomes(run["run_id"]) == ({"a.1.1": "inserted"} if erased else {})
+    assert sorted(harvested.held()) == ["a.1.1", "a.2.1"]
+    assert harvested("target", "get", "a.1").code == 0
+    again = harvested("target", "withdraw", "a.1", "--undo")
+    assert (again.code, "No document 'a.1' is withdrawn" in again.err) == (2, True)
+
+
+@on_one_database
+@pytest.mark.parametrize("erased", [False, True], ids=["kept", "erased"])
+def test_a_folder_forgets_a_withdrawn_document(harvester: Harvester, server: HttpServer, erased: bool) -> None:
+    folder = harvester.folder / "documents"
+    with harvester.config.open("a") as file:
+        file.write(f'\n[target]\nkind = "folder"\nfolder = "{folder}"\n')
+    url = publish(server, "a.1.1", "a.2.1")
+    server.serve("/a.1.1.xml", eml("a.1.1", SECRET))
+    harvester.add_site("elm", url)
+    harvester.run("2026-11-20")
+
+    def with_secret() -> list[Path]:
+        return [each for each in folder.rglob("*") if each.is_file() and SECRET.encode() in each.read_bytes()]
+
+    assert len(with_secret()) == 1
+    withdraw(harvester, "a.1", *(["--erase", "--yes"] if erased else []))
+    assert len(with_secret()) == (0 if erased else 1)
+    run = harvester.run("2026-11-21")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.1": "filtered"}
+    got = harvester("target", "get", "a.1")
+    assert (got.code, "a.1 was withdrawn on" in got.err) == (2, True)
+    assert harvester("target", "check").code == 0
+    harvester("target", "withdraw", "a.1", "--undo")
+    harvester.run("2026-11-22", "--site", "elm")
+    [back] = with_secret()
+    assert ".metaharvest" not in back.parts
+    assert harvester("target", "check").code == 0
+
+
+@on_one_database
+def test_what_cannot_be_withdrawn_is_said(harvested: Harvester) -> None:
+    for arguments, sentence in (
+        (("a.9", "--reason", "x"), "The target has no document 'a.9'"),
+        (("a.1",), "Give --reason"),
+        (("a.1", "--undo", "--erase"), "--undo takes a withdrawal back"),
+        (("a.1", "--undo"), "No document 'a.1' is withdrawn"),
+    ):
+        said = harvested("target", "withdraw", *arguments)
+        assert (said.code, sentence in said.err) == (2, True), said.err
+
+
+@on_one_database
+def test_a_rehearsal_and_a_copy_leave_a_withdrawn_document_out(harvested: Harvester) -> None:
+    with harvested.config.open("a") as file:
+        file.write(f'\n[targets.copy]\nkind = "folder"\nfolder = "{harvested.folder / "copy"}"\n')
+    assert harvested("target", "copy", "target", "copy").code == 0
+    withdraw(harvested, "a.1", "--erase", "--yes")
+    said = harvested("run", "--site", "elm", "--dry-run", "--json", "--date", "2026-11-21")
+    assert json.loads(said.out)["sites"][0]["filtered"] == 1
+    back = harvested("target", "copy", "copy", "embedded")
+    assert "withdrew a.1" in back.out + back.err
+    assert sorted(harvested.held()) == ["a.2.1"]
+
+
+@on_one_database
+def test_a_withdrawn_record_of_a_repository_does_not_come_back(tmp_path: Path, database: TestDatabase) -> None:
+    with OaiServer(records=5) as server:
+        network = Network(tmp_path, server, database=database)
+        harvester = network.harvester
+        try:
+            assert (
+                harvester("sites", "add", "repo", "--oai", server.base_url, "--allow-network", "127.0.0.0/8").code == 0
+            )
+            harvester.run("2026-11-20", "--site", "repo")
+            first = min(docid.rpartition(".")[0] for docid in harvester.held())
+            said = harvester("target", "withdraw", first, "--reason", "a person objects", "--erase", "--yes")
+            assert said.code == 0, said.err
+            for number, night in enumerate(("2026-11-21", "2026-11-22")):
+                run = harvester.run(night, "--site", "repo", "--full")
+                [site] = run["sites"]
+                assert (run["exit_code"], site["filtered"], site["unchanged"]) == (0, 1, 4), number
+            assert len(harvester.held()) == 4
+            assert harvester("target", "withdraw", first, "--undo").code == 0
+            harvester.run("2026-11-23", "--site", "repo")
+            assert len(harvester.held()) == 5
+        finally:
+            harvester.close()
