@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from support.http_server import Asking
 from support.oai_network import ALL, Network, is_list, missing, told
-from support.oai_server import Asked, OaiServer, Record
+from support.oai_server import GZIP, Asked, OaiServer, Record
 
 
 @pytest.fixture
@@ -487,3 +488,40 @@ def test_a_list_that_is_far_longer_than_the_last_full_one_is_broken_off(
     assert (found["status"], found["listed"]) == ("incomplete", 300)
     assert "More than 250 records came: the list may have no end, as that is ten times" in told(network)
     assert network.harvest("--full")["status"] == "succeeded"
+
+
+# -- compression
+
+
+def test_a_repository_whose_gzip_answers_are_empty_is_asked_without_gzip(network: Network) -> None:
+    server = network.server
+    refused = 0
+
+    def answer(asking: Asking) -> None:
+        nonlocal refused
+        if "gzip" not in asking.headers["Accept-Encoding"]:
+            return server._answer(asking)
+        refused += 1
+        return asking.answer(b"", 200, GZIP)
+
+    server.http.route("/oai", answer)
+    network.register()
+    refused = 0
+    assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
+    assert refused == 1
+
+
+# -- a base URL that is a web page
+
+
+@pytest.mark.parametrize("before", [b"", b" " * 9000, b"<!-- " + b"x" * 9000 + b" -->\n", b"Notice: x\n"])
+def test_a_web_page_at_the_base_url_is_called_a_web_page(network: Network, before: bytes) -> None:
+    page = before + b"<!DOCTYPE html>\n<html><head><title>Welcome to Frogs</title></head></html>"
+    network.server.tamper = lambda body, asked: page
+    for command in (("sites", "add", "repo", "--oai"), ("oai", "identify")):
+        said = network.harvester(*command, network.server.base_url)
+        words = " ".join((said.out + said.err).split())
+        assert said.code != 0
+        assert "is an HTML page titled 'Welcome to Frogs', not one of OAI-PMH" in words
+        assert "of EPrints in /cgi/oai2" in words
+        assert "DTD" not in words

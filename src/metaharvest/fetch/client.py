@@ -117,7 +117,7 @@ class Fetcher:
         self.memory = memory or MemoryBudget()
         self.user_agent = user_agent(name, http.contact_url)
         self.robots = Robots(self.fetch, http, "metaharvest")
-        headers = [f"User-Agent: {self.user_agent}", f"Accept: {_ACCEPT}", "Accept-Encoding: gzip"]
+        headers = [f"User-Agent: {self.user_agent}", f"Accept: {_ACCEPT}"]
         self._administrator = ""
         if administrator and administrator.isascii() and administrator.isprintable():
             self._administrator = administrator
@@ -125,6 +125,7 @@ class Fetcher:
         self._policy = Policy(http.connect_timeout, http.read_timeout, http.proxy, tuple(headers))
         self._multi = CurlMulti()
         self._idle: dict[Path | None, list[CurlHandle]] = {}
+        self._plain: set[str] = set()
 
     async def fetch(
         self,
@@ -220,8 +221,12 @@ class Fetcher:
         await self.close()
 
     async def _follow(self, url: str, question: _Question) -> Response:
-        """Fetch `url` and follow its redirects. Waiting for a free connection is not the server's time."""
-        here, spent = started(url, question.query), 0.0
+        """Fetch `url` and follow its redirects. Waiting for a free connection is not the server's time.
+
+        An answer that is lost in its compression is asked for once more without: some servers send gzip that is empty
+        or damaged. Where that helps, the host is asked without compression from then on.
+        """
+        here, spent, is_again, start = started(url, question.query), 0.0, False, question.file.tell()
         first_url, limits = here.url, question.limits
         for _ in range(self._http.max_redirects + 1):
             given = Circumstances(
@@ -247,11 +252,21 @@ class Fetcher:
                 site_id=question.site_id,
                 gives_way=question.gives_way,
                 form=question.query.form if question.query else "",
+                plain=is_again or here.host in self._plain,
             )
             await self._exchange(exchange, question, given)
             location = exchange.location
+            if location is None and exchange.is_lost_in_coding:
+                is_again = True
+                question.file.seek(start)
+                question.file.truncate()
+                spent += exchange.seconds
+                continue
             if location is None:
-                return self._response(exchange, question, given)
+                response = self._response(exchange, question, given)
+                if is_again and exchange.size:
+                    self._plain.add(here.host)
+                return response
             spent += exchange.seconds
             here = redirected(here, location, spent, question.query)
         raise FetchError(sentences.too_many_redirects(here.url, given), seconds=spent)

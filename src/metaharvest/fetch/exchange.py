@@ -12,6 +12,8 @@ from typing import BinaryIO
 from metaharvest.fetch.url import WebAddress
 from metaharvest.model import Network
 
+_NO_CONTENT = 204
+
 
 class StopReason(Enum):
     """Why an exchange was broken off from our side."""
@@ -63,7 +65,7 @@ class Exchange:
     result (0: none, also if the headers break off: `headed` is False then). `wire` counts the body as sent, `size` as
     decompressed, `sha256` is of that. `began` is of time.monotonic. `in_memory`: what arrives counts in the memory
     budget, for the site `site_id`; `gives_way`: it may be broken off if others take too much of that. `form`: the body
-    of a POST; empty: GET.
+    of a POST; empty: GET. `plain`: the answer is to come without compression.
     """
 
     address: WebAddress
@@ -75,6 +77,7 @@ class Exchange:
     site_id: int = 0
     gives_way: bool = True
     form: str = ""
+    plain: bool = False
     began: float = 0.0
     status: int = 0
     reason: str = ""
@@ -105,6 +108,13 @@ class Exchange:
     def is_unmodified(self) -> bool:
         """True if the server was asked whether something has changed, and says that nothing has."""
         return bool(self.conditions) and self.status == 304 and self.code == 0
+
+    @property
+    def is_lost_in_coding(self) -> bool:
+        """True if nothing came where compression was allowed, or what came cannot be decompressed to its end."""
+        if self.plain or not self.is_document or self.status == _NO_CONTENT:
+            return False
+        return self.stop is StopReason.ENCODING or (self.code == 0 and not (self.complete and self.size))
 
     @property
     def announced(self) -> int:

@@ -36,6 +36,29 @@ _HTML = re.compile(
 )
 """White space, comments and declarations, then a DOCTYPE that names HTML, or a root element of it."""
 
+_ELEMENTS = frozenset(
+    (
+        "html",
+        "head",
+        "body",
+        "title",
+        "meta",
+        "div",
+        "p",
+        "h1",
+        "h2",
+        "center",
+        "script",
+        "style",
+        "table",
+        "form",
+        "br",
+    )
+)
+"""Names of elements that web pages begin with, where they lack their beginning."""
+
+_MOST = 65_536
+_PAGE = re.compile(rb"<!doctype\s+html\b|<html[\s>]", re.IGNORECASE)
 _TITLE = re.compile(r"<title\b[^<>]*>(.*?)(?:</title|\Z)", re.IGNORECASE | re.DOTALL)
 _EML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^<>]*\?>\s*)?<(?:[A-Za-z_][\w.-]*:)?eml[\s>]")
 """How almost every document begins."""
@@ -51,6 +74,18 @@ def html_title(head: bytes) -> str | None:
         return None
     title = _TITLE.search(text)
     return one_line(shown_url(unescaped(title[1]))) if title else ""
+
+
+def title_of_odd_page(head: bytes, tag: str | None) -> str | None:
+    """As `html_title`, of a page with much or something else before it, or without its beginning.
+
+    `tag` is the name of the first element of `head`, None if that is no XML.
+    """
+    is_page = tag is not None and tag.rpartition("}")[2].lower() in _ELEMENTS
+    if not (is_page or (tag is None and _PAGE.search(head[:HEAD_BYTES]))):
+        return None
+    place = head[:_MOST].lower().find(b"<title")
+    return (html_title(b"<html>" + head[place : place + HEAD_BYTES]) or "") if place >= 0 else ""
 
 
 def _decoded(head: bytes) -> str:

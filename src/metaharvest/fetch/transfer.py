@@ -45,7 +45,7 @@ class CurlHandle:
         self._raised: BaseException | None = None
         self._sockets: list[socket.socket] = []
         # What is set for one exchange stays set for those that need the same: most do.
-        self._conditions: tuple[str, ...] | None = None
+        self._lines_sent: tuple[str, ...] | None = None
         self._milliseconds = 0
         self._has_credentials = False
         self._has_form = False
@@ -91,9 +91,11 @@ class CurlHandle:
     def _ask_for(self, exchange: Exchange) -> None:
         curl, address = self.curl, exchange.address
         curl.setopt(pycurl.URL, address.url)
-        if exchange.conditions != self._conditions:
-            curl.setopt(pycurl.HTTPHEADER, [*self._headers, *exchange.conditions])
-            self._conditions = exchange.conditions
+        coding = "Accept-Encoding: identity" if exchange.plain else "Accept-Encoding: gzip"
+        lines = (coding, *exchange.conditions)
+        if lines != self._lines_sent:
+            curl.setopt(pycurl.HTTPHEADER, [*self._headers, *lines])
+            self._lines_sent = lines
         if exchange.form:
             curl.setopt(pycurl.POSTFIELDS, exchange.form)
         elif self._has_form:

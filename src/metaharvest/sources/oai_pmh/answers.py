@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from lxml import etree
 
-from metaharvest.fetch.html_page import HEAD_BYTES, html_title
+from metaharvest.fetch.html_page import HEAD_BYTES, html_title, title_of_odd_page
 from metaharvest.model import Finding, Level
 from metaharvest.sources.oai_pmh.cutting import (
     BEFORE,
@@ -324,9 +324,11 @@ def _begun(head: bytes, verb: str) -> AnswerRoot:
         remedy = "The repository's keeper sees in its log why nothing was sent."
         raise NoAnswer(Finding("oai.not-oai", f"The answer to {verb} is empty.", remedy))
     title = html_title(head[:HEAD_BYTES])
+    tag, has_dtd = _first_tag(head) if title is None else (None, False)
+    if title is None:
+        title = title_of_odd_page(head, tag)
     if title is not None:
         raise NoAnswer(_page(verb, title))
-    tag, has_dtd = _first_tag(head)
     if tag is None:
         raise NoAnswer(Finding("oai.not-oai", f"The answer to {verb} is no XML.", _IF_NOT_OAI))
     if has_dtd:
@@ -359,9 +361,17 @@ _IF_NOT_OAI = (
 )
 
 
+_USUAL = (
+    "The base URL of a DSpace often ends in /oai/request or /server/oai/request, of EPrints in /cgi/oai2, of a journal "
+    "in OJS in /index.php/JOURNAL/oai, of Dataverse in /oai, of Invenio in /oai2d, of Omeka in "
+    "/oai-pmh-repository/request."
+)
+
+
 def _page(verb: str, title: str) -> Finding:
     titled = f" titled '{one_line(title, 200)}'" if title else ""
-    return Finding("oai.not-oai", f"The answer to {verb} is an HTML page{titled}, not one of OAI-PMH.", _IF_NOT_OAI)
+    message = f"The answer to {verb} is an HTML page{titled}, not one of OAI-PMH."
+    return Finding("oai.not-oai", message, f"{_IF_NOT_OAI} {_USUAL}" if verb == "Identify" else _IF_NOT_OAI)
 
 
 def _another_verb(verb: str) -> Finding:
