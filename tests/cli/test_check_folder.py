@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.checking import LOOPBACK, broken, check, put
+from support.checking import LOOPBACK, broken, check, local_list, put
 from support.harvester import eml
 from support.http_server import HttpServer
 from support.lists import BASE, said
@@ -182,3 +182,94 @@ def test_a_package_id_beyond_all_numbers_is_no_unexpected_error(folder: Path) ->
     answer = check("big.xml")
     assert (answer.code, "Traceback" in answer.err) == (0, False)
     assert "big.xml:2:1  warning  eml.package-id\n" in answer.out
+
+
+# -- documents that were changed since they were listed
+
+
+def test_a_document_changed_without_a_new_revision_is_told_with_the_command_that_raises_it(folder: Path) -> None:
+    put(folder / "eml", {"a.xml": eml("alder.1.1"), "b.xml": eml("alder.2.1"), "c.xml": eml("alder.3.1")})
+    assert build()[0] == 0
+    assert "changed-content" not in check("eml").out
+    put(folder / "eml", {"a.xml": eml("alder.1.1", "Other"), "b.xml": eml("alder.2.4", "Other")})
+    answer = check("eml")
+    assert answer.code == 0
+    assert answer.out.count("list.changed-content") == 1
+    assert "eml/harvest-list.xml:3  warning  list.changed-content  alder.1.1\n" in answer.out
+    command = f"metaharvest list build eml --base-url {BASE} --write"
+    assert f"`{command}` does both." in answer.out
+    # The packageId of the other one was raised by hand: it is the list that is behind.
+    assert "metaharvest list bump eml/harvest-list.xml alder.2 --to 4" in answer.out
+    assert said(*command.split()[1:]).code == 0
+    assert check("eml").out.startswith("eml/harvest-list.xml names 3 documents: 3 would be added.")
+
+
+def test_a_package_id_brought_into_line_with_the_list_is_no_change(folder: Path) -> None:
+    put(folder / "eml", {"a.xml": eml("alder.1.1")})
+    assert build()[0] == 0
+    put(folder / "eml", {"a.xml": eml("alder.1.1", "Other")})
+    assert build()[0] == 0
+    put(folder / "eml", {"a.xml": eml("alder.1.2", "Other")})
+    assert "warning" not in check("eml").out
+    put(folder / "eml", {"a.xml": eml("alder.1.2", "Another")})
+    assert "list.changed-content  alder.1.2\n" in check("eml").out
+
+
+def test_lists_at_a_url_and_beside_the_folder_remember_too(folder: Path, server: HttpServer) -> None:
+    put(folder / "eml", {"a.xml": eml("alder.1.1")})
+    base = server.url("/eml/")
+    assert said("list", "build", "eml", "--base-url", base, "-o", "my list.xml").code == 0
+    server.serve("/eml/harvest-list.xml", (folder / "my list.xml").read_bytes())
+    server.serve("/eml/a.xml", eml("alder.1.1", "Other"))
+    answer = check(f"{base}harvest-list.xml", *LOOPBACK)
+    assert f"`metaharvest list build FOLDER --base-url {base} --write` does both." in answer.out
+    put(folder / "eml", {"a.xml": eml("alder.1.1", "Other")})
+    answer = check("my list.xml", "eml")
+    assert f"`metaharvest list build eml --base-url {base} -o 'my list.xml' --write` does both." in answer.out
+
+
+# -- packageIds and what to do about them
+
+
+@pytest.mark.parametrize(
+    ("package_id", "remedy"),
+    [
+        ("alder.10", 'Write packageId="alder.10.1": scope, number and revision.'),
+        ("alder.010.1", 'Write packageId="alder.10.1": scope, number and revision.'),
+        ("alder creek.5.2", 'Write packageId="alder-creek.5.2": scope, number and revision.'),
+        ("doi:10.5072/FK2.1", "as in your-site.12.1."),
+        ("urn:uuid:6f7a2b3c-0d1e-4f50-8a9b-0c1d2e3f4a5b", "as in your-site.12.1."),
+        ("Rain", "as in your-site.12.1."),
+        (f"alder.1.{10**20}", "as in your-site.12.1."),
+    ],
+)
+def test_the_remedy_for_a_package_id_is_made_of_the_package_id_itself(
+    folder: Path, package_id: str, remedy: str
+) -> None:
+    put(folder, {"eml/a.xml": eml(package_id), "eml/b.xml": eml("alder.99.1")})
+    for answer in (check("eml"), check("eml/a.xml"), said("list", "build", "eml", "--base-url", BASE, "--dry-run")):
+        assert remedy in answer.out
+        assert "knb-lter" not in answer.out
+
+
+@pytest.mark.parametrize(
+    ("package_id", "remedy"),
+    [
+        ("alder.1.7", "raise the revision in the list to 7, with `metaharvest list bump list.xml alder.1 --to 7`."),
+        ("alder.1.2", 'Write packageId="alder.1.5". `metaharvest list build --write` does so'),
+        ("alder.1", 'Write packageId="alder.1.5".'),
+        ("alder.01.5", 'Write packageId="alder.1.5".'),
+        (
+            "doi:10.5072/FK2",
+            'Where the other identifier is meant to stay, this may be left; otherwise write packageId="alder.1.5".',
+        ),
+        ("beech.1.5", 'Write packageId="alder.1.5", or correct the docid in the harvest list.'),
+    ],
+)
+def test_a_package_id_that_differs_from_the_list_has_its_own_remedy(folder: Path, package_id: str, remedy: str) -> None:
+    put(folder, {"list.xml": local_list("alder.1.5"), "eml/alder.1.5.xml": eml(package_id)})
+    answer = check("list.xml")
+    assert "eml.package-id-mismatch  alder.1.5\n" in answer.out
+    assert f"What to do: {remedy}" in answer.out.replace("The document is newer than the list: ", "")
+    assert ("DOI" in answer.out) == package_id.startswith("doi:")
+    assert "revision 7 in the harvest list" not in answer.out

@@ -89,7 +89,7 @@ def test_the_allowed_values_are_listed(number: str) -> None:
     [finding] = check(number, eml(number, KEYWORD.format("Theme"))).findings
 
     assert finding.message == "The attribute keywordType of keyword is 'Theme', which is not one of the allowed values."
-    assert finding.remedy == "Allowed are: place, stratum, temporal, theme, taxonomic."
+    assert finding.remedy == "Did you mean theme? Allowed are: place, stratum, temporal, theme, taxonomic."
 
 
 @every_version
@@ -158,10 +158,7 @@ def test_a_large_document_is_explained_in_plain_words_at_the_right_place() -> No
     findings = check("2.2.0", document).findings
 
     assert [(f.rule, f.line) for f in findings] == [("schema.bad-date", 7), ("schema.unexpected-element", 8)]
-    assert (
-        findings[0].message
-        == "pubDate is 'x', which is not a date or time as the schema wants, or not one that exists."
-    )
+    assert findings[0].message == "pubDate is 'x', which is not written as YYYY-MM-DD or YYYY."
     assert findings[1].message == "foo is not expected at this place."
     assert "Expected here: language, series" in findings[1].remedy
 

@@ -202,8 +202,8 @@ class ListedDocument:
     """One document as its site lists it. `line` is its place in the list, if it came from one.
 
     `by_itself`: no list names it, so that there is no docid to compare its packageId with; `twin` is then another
-    document with the same packageId, and `refusal` says why no list can name it. `origin`: it is a record of a
-    repository, which has no revisions: they are ours.
+    document with the same packageId, and `refusal` says why no list can name it. `list_file`: the file of its list, as
+    people write it in a command. `origin`: it is a record of a repository, which has no revisions: they are ours.
     """
 
     document_id: str
@@ -214,6 +214,7 @@ class ListedDocument:
     by_itself: bool = False
     twin: str = ""
     refusal: Finding | None = None
+    list_file: str = ""
     origin: RecordOrigin | None = None
 
     @property

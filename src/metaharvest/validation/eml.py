@@ -156,6 +156,10 @@ class EmlRules:
             self._add("eml.system-differs", f"{shown_name(element)} has {systems}.", remedy, element, Level.WARNING)
 
     def _unresolved(self, element: etree._Element, named: str | None, what: str, level: Level) -> None:
+        if not (named or "").strip():
+            remedy = "Write the id of the element that is meant, or remove what is empty."
+            self._add("eml.reference-unresolved", f"{what} no id: it is empty.", remedy, element, level)
+            return
         message = f"{what} the id '{_shown(named)}', and nothing in the document has that id."
         similar = self._similar("id", named, self._targets)
         remedy = similar or "Correct the id, or give it to the element that is meant."

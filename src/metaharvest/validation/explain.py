@@ -11,7 +11,7 @@ import difflib
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -20,7 +20,7 @@ from lxml import etree
 from metaharvest.model import MAX_FINDINGS
 from metaharvest.rules import RULES
 from metaharvest.text import one_line
-from metaharvest.validation import html_text, lenient, schema_errors
+from metaharvest.validation import advice, html_text, lenient, schema_errors
 from metaharvest.validation.catalogue import VERSIONS, Described, EmlVersion, explaining, explaining_schema
 from metaharvest.validation.formats import is_taken_for_protocol
 from metaharvest.validation.order import in_which_order, must_precede
@@ -35,17 +35,13 @@ _has_wide_element = etree.XPath("boolean(//*[*[5000]])")
 """xmlschema's time for errors among the children of one element grows with the square of their number."""
 
 _XSD = "{http://www.w3.org/2001/XMLSchema}"
+_NEEDED = frozenset({"dataset", "citation", "software", "protocol", "title", "creator", "contact"})
+"""Elements of which a document needs one, or that are all of it."""
+
 _XHTML = "http://www.w3.org/1999/xhtml"
 _MAX_NAMES = 12
 """Names that one message lists."""
 
-_DATES = {
-    "date": "YYYY-MM-DD",
-    "gYear": "YYYY",
-    "time": "hh:mm:ss",
-    "dateTime": "YYYY-MM-DDThh:mm:ss",
-    "gYearMonth": "YYYY-MM",
-}
 _MAX_TYPES = 50
 """Types that are followed from one type to those that it is derived from."""
 
@@ -53,6 +49,7 @@ _DECIMALS = frozenset({"decimal", "float", "double"})
 _VAGUE = frozenset({"schema.bad-value", "schema.other"})
 """Rules that say less than any other rule about the same element."""
 
+_MISSING = re.compile(r" lacks ([\w.-]+)\.$|: ([\w.-]+) is missing\.$")
 _ATTRIBUTE = re.compile(r"attribute (\S+?)=")
 _ATTRIBUTE_VALUE = re.compile(r"^attribute [^\s=]++='.*?': ", re.DOTALL)
 _BOUND = re.compile(r"value has to be (less|greater) (?:than )?or equal")
@@ -80,7 +77,33 @@ def explained_findings(
         if element in places or (is_content and {element, element.getparent()} & (places | parents)):
             continue
         found.append(_from_libxml2(entry, element))
-    return _with_html_as_one(found) if isinstance(described, EmlVersion) else found
+    return _with_text_as_one(_with_html_as_one(found)) if isinstance(described, EmlVersion) else found
+
+
+def _with_text_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
+    """The findings; a text without its tags is one, where an element is missing beside it."""
+    texts = {each.element: each for each in found if each.rule == "schema.unexpected-text" and each.element is not None}
+    told: dict[etree._Element, ElementFinding] = {}
+    for each in found:
+        element = each.element
+        if each.rule != "schema.missing-element" or element is None:
+            continue
+        parent = element if element in texts else element.getparent()
+        missing = _MISSING.search(each.message)
+        if parent is None or parent not in texts or parent in told or missing is None:
+            continue
+        name = missing[1] or missing[2]
+        text = texts[parent]
+        message = f"{text.message.removesuffix('.')}; {name} is missing."
+        remedy = f"Put the text into the element that is missing: <{name}>…</{name}>."
+        told[parent] = replace(text, message=message, remedy=remedy)
+        texts[element] = each
+    folded = [each for each in texts.values() if each.rule == "schema.missing-element"]
+    return [
+        told.get(each.element, each) if each.rule == "schema.unexpected-text" and each.element is not None else each
+        for each in found
+        if each not in folded
+    ]
 
 
 def _with_html_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
@@ -293,10 +316,17 @@ def _incomplete(parent: etree._Element, expected: list[str]) -> ElementFinding:
     message = f"{_name(parent)} is not complete: an element is missing in it."
     remedy = "Add what is missing, or remove the whole element if it says nothing."
     if expected:
-        otherwise = "" if parent.getparent() is None else f", or remove {_name(parent)} if it is not needed"
+        otherwise = f", or remove {_name(parent)} if it is not needed" if _may_go(parent) else ""
         message = f"{_name(parent)} is not complete: {_any_of(expected)} is missing."
         remedy = f"Add {_any_of(expected)} at its end{otherwise}."
     return ElementFinding("schema.missing-element", message, remedy, parent)
+
+
+def _may_go(element: etree._Element) -> bool:
+    """Whether somebody may be told to remove this element: not the only one of those that each document needs."""
+    parent = element.getparent()
+    is_only = parent is not None and len(parent.findall(str(element.tag))) == 1
+    return parent is not None and not (is_only and _name(element) in _NEEDED)
 
 
 def _first_later_sibling(child: etree._Element, model: Any) -> str | None:
@@ -321,7 +351,10 @@ def _attributes(fault: _Fault) -> ElementFinding:
 
 def _enumeration(fault: _Fault) -> ElementFinding:
     message = f"{fault.what} is '{fault.shown}', which is not one of the allowed values."
-    remedy = f"Allowed are: {_listed([str(value) for value in fault.validator.enumeration or ()])}."
+    allowed = [str(value) for value in fault.validator.enumeration or ()]
+    similar = advice.similar_of(fault.value, allowed)
+    meant = f"Did you mean {similar}? " if similar else ""
+    remedy = f"{meant}Allowed are: {_listed(allowed)}."
     return ElementFinding("schema.not-in-list", message, remedy, fault.element)
 
 
@@ -351,17 +384,18 @@ def _of_kind(fault: _Fault) -> tuple[str, str, str]:
     if bound:
         side = "at most" if "less" in bound[1] else "at least"
         return "schema.out-of-range", f"is {shown}; it must be {side} {fault.validator.value}.", "Correct the number."
-    forms = " or ".join(form for kind, form in _DATES.items() if kind in kinds)
-    if forms:
-        message = f"is '{shown}', which is not a date or time written as {forms}, or not one that exists."
-        return "schema.bad-date", message, f"Write it as {forms}."
+    if kinds & advice.FORMS.keys():
+        message, remedy = advice.about_date(fault.value, kinds)
+        return "schema.bad-date", f"is '{shown}', which {message}", remedy
     if "integer" in kinds:
-        return "schema.bad-number", f"is '{shown}', which is not a whole number.", "Write digits only."
+        message = f"is '{shown}', which is not a whole number."
+        return "schema.bad-number", message, advice.about_number(fault.value, is_whole=True)
     if kinds & _DECIMALS:
-        remedy = "Write digits, with a point for decimals, and no unit, blank or comma."
-        return "schema.bad-number", f"is '{shown}', which is not a number.", remedy
+        message = f"is '{shown}', which is not a number."
+        return "schema.bad-number", message, advice.about_number(fault.value, is_whole=False)
     if "boolean" in kinds:
-        return "schema.bad-value", f"is '{shown}', which is neither true nor false.", "Write true or false."
+        message = f"is '{shown}', which is neither true nor false."
+        return "schema.bad-value", message, advice.about_boolean(fault.value)
     if "anyURI" in kinds:
         return "schema.bad-url", f"is '{shown}', which is not a URL.", RULES["schema.bad-url"].remedy
     rule = "schema.bad-value" if reason.startswith(("value ", "invalid value")) else "schema.other"

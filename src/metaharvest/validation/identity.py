@@ -20,6 +20,11 @@ _NEWEST = list(VERSIONS.values())[-1]
 _NUMBER = re.compile(r"eml-(\d{1,9}(?:\.\d{1,9}){0,2})")
 _SCOPED = re.compile(r"(.+)\.(0|[1-9][0-9]{0,18})\.(0|[1-9][0-9]{0,18})", re.DOTALL)
 
+_NEARLY = re.compile(r"(.{1,200}?)\.([0-9]{1,18})(?:\.([0-9]{1,18}))?", re.DOTALL)
+_SCOPE = re.compile(r"[A-Za-z0-9_.\-]+")
+_OTHER_KIND = re.compile(r"(?:doi:|https?:|ftp:|urn:|10\.[0-9]{4}|[0-9a-f]{8}-[0-9a-f]{4}-)", re.IGNORECASE)
+"""How identifiers of other kinds begin: DOIs, URLs, URNs, UUIDs."""
+
 
 def version_of(root: etree._Element) -> EmlVersion | None:
     """The EML version of a document's root element; None if it is not EML."""
@@ -59,7 +64,29 @@ def _right_root(local: str, namespace: str) -> str:
         return f"Did you mean the namespace {close[0]}?"
     if local == "eml":
         return f'Declare the namespace in the root element: <eml:eml xmlns:eml="{_NEWEST.namespace}" …>.'
-    return "Check that the URL leads to the EML document itself."
+    return "Check that the URL leads to the EML document itself; a file that is no document is left out with --exclude."
+
+
+def nearest_docid(package_id: str) -> str:
+    """The docid that is meant by a packageId that is nearly one, such as `alder.10` or `alder.010.1`; empty if none."""
+    parts = _NEARLY.fullmatch(package_id)
+    if parts is None or _OTHER_KIND.match(package_id):
+        return ""
+    scope = re.sub(r"\s+", "-", parts[1])
+    if not _SCOPE.fullmatch(scope):
+        return ""
+    docid = f"{scope}.{int(parts[2])}.{int(parts[3] or 1)}"
+    return docid if docid != package_id and _SCOPED.fullmatch(docid) else ""
+
+
+def how_to_write_docid(package_id: str) -> str:
+    """What to do about a packageId that is no docid."""
+    if meant := nearest_docid(package_id):
+        return f'Write packageId="{meant}": scope, number and revision.'
+    how = "Write the scope of your site, a number and a revision, with points between them, as in your-site.12.1."
+    if _OTHER_KIND.match(package_id):
+        return f"{how} Where the other identifier is to stay, leave it, and let the list give the document a docid."
+    return how
 
 
 def _own_package_id_findings(
@@ -68,13 +95,10 @@ def _own_package_id_findings(
     """A finding if a document that no list names has a packageId that is no docid, or that another one has too."""
     if (refusal := document.refusal) is not None:
         return [ElementFinding(refusal.rule, refusal.message, refusal.remedy, root, refusal.level)]
-    if _SCOPED.fullmatch(found) is None:
+    if _SCOPED.fullmatch(found) is None or nearest_docid(found):
         shown = one_line(found, 200)
         message = f"The packageId is '{shown}'; a harvest list names each document by scope.identifier.revision."
-        remedy = (
-            'Write it like packageId="knb-lter-gce.109.6". Where the other identifier (such as a DOI) is meant to '
-            "stay, it may be left, and the list gives the document a docid."
-        )
+        remedy = how_to_write_docid(found)
         return [ElementFinding("eml.package-id", message, remedy, root, level)]
     if document.twin:
         message = f"The packageId is '{one_line(found, 200)}', as it is in {document.twin}."
@@ -111,11 +135,22 @@ def package_id_findings(root: etree._Element, document: ListedDocument, level: L
     message = f"The packageId is '{shown}', and the harvest list calls the document {docid}."
     remedy = f'Write packageId="{docid}", or correct the docid in the harvest list.'
     scoped = _SCOPED.fullmatch(found)
-    if scoped is None:
+    if scoped is None and _OTHER_KIND.match(found):
         message += " It is of another kind (such as a DOI or URN) than scope.identifier.revision."
         remedy = f'Where the other identifier is meant to stay, this may be left; otherwise write packageId="{docid}".'
+    elif scoped is None:
+        message += " It is no docid: scope.identifier.revision."
+        remedy = f'Write packageId="{docid}".'
     elif f"{scoped[1]}.{scoped[2]}" == document.document_id:
         message += " Only the revision differs."
-        either = f'packageId="{docid}" here, or revision {scoped[3]} in the harvest list'
-        remedy = f"Whenever the document changes, raise the revision in both: {either}."
+        remedy = _about_revision(int(scoped[3]), document)
     return [ElementFinding("eml.package-id-mismatch", message, remedy, root, level)]
+
+
+def _about_revision(own: int, document: ListedDocument) -> str:
+    """What to do where the packageId has another revision than the list: a revision is raised, and never lowered."""
+    if own > document.revision:
+        command = f"metaharvest list bump {document.list_file or 'LIST'} {document.document_id} --to {own}"
+        return f"The document is newer than the list: raise the revision in the list to {own}, with `{command}`."
+    written = f'packageId="{document.docid}"'
+    return f"Write {written}. `metaharvest list build --write` does so whenever a document has changed."

@@ -6,6 +6,7 @@ import re
 
 from metaharvest.rules import RULES
 from metaharvest.text import one_line
+from metaharvest.validation import advice
 
 _WHOSE = re.compile(r"Element '([^']*)'(?:, attribute '([^']*)')?: (.*)", re.DOTALL)
 _MAX_LISTED = 300
@@ -61,9 +62,19 @@ def schema_error_in_words(message: str) -> tuple[str, str, str]:
         if whose and (match := re.fullmatch(pattern, whose[3])):
             what = f"The attribute {whose[2]} of {whose[1]}" if whose[2] else whose[1]
             groups = [one_line(what, 200), *map(_listed, match.groups(""))]
+            if rule == "schema.bad-date":
+                message, remedy = advice.about_date(match[1], _kinds_in(whose[3]))
+                return rule, f"{groups[0]} is '{groups[1]}', which {message}", remedy
             told = remedy if "" not in groups else remedy.partition(" Expected")[0]
             return rule, sentence.format(*groups), told.format(*groups) or RULES[rule].remedy
     return "schema.other", one_line(plain, 500), RULES["schema.other"].remedy
+
+
+def _kinds_in(message: str) -> set[str]:
+    """The types of dates that a message names; yearDate of EML is a day or a year."""
+    if "yearDate" in message.rpartition("type ")[2]:
+        return {"date", "gYear"}
+    return {kind for kind in advice.FORMS if f"'xs:{kind}'" in message}
 
 
 def _listed(text: str) -> str:

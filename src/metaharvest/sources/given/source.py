@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -11,16 +12,21 @@ from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
-from metaharvest.config.files import open_file
+from metaharvest.config.files import open_file, read_file
 from metaharvest.errors import FetchError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns, Site
 from metaharvest.sources.base import Listing
 from metaharvest.sources.given.arguments import Given, GivenDocuments, GivenList, GivenUrl, LocalFile, copy_place
+from metaharvest.sources.given.changed import ListMemory, build_command
 from metaharvest.sources.harvest_list.source import fetch_document, read_list, scope_and_identifier
+from metaharvest.sources.publishing.list_reading import remembered
 from metaharvest.sources.roots import as_listed, read_root
 from metaharvest.text import one_line
+
+_LARGEST_LIST = 268_435_456
+"""Bytes of a list of which is read what it remembers."""
 
 _WITHOUT_CONTENT = ("build.link", "build.unreadable")
 """Rules of files that are not opened."""
@@ -62,6 +68,7 @@ class GivenSource:
         self._site = replace(site, file_folder=Path("/")) if is_local and not site.file_folder else site
         self._fetcher = fetcher
         self._copies = copies
+        self._memory: ListMemory | None = None
         # Where very many are listed, what is listed comes back without that.
         self._by_itself: dict[str, ListedDocument] = {}
         files = given.files if isinstance(given, GivenDocuments) else ()
@@ -72,11 +79,13 @@ class GivenSource:
         if isinstance(self._given, GivenDocuments):
             return Listing(iter(self._alone(self._given)))
         if isinstance(self._given, GivenList):
+            await asyncio.to_thread(self._remember, self._given.file.path)
             listed = _read(_opened(self._given.file.path), base=self._given.file.base)
             return Listing(_from_files(listed, self._given.files))
         file = await self._fetched_list(self._given, seconds)
         root = await asyncio.to_thread(read_root, file)
         if root.is_list or not root.name or root.name.lower() == "html" or self._is_site:
+            await asyncio.to_thread(self._remember, self._copies.place(self._given.url))
             return Listing(_read(file, files_allowed=self._site.file_folder is not None))
         file.close()
         document = replace(as_listed(root, self._given.url, self._given.shown), by_itself=True)
@@ -89,6 +98,21 @@ class GivenSource:
 
     async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
         """The document's bytes; see Source. A copy of them is kept, if they are not in a file already."""
+        fetched = await self._fetched(document, patience)
+        if isinstance(self._given, GivenList):
+            fetched = replace(fetched, document=replace(fetched.document, list_file=shlex.quote(self._given.shown)))
+        if self._memory is None or not self._memory.documents:
+            return fetched
+        return replace(fetched, findings=(*fetched.findings, *self._memory.findings(fetched)))
+
+    def _remember(self, path: Path) -> None:
+        """Take in what the list in this file remembers of its documents."""
+        if not isinstance(self._given, GivenDocuments):
+            with suppress(OSError):
+                known = remembered(read_file(path, _LARGEST_LIST))
+                self._memory = ListMemory(known, build_command(self._given) if known else "")
+
+    async def _fetched(self, document: ListedDocument, patience: float) -> FetchedDocument:
         document = self._by_itself.get(document.url, document)
         if document.refusal is not None and document.refusal.rule in _WITHOUT_CONTENT:
             raise FetchError(document.refusal)

@@ -25,9 +25,9 @@ _OTHER_KINDS = (
     (re.compile(r"(https?|ftp)://.*", re.IGNORECASE | re.DOTALL), "a URL"),
     (re.compile(r"urn:.*", re.IGNORECASE | re.DOTALL), "a URN"),
 )
-_REMEDY = (
-    'Write a docid there: scope, number and revision, as in packageId="alder.12.1". Where the packageIds are to stay, '
-    "`list build --from-names` takes the docids from the names of the files, and `list add --docid` takes one as given."
+_STAYS = (
+    "Where the packageIds are to stay, `list build --from-names` takes the docids from the names of the files, and "
+    "`list add --docid` takes one as given."
 )
 
 
@@ -94,12 +94,19 @@ def docid_in(document: EmlDocument) -> tuple[str, int]:
     """The document id and the revision that the packageId spells. Raises NotListable if it is no docid."""
     package_id = document.package_id
     if not package_id:
-        raise NotListable(document.finding("build.no-docid", "The document has no packageId.", _REMEDY))
+        raise NotListable(document.finding("build.no-docid", "The document has no packageId.", _remedy("")))
     try:
         return parse_docid(package_id)
     except ValueError as error:
         message = f"The packageId '{one_line(package_id, 100)}' is {error}"
-        raise NotListable(document.finding("build.no-docid", message, _REMEDY)) from None
+        raise NotListable(document.finding("build.no-docid", message, _remedy(package_id))) from None
+
+
+def _remedy(package_id: str) -> str:
+    if meant := identity.nearest_docid(package_id):
+        return f'Write packageId="{meant}": scope, number and revision.'
+    how = "Write a docid there: the scope of your site, a number and a revision, as in your-site.12.1."
+    return f"{how} {_STAYS}"
 
 
 def parse_docid(text: str) -> tuple[str, int]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from metaharvest.model import ListedDocument
 from metaharvest.sources.harvest_list.values import MAX_LONG
 from metaharvest.sources.publishing import problems
-from metaharvest.sources.publishing.documents import is_other_docid
+from metaharvest.sources.publishing.documents import EmlDocument, is_other_docid
 from metaharvest.sources.publishing.folder import FileFinding
 from metaharvest.sources.publishing.list_file import Entry, ListFile, Memory, in_order, memory_of
 from metaharvest.sources.publishing.package_id import NotReplaceable
@@ -228,13 +228,21 @@ def _content(document: SiteDocument, memory: Memory | None, listed: int | None) 
     if document.sha256 == memory.sha256:
         return Content.SAME
     if memory.package_id and document.package_id == f"{document.document_id}.{listed}":
-        try:
-            before = read_again(document).with_package_id(memory.package_id)
-        except NotReplaceable:
-            return Content.CHANGED
-        if hashlib.sha256(before).hexdigest() == memory.sha256:
-            return Content.SAME
+        return Content.SAME if was_listed(read_again(document), memory) else Content.CHANGED
     return Content.CHANGED
+
+
+def was_listed(document: EmlDocument, memory: Memory) -> bool:
+    """Whether the document has the content that was listed, but for a packageId brought into line with the list."""
+    if document.sha256 == memory.sha256:
+        return True
+    if not memory.package_id:
+        return False
+    try:
+        before = document.with_package_id(memory.package_id)
+    except NotReplaceable:
+        return False
+    return hashlib.sha256(before).hexdigest() == memory.sha256
 
 
 def _last_memory(entry: Entry) -> Memory:

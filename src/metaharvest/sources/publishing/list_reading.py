@@ -6,6 +6,7 @@ What the list must be is said by the harvest's own reader; only a list that it a
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from xml.parsers import expat
@@ -19,6 +20,24 @@ def read_list_file(content: bytes) -> ListFile:
     """The list in `content`. Raises ListError, with every problem, if it is not valid; file: URLs are no problem."""
     documents = list(read_list(io.BytesIO(content), files_allowed=True))
     return _Reader(documents).read(content)
+
+
+def remembered(content: bytes) -> dict[str, Memory]:
+    """What a list remembers of the documents that it names, by docid; nothing of a list that cannot be read."""
+    if b"<?metaharvest" not in content:
+        return {}
+    found: dict[str, Memory] = {}
+
+    def instruction(target: str, data: str) -> None:
+        memory = read_memory(data) if target == TARGET else None
+        if memory is not None and memory.sha256:
+            found[memory.docid] = memory
+
+    parser = expat.ParserCreate()
+    parser.ProcessingInstructionHandler = instruction
+    with suppress(expat.ExpatError, LookupError, ValueError):
+        parser.Parse(content, True)
+    return found
 
 
 @dataclass(slots=True)
