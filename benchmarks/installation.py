@@ -100,7 +100,7 @@ class Installation:
     def run(self, day: date) -> Cost:
         """One `metaharvest run` on that day. Raises CalledProcessError if it does not end with 0."""
         self.engine.dispose()
-        return self._do("run", "--date", str(day))
+        return self._do("run", "--date", str(day), "--force-date")
 
     def table(self, name: str) -> Table:
         """A table as it is in the database."""

@@ -365,3 +365,4 @@ INSERT INTO harvest_operation VALUES ('DocDuplicate', 'The list names the same d
 INSERT INTO harvest_operation VALUES ('UploadUnconfirmed', 'It is not known whether an upload arrived', 'warning');
 INSERT INTO harvest_operation VALUES ('ReportQueued', 'A report was put into the outbox', 'info');
 INSERT INTO harvest_operation VALUES ('LogPurged', 'Old log rows were deleted', 'info');
+INSERT INTO harvest_operation VALUES ('LogNotPurged', 'Old log rows were kept, as the clock may be wrong', 'warning');

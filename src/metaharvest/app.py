@@ -317,6 +317,17 @@ class Harvester:
 
     # -- the database
 
+    def repair_dates(self) -> dict[str, int]:
+        """Move dates that a wrong clock left in the future to today, under the run lock; how many rows of each kind.
+
+        Raises LockHeld.
+        """
+        from metaharvest.database.engine import run_lock
+        from metaharvest.journal.repaired_dates import repair_dates
+
+        with run_lock(self.engine), self.writing() as session:
+            return repair_dates(session, self.now(), self.today())
+
     def copy_database(
         self, url: str, password: str = "", told: Callable[[CopiedTable], None] = lambda table: None
     ) -> list[CopiedTable]:

@@ -1126,6 +1126,14 @@ RULES: dict[str, Rule] = {
         "Somebody, or the system, stopped the run before it came to its end. What was under way was finished.",
         "Nothing is to be done: the next run goes on with what was put off.",
     ),
+    "harvest.clock": Rule(
+        "The clock of the harvester may be wrong",
+        "More than 31 days lie between a run and the run before it. Either no run was started for so long, or the "
+        "clock of the machine was set wrong.",
+        "The administrator should compare the clock with the time. Old log rows and reports are kept until the next "
+        "run. If dates in the future are left behind, `metaharvest database repair-dates` repairs them.",
+        is_ours=True,
+    ),
     "harvest.no-room": Rule(
         "No room for temporary files",
         "The disk where the harvester puts lists while it reads them is full, or may not be written to.",

@@ -340,7 +340,7 @@ def test_a_full_folder_for_temporary_files_is_named_and_costs_the_site_alone_tha
     server.route("/list.xml", after_the_small_one)
     variables = {"TMPDIR": str(small_disk), "SQLITE_TMPDIR": str(small_disk)}
     config = str(harvester.config)
-    done = process(harvester.folder, "--config", config, "run", "--date", DAY, **variables)
+    done = process(harvester.folder, "--config", config, "run", "--date", DAY, "--force-date", **variables)
     assert (done.returncode, done.stderr) == (1, "")
     assert f"there is no room for its temporary files in {small_disk} (" in " ".join(done.stdout.split())
     statuses = dict(harvester.rows("SELECT site_name, status FROM harvest_site_run"))
@@ -403,7 +403,7 @@ def test_a_folder_that_may_not_be_written_is_told_and_nothing_is_done(harvester:
     harvester.engine.dispose()
     harvester.folder.chmod(0o555)
     try:
-        done = process_as_others("--config", str(harvester.config), "run", "--date", DAY)
+        done = process_as_others("--config", str(harvester.config), "run", "--date", DAY, "--force-date")
         looked = process_as_others("--config", str(harvester.config), "doctor")
     finally:
         harvester.folder.chmod(0o755)

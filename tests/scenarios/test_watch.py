@@ -217,7 +217,7 @@ def run_by_a_clock_that_is_far_ahead(harvester: Harvester) -> None:
         opened.run(RunRequest(FAR.date()))
 
 
-def test_what_a_run_by_a_clock_far_ahead_leaves_is_told_and_mended_by_one_command(
+def test_what_a_run_by_a_clock_far_ahead_leaves_is_told_and_repaired_by_one_command(
     harvester: Harvester, server: HttpServer
 ) -> None:
     harvester.add_site("daily", publish(server, "a.1.1"))
@@ -229,17 +229,17 @@ def test_what_a_run_by_a_clock_far_ahead_leaves_is_told_and_mended_by_one_comman
     code, checks = doctor(harvester)
     assert (code, checks["clock"][0]) == (1, "PROBLEM")
     told = " ".join(harvester("doctor").out.split())
-    assert "Run 2 began on 2099-05-05 01:00 UTC, and now it is " in told
-    assert "last and next harvest are in the future: daily, monthly. The clock was wrong" in told
+    assert "Runs are dated in the future: 2 of 2099-05-05." in told
+    assert "last and next harvest are in the future: daily, monthly. They are not harvested." in told
     run = harvester.run(night(0))
     assert (run["sites"], run["status"]) == ([], "succeeded")
     report = last_report(harvester)
     assert "The clock was wrong, or is: see below." in report
-    assert "Run 2 began on 2099-05-05" in report
-    assert "in the future: daily, monthly. The clock was wrong when they were harvested. " in report
-    assert "`metaharvest run --force` harvests all sites now" in report
-    said = harvester("run", "--force")
-    assert (said.code, said.err) == (0, "")
+    assert "Runs are dated in the future: 2 of 2099-05-05." in report
+    assert "in the future: daily, monthly." in report
+    assert "`metaharvest database repair-dates` moves all dates" in report
+    assert harvester("database", "repair-dates").code == 0
+    assert harvester("run").code == 0
     dates = harvester.rows("SELECT name, datelastharvest FROM harvest_site_schedule WHERE enabled ORDER BY name")
     assert dates == [("daily", str(TODAY)), ("monthly", str(TODAY))]
     assert harvester.rows("SELECT datenextharvest FROM harvest_site_schedule WHERE name = 'daily'") == [
@@ -251,13 +251,14 @@ def test_what_a_run_by_a_clock_far_ahead_leaves_is_told_and_mended_by_one_comman
 
 
 @on_one_database
-def test_one_site_alone_can_be_mended_by_its_next_date(harvester: Harvester, server: HttpServer) -> None:
+def test_one_site_alone_can_be_repaired_by_its_next_date(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("daily", publish(server, "a.1.1"))
     run_by_a_clock_that_is_far_ahead(harvester)
     assert "in the future: daily." in doctor(harvester)[1]["clock"][1]
     assert harvester("sites", "edit", "daily", "--next", str(TODAY)).code == 0
     assert "in the future: daily." not in harvester("doctor").out
     assert [site["status"] for site in harvester.run(str(TODAY))["sites"]] == ["succeeded"]
+    assert harvester("database", "repair-dates").code == 0
     assert doctor(harvester)[0] == 0
 
 

@@ -18,7 +18,7 @@ from metaharvest.config.settings import load
 from metaharvest.database.engine import open_database
 from metaharvest.demo.samples import SampleNetwork
 from support.databases import empty_sqlite_file
-from support.harvester import rows_of
+from support.harvester import any_day, rows_of
 
 _PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
 
@@ -41,7 +41,7 @@ class Told:
 def attempt(folder: Path, *arguments: str) -> Told:
     """Run a command with the settings file of `folder`; whatever it raises is in `error`."""
     config = str(folder / "metaharvest.toml")
-    result = CliRunner().invoke(cli, ["--config", config, *arguments], standalone_mode=False)
+    result = CliRunner().invoke(cli, ["--config", config, *any_day(arguments)], standalone_mode=False)
     return Told(result.stdout, result.stderr, result.stdout_bytes, result.return_value, result.exception)
 
 

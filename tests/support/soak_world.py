@@ -18,7 +18,7 @@ from typing import Any
 from metaharvest.config.settings import load
 from metaharvest.database.engine import open_database, writers
 from metaharvest.sites.registry import add_site
-from support.harvester import rows_of, settings_for
+from support.harvester import any_day, rows_of, settings_for
 from support.soak_network import BROKEN, SITES, Network
 
 SETTINGS = """\
@@ -60,7 +60,7 @@ class World:
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a command in a process of its own; what it says on stderr is kept."""
-        return self.start_python("-m", "metaharvest", "--config", str(self.config), *arguments)
+        return self.start_python("-m", "metaharvest", "--config", str(self.config), *any_day(arguments))
 
     def start_python(self, *arguments: str) -> subprocess.Popen[bytes]:
         # A new file: processes that a killed run left behind may still write into the old one.

@@ -23,31 +23,18 @@ import click
 from metaharvest import __version__
 from metaharvest.cli import json_lines
 from metaharvest.cli.examples import with_examples
+from metaharvest.cli.exit_codes import ExitCode, exit_code_of
 from metaharvest.cli.failures import tell
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.json_lines import print_failure
 from metaharvest.config.secret_references import MaskingFormatter, masked
-from metaharvest.errors import (
-    DatabaseUnavailable,
-    FetchError,
-    HarvestError,
-    ListError,
-    LockHeld,
-    MetaharvestError,
-    RunLost,
-    TargetError,
-)
+from metaharvest.errors import HarvestError, MetaharvestError
 from metaharvest.text import clean, shown_url
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from metaharvest.harvest.limits import RunLimits
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_LOCKED = 75
-EXIT_INTERRUPTED = 130
 
 _STDERR = 2
 
@@ -216,21 +203,21 @@ def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocat
         return tell(arguments, error, error.exit_code, error.format_message())
     except (click.Abort, KeyboardInterrupt) as error:
         print_failure(STOPPED)
-        return tell(arguments, error, EXIT_INTERRUPTED, STOPPED)
+        return tell(arguments, error, ExitCode.INTERRUPTED, STOPPED)
     except MetaharvestError as error:
         said = clean(masked(_sentences(error)))
         print_failure(said)
         return tell(arguments, error, exit_code_of(error), said)
     except BrokenPipeError:
         sys.stderr.close()
-        return EXIT_FAILED
+        return ExitCode.FAILED
     except OSError as error:
         said = f"Something could not be read or written: {clean(masked(str(error)))}."
         print_failure(said)
-        return tell(arguments, error, EXIT_FAILED, said)
+        return tell(arguments, error, ExitCode.FAILED, said)
     except Exception as error:
         logging.getLogger(__name__).exception(f"{_UNEXPECTED}. Please report this to its developers")
-        return tell(arguments, error, EXIT_FAILED, f"{_UNEXPECTED}: stderr tells more.")
+        return tell(arguments, error, ExitCode.FAILED, f"{_UNEXPECTED}: stderr tells more.")
 
 
 def _run(arguments: list[str], invocation: Callable[[Path | None], Invocation]) -> int:
@@ -252,11 +239,3 @@ def _require_text(arguments: Sequence[str]) -> None:
         if any("\ud800" <= character <= "\udfff" for character in argument):
             encoding = sys.getfilesystemencoding()
             raise click.UsageError(f"'{shown_url(argument)}' is not text in this terminal's encoding ({encoding}).")
-
-
-def exit_code_of(error: MetaharvestError) -> int:
-    """The exit code of a command that ends with `error`."""
-    if isinstance(error, LockHeld):
-        return EXIT_LOCKED
-    failed = DatabaseUnavailable | RunLost | TargetError | FetchError | ListError
-    return EXIT_FAILED if isinstance(error, failed) else EXIT_USAGE

@@ -1,4 +1,4 @@
-"""`metaharvest database`: copies everything into another database."""
+"""`metaharvest database`: copies everything into another database, and repairs dates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group("database")
 def command() -> None:
-    """Copy everything into another database, of the same kind or of another."""
+    """Copy everything into another database, or repair dates that a wrong clock has left behind."""
 
 
 @command.command("copy")
@@ -66,3 +66,22 @@ def copy(invocation: Invocation, url: str, password: str, as_json: bool) -> None
     if password:
         click.echo(f'password = "{password}"')
     click.echo(f"\nThen look whether all is well: {invocation.start} doctor")
+
+
+@command.command("repair-dates")
+@click.pass_obj
+def repair_dates(invocation: Invocation) -> None:
+    """Move dates that lie in the future to today: those that a wrong clock, or a mistyped --date, has left behind.
+
+    Sites whose last harvest lies in the future are due today. Runs, log rows, documents and problems are moved as well.
+    Correct the clock first. A date of yours stays: a next harvest in the future, of a site harvested in the past.
+    """
+    repaired = invocation.harvester.repair_dates()
+    today = invocation.harvester.today()
+    if not repaired:
+        click.echo(f"No date lies in the future: today is {today} by the clock of this machine.")
+        return
+    told = ", ".join(f"{number:,} {what}" for what, number in repaired.items())
+    click.echo(f"Moved to {today}, which is today by the clock of this machine: {told}.")
+    if "sites" in repaired:
+        click.echo("The next run harvests these sites.")

@@ -32,6 +32,7 @@ EXAMPLES = {
     "target copy": "metaharvest target copy embedded target --dry-run",
     "target rebuild": "metaharvest target rebuild",
     "database": "metaharvest database copy --to sqlite:///copy.db",
+    "database repair-dates": "metaharvest database repair-dates",
     "doctor": "metaharvest doctor --send-test-mail",
 }
 """The words of a command -> a command line that does something with it."""

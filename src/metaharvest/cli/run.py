@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import date
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli.exit_codes import ExitCode, exit_code_of
 from metaharvest.cli.invocation import Invocation, day
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, print_line
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     _Told = Callable[[Harvester, RunResult, RunRecord, int], None]
 
+_NEAR = timedelta(days=7)
+"""Days from the clock that --date may name without --force-date: a few nights that were missed, or are to come."""
+
 
 @click.command("run")
 @click.option("--site", "names", metavar="NAME", multiple=True, help="Only this site, due or not. May be repeated.")
@@ -30,8 +34,9 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="Repositories list all that they have, not only what has changed.")
 @click.option("--dry-run", is_flag=True, help="Rehearse: fetch and check everything, write nothing anywhere.")
 @click.option("--date", "today", metavar="YYYY-MM-DD", callback=day, help="Take this day for today.")
+@click.option("--force-date", is_flag=True, help="Take a --date that is more than 7 days from the clock.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("--strict", is_flag=True, help="Exit with 1 for document errors and deferrals too.")
+@click.option("--strict", is_flag=True, help="Exit with 3 for document errors and deferrals too.")
 @click.pass_obj
 def command(
     invocation: Invocation,
@@ -40,25 +45,38 @@ def command(
     full: bool,
     dry_run: bool,
     today: date | None,
+    force_date: bool,
     as_json: bool,
     strict: bool,
 ) -> int:
     """Harvest the sites that are due: one run, for cron.
 
-    Exit codes: 0 done (documents with errors are the sites' affair); 1 done, but a site or the target failed as a
-    whole, a report could not be handed over, or a signal or the run's deadline cut it short; 2 settings or usage;
-    75 another run is under way.
+    Exit codes: 0 done (documents with errors are the sites' affair); 1 an unexpected failure; 2 settings or usage;
+    3 done, but a site or the target failed as a whole, or a deadline cut the run short, and the administrator's mail
+    says so; 4 done, but a report could not be handed over to the mail server; 69 the database cannot be used;
+    75 another run is under way; 130 stopped by a signal.
     """
     from metaharvest.harvest.run import RunRequest
 
     if force and names:
         raise click.UsageError("--force harvests all enabled sites, --site the named ones: use one of the two.")
     harvester = invocation.harvester
+    if today and not dry_run and not force_date:
+        _require_near(today, harvester.today())
     request = RunRequest(today or harvester.today(), names, force, full)
     if dry_run:
         return _rehearse(harvester, request, as_json, strict)
     with stop_on_signal() as stop:
         return _harvest_and_ping(harvester, request, _print_json if as_json else _print_table, strict, stop)
+
+
+def _require_near(day: date, today: date) -> None:
+    """Raises UsageError for a day so far from the clock that it is more likely a mistake than meant."""
+    if abs(day - today) > _NEAR:
+        raise click.UsageError(
+            f"--date {day} is {abs((day - today).days):,} days from today, which is {today} by the clock of this "
+            "machine. All sites that are harvested would get this date. If that is meant, add --force-date."
+        )
 
 
 def harvest_now(harvester: Harvester) -> None:
@@ -80,7 +98,6 @@ def _harvest_and_ping(harvester: Harvester, request: RunRequest, told: _Told, st
     If no run came to an end, a monitor that cannot be told how a run ended is not pinged: its alarm is the silence.
     Nor is any if another run is under way, which will ping by itself, or if a site's name was mistyped.
     """
-    from metaharvest.cli import EXIT_FAILED, exit_code_of
     from metaharvest.errors import LockHeld, MetaharvestError, ScheduleError
 
     try:
@@ -88,7 +105,7 @@ def _harvest_and_ping(harvester: Harvester, request: RunRequest, told: _Told, st
     except (LockHeld, ScheduleError):
         raise
     except Exception as error:
-        code = exit_code_of(error) if isinstance(error, MetaharvestError) else EXIT_FAILED
+        code = exit_code_of(error) if isinstance(error, MetaharvestError) else ExitCode.FAILED
         _ping(harvester, "failed", code, ended=False)
         raise
     _write_metrics(harvester)
@@ -132,9 +149,18 @@ def _harvest(
         print_note(result.cut_short)
     with harvester.reading() as session:
         record = run_record(session, result.run_id)
-    failed = record.failed_as_a_whole or result.undelivered or result.cut_short or stop.is_set()
-    code = 1 if failed or (strict and record.has_document_errors) else 0
-    return result, record, code
+    return result, record, _code_of(result, record, strict, stop.is_set())
+
+
+def _code_of(result: RunResult, record: RunRecord, strict: bool, is_stopped: bool) -> ExitCode:
+    """The exit code of a run that came to its end. A report that nobody got goes first: then no mail says the rest."""
+    if result.undelivered:
+        return ExitCode.NOT_DELIVERED
+    if is_stopped:
+        return ExitCode.INTERRUPTED
+    if record.failed_as_a_whole or result.cut_short or (strict and record.has_document_errors):
+        return ExitCode.SITE_FAILED
+    return ExitCode.DONE
 
 
 def _print_json(_harvester: Harvester, result: RunResult, record: RunRecord, _code: int) -> None:
@@ -191,4 +217,5 @@ def _rehearse(harvester: Harvester, request: RunRequest, as_json: bool, strict: 
         else:
             click.echo(clean(scratch.admin_report(record.run["run_id"]).text))
             click.echo("This was a rehearsal: nothing was written, no mail was sent.")
-    return 1 if record.failed_as_a_whole or (strict and record.has_document_errors) else 0
+    failed = record.failed_as_a_whole or (strict and record.has_document_errors)
+    return ExitCode.SITE_FAILED if failed else ExitCode.DONE

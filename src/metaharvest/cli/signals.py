@@ -54,11 +54,12 @@ def handled(handler: Callable[[int, FrameType | None], object], *numbers: signal
 
 def _end_at_once(said: str) -> NoReturn:
     """End the process as a power cut would: an exception would wait for every transfer that is under way."""
-    from metaharvest.cli import EXIT_INTERRUPTED, STOPPED
+    from metaharvest.cli import STOPPED
+    from metaharvest.cli.exit_codes import ExitCode
 
     # The bars of a terminal have hidden its cursor.
     cursor = "\033[?25h\n" if sys.stderr is not None and sys.stderr.isatty() else ""
     line = sys.stderr.line(said or STOPPED) if isinstance(sys.stderr, JsonLines) else f"{cursor}{said or STOPPED}\n"
     with suppress(OSError):
         os.write(2, line.encode())
-    os._exit(EXIT_INTERRUPTED)
+    os._exit(ExitCode.INTERRUPTED)

@@ -40,5 +40,6 @@ OPERATIONS: dict[str, tuple[str, str]] = {
     "UploadUnconfirmed": ("warning", "It is not known whether an upload arrived"),
     "ReportQueued": ("info", "A report was put into the outbox"),
     "LogPurged": ("info", "Old log rows were deleted"),
+    "LogNotPurged": ("warning", "Old log rows were kept, as the clock may be wrong"),
 }
 """Operation code -> (level, explanation): those of the original Harvester, and further ones for what it did not do."""

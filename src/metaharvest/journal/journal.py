@@ -33,6 +33,7 @@ from metaharvest.journal.writer import GroupLimits, Writer
 from metaharvest.model import (
     FetchedDocument,
     Finding,
+    Level,
     ListedDocument,
     ListVersion,
     OriginalColumns,
@@ -44,6 +45,7 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.sites import ledger
+from metaharvest.sites.clock import REPAIR, day_before, long_pause
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets import owners
 from metaharvest.targets.base import JournalSession, Target
@@ -83,6 +85,7 @@ class Journal:
         self._is_whole = True
         self._open_sites: set[int] = set()
         self.today = today
+        self._is_by_the_clock = today == clock().astimezone(settings.harvester.zone).date()
         self.run_id, self.left_unfinished, self.reports_not_made = runs.open_run(
             engine, settings, self._repositories, clock(), today
         )
@@ -151,7 +154,12 @@ class Journal:
         self._writer.stored = call
 
     def _purge(self) -> None:
-        """Delete log rows, and reports that were delivered, older than the log period; a chunk a transaction."""
+        """Delete log rows and delivered reports that are older than the log period, a chunk in each transaction.
+
+        Nothing is deleted for a day that was given with `--date`, nor where the clock may be wrong.
+        """
+        if not self._is_by_the_clock or not self._now(self._may_purge):
+            return
         limit = self.today - timedelta(days=self._settings.harvester.log_period_days)
         rows = self._purged(purge.log_rows, limit, purge.CHUNK)
         gone = self._purged(purge.reports, limit, purge.REPORTS)
@@ -159,6 +167,15 @@ class Journal:
         if rows or gone:
             message = f"{rows:,} log rows and {gone:,} delivered reports from before {limit} were deleted."
             self._now(lambda session: self._log(session, LogRow("LogPurged", message)))
+
+    def _may_purge(self, session: Session) -> bool:
+        """True if another run took place within the days before this one; a long pause is logged."""
+        if why := long_pause(session, self.run_id, self.today):
+            remedy = f"Compare the clock of this machine with the time. If it was wrong: {REPAIR}"
+            finding = Finding("harvest.clock", why, remedy, Level.WARNING)
+            self._log(session, LogRow("LogNotPurged", why, (finding,)))
+            return False
+        return day_before(session, self.run_id, self.today) is not None
 
     def _purged(self, delete_chunk: Callable[[Session, date], int], limit: date, chunk: int) -> int:
         deleted = 0

@@ -34,7 +34,7 @@ from metaharvest.monitoring.target_checks import check_targets
 from metaharvest.queries.outbox import outbox_state
 from metaharvest.reports.outbox import stuck_mail
 from metaharvest.reports.words import counted
-from metaharvest.sites.clock import is_too_far, some_of, wrong_clock
+from metaharvest.sites.clock import LONGEST_PAUSE, is_too_far, long_pause, some_of, wrong_clock
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites
 from metaharvest.sites.records import deletions_to_confirm, full_lists, listing_state
@@ -199,9 +199,20 @@ def _deletions(session: Session, site: Site) -> Iterator[Check]:
 
 
 def _clock(session: Session, now: datetime, today: date) -> Iterator[Check]:
-    """What a wrong clock, or a mistyped date, has left behind: sites wait for it, and nothing else would tell."""
+    """Dates that a wrong clock or a mistyped date has left behind, and a pause that may come from a wrong clock."""
     wrong = list(wrong_clock(session, None, now, today))
-    yield from (problem("clock", sentence) for sentence in wrong)
+    if wrong:
+        yield problem("clock", " ".join(wrong))
+    newest = session.scalars(select(HarvestRun).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1)).first()
+    if newest is not None and newest.harvest_date == today:
+        if pause := long_pause(session, newest.run_id, today):
+            yield warning("clock", pause)
+    elif newest is not None and today - newest.harvest_date > LONGEST_PAUSE:
+        yield warning(
+            "clock",
+            f"It is {today} by the clock of this machine, and the newest run was on {newest.harvest_date}. "
+            "If the clock is wrong, correct it before the next run.",
+        )
     sites = [site for site in read_sites(session) if isinstance(site, Site) and site.enabled]
     far = [f"{site.name} ({due_since(site)})" for site in sites if is_too_far(site, today)]
     if far and not wrong:

@@ -45,7 +45,7 @@ from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
 from metaharvest.reports.start_here import Step, show_site, waiting_for_a_person
 from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.rules import RULES
-from metaharvest.sites.clock import wrong_clock
+from metaharvest.sites.clock import long_pause, wrong_clock
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.text import one_line
 
@@ -170,7 +170,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     undelivered, more_undelivered = _undelivered(session, run, limit)
     troubles, is_away = _troubles(session, run.run_id), _target_is_away(session, run.run_id)
     overdue = overdue_sites(session, run.harvest_date)
-    clock = tuple(wrong_clock(session, run.run_id, now, max(now.date(), run.harvest_date)))
+    clock = tuple(_clock(session, run, context))
     waits = [*clock, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
     failures = tuple(_failed_sites(session, site_runs, run, limit))
     to_repair = {failure.name: _step(failure) for failure in failures}
@@ -223,6 +223,14 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         administrators=context.settings.harvester.administrators,
         went_nowhere=context.repositories.went_nowhere(listing),
     )
+
+
+def _clock(session: Session, run: HarvestRun, context: ReportContext) -> Iterator[str]:
+    """Sentences about a clock that was wrong, or may be."""
+    yield from wrong_clock(session, run.run_id, context.now, max(context.now.date(), run.harvest_date))
+    is_by_the_clock = run.harvest_date == run.started_at.astimezone(context.settings.harvester.zone).date()
+    if is_by_the_clock and (sentence := long_pause(session, run.run_id, run.harvest_date)):
+        yield sentence
 
 
 def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:

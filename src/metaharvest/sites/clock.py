@@ -1,7 +1,7 @@
-"""Dates that only a wrong clock, or a mistyped date, can have brought about: what they say must wait is not harvested.
+"""Finds dates that only a wrong clock, or a mistyped date, can have left behind.
 
 A run whose clock is decades ahead gives its sites a next date that is decades away, and every later run finds them not
-due. For the administrator's report and for `metaharvest doctor`.
+due. For the administrator's report, for `metaharvest doctor`, and for the purge of the log.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestRun
+from metaharvest.database.models import IS_HARVEST, HarvestRun
 from metaharvest.model import Site
 from metaharvest.sites.due import due_since, next_harvest
 from metaharvest.sites.registry import read_sites_harvested_after
@@ -21,7 +21,31 @@ from metaharvest.text import one_line
 _GRACE = timedelta(days=1)
 """Two machines need not agree on the day, nor a clock and the one it is set by on the minute."""
 
+LONGEST_PAUSE = timedelta(days=31)
+"""Between two runs. After a longer pause the clock may be wrong. A run once a month stays below it."""
+
+REPAIR = "`metaharvest database repair-dates`"
+
 _NAMED = 5
+
+
+def day_before(session: Session, run_id: int, day: date) -> date | None:
+    """The newest day before `day` on which another run took place; None if there was none."""
+    others = (IS_HARVEST, HarvestRun.run_id != run_id, HarvestRun.harvest_date < day)
+    return session.scalar(select(func.max(HarvestRun.harvest_date)).where(*others))
+
+
+def long_pause(session: Session, run_id: int, day: date) -> str:
+    """A sentence if this run comes so long after the one before it that the clock may be wrong; else empty."""
+    before = day_before(session, run_id, day)
+    if before is None or day - before <= LONGEST_PAUSE:
+        return ""
+    return (
+        f"The run {run_id} is of {day}, and the run before it was on {before}, {(day - before).days:,} days earlier. "
+        "If the harvester was not started in between, all is well. If not, the clock of this machine is wrong: "
+        f"correct it, then run {REPAIR}. Old log rows and reports were not deleted; the next run on another day "
+        "deletes them."
+    )
 
 
 def is_too_far(site: Site, today: date) -> bool:
@@ -34,23 +58,29 @@ def is_too_far(site: Site, today: date) -> bool:
 
 
 def wrong_clock(session: Session, run_id: int | None, now: datetime, today: date) -> Iterator[str]:
-    """What a clock that was wrong has left behind, in sentences, as seen from `now`.
+    """Sentences about what a wrong clock has left behind, as seen from `now`.
 
-    Judged are the run before `run_id` (None: the last run), and the enabled sites whose dates are in the future.
+    They are about the runs before `run_id` (None: all runs), and the enabled sites whose dates are in the future.
     """
+    future = [HarvestRun.harvest_date > today + _GRACE, HarvestRun.started_at > now + _GRACE]
     before = () if run_id is None else (HarvestRun.run_id < run_id,)
-    last = session.scalars(select(HarvestRun).where(*before).order_by(HarvestRun.run_id.desc()).limit(1)).first()
-    if last is not None and last.started_at > now + _GRACE:
-        yield (
-            f"Run {last.run_id} began on {last.started_at:%Y-%m-%d %H:%M} UTC, and now it is {now:%Y-%m-%d %H:%M} UTC: "
-            "the clock of this machine was wrong then, or is wrong now. See that a time server sets it."
-        )
+    runs = session.execute(
+        select(HarvestRun.run_id, HarvestRun.harvest_date)
+        .where(or_(*future), IS_HARVEST, *before)
+        .order_by(HarvestRun.run_id)
+    ).all()
     sites = read_sites_harvested_after(session, today + _GRACE)
     names = sorted(site.name for site in sites if isinstance(site, Site) and site.enabled and is_too_far(site, today))
+    if runs:
+        named = some_of([f"{number} of {day}" for number, day in runs])
+        yield f"Runs are dated in the future: {named}. Today is {today}."
     if names:
+        yield f"The dates of the last and next harvest are in the future: {some_of(names)}. They are not harvested."
+    if runs or names:
         yield (
-            f"The dates of the last and next harvest are in the future: {some_of(names)}. The clock was wrong when "
-            "they were harvested. `metaharvest run --force` harvests all sites now, and sets their dates right."
+            f"The clock of this machine was wrong, or `run --date` was given a wrong day; or the clock is wrong now: "
+            f"it shows {now:%Y-%m-%d %H:%M} UTC. If that is right, {REPAIR} moves all dates that lie in the future to "
+            "today. If it is wrong, correct the clock first."
         )
 
 

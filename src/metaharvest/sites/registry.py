@@ -143,6 +143,12 @@ def set_dates(
     return next_dates
 
 
+def set_next_harvest(session: Session, site_id: int, last: date | None, following: date) -> None:
+    """Store the dates of the last and the next harvest of a site, broken or not."""
+    values = {"datelastharvest": last, "datenextharvest": following, "day_of_month": None}
+    session.execute(_UPDATE.values(values), {"site_id": site_id})
+
+
 def _version_columns(version: ListVersion | None) -> dict[str, str | None]:
     """The columns that say which version of its list a site served; all None without one."""
     return {f"list_{name}": getattr(version, name, None) for name in ("etag", "last_modified", "sha256")}

@@ -1,0 +1,44 @@
+"""The exit codes of all commands. docs/operators.md lists those of `run`; the units in packaging/ follow them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from metaharvest.errors import (
+    DatabaseError,
+    FetchError,
+    ListError,
+    LockHeld,
+    MetaharvestError,
+    RunLost,
+    TargetError,
+)
+
+
+class ExitCode(IntEnum):
+    """How a command ended. 69 and 75 are those of sysexits.h (EX_UNAVAILABLE, EX_TEMPFAIL); 130 is 128 + SIGINT."""
+
+    DONE = 0
+    FAILED = 1
+    """For `run`: an unexpected failure; perhaps nobody was mailed. The help of other commands says what it means."""
+    USAGE = 2
+    """Settings or usage: nothing was done."""
+    SITE_FAILED = 3
+    """`run`: done, but a site or a target failed as a whole or a deadline passed; the administrator's mail says so."""
+    NOT_DELIVERED = 4
+    """`run`: done, but a report could not be handed over to the mail server."""
+    DATABASE = 69
+    """The database cannot be used."""
+    LOCKED = 75
+    """Another run is under way: nothing was done."""
+    INTERRUPTED = 130
+    """Stopped by SIGTERM or Ctrl-C."""
+
+
+def exit_code_of(error: MetaharvestError) -> ExitCode:
+    """The exit code of a command that ends with `error`."""
+    if isinstance(error, LockHeld):
+        return ExitCode.LOCKED
+    if isinstance(error, DatabaseError):
+        return ExitCode.DATABASE
+    return ExitCode.FAILED if isinstance(error, RunLost | TargetError | FetchError | ListError) else ExitCode.USAGE

@@ -1,0 +1,63 @@
+"""Moves dates that a wrong clock has left in the future to today, so that nothing waits for them."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+from sqlalchemy import Table, func, select, update
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import Base, HarvestRun, HarvestSiteRun
+from metaharvest.model import SiteRunStatus
+from metaharvest.sites.registry import read_sites_harvested_after, set_next_harvest
+
+_GRACE = timedelta(days=1)
+"""Two machines need not agree on the day."""
+
+_DATES = {
+    "documents": ("harvest_document", ("failing_since", "next_attempt", "looked_at", "missing_since")),
+    "problems": ("site_problem", ("first_seen", "last_seen", "ended_on")),
+    "log rows": ("harvest_log", ("harvest_date",)),
+    "runs": ("harvest_run", ("harvest_date",)),
+}
+_TIMES = {
+    "log rows": ("harvest_log", ("logged_at",)),
+    "runs": ("harvest_run", ("started_at", "ended_at", "heartbeat_at")),
+    "site runs": ("harvest_site_run", ("started_at", "ended_at")),
+}
+_HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
+
+
+def repair_dates(session: Session, now: datetime, today: date) -> dict[str, int]:
+    """Move dates and times after tomorrow to today; the number of rows of each kind that were changed.
+
+    Sites whose last harvest lies in the future are due at once. A next date in the future stays where the last is past.
+    """
+    repaired = {"sites": _repair_sites(session, today)}
+    for values, limit, value in ((_DATES, today + _GRACE, today), (_TIMES, now + _GRACE, now)):
+        for what, (name, columns) in values.items():
+            rows = [_move(session, Base.metadata.tables[name], column, limit, value) for column in columns]
+            repaired[what] = max(repaired.get(what, 0), *rows)
+    return {what: number for what, number in repaired.items() if number}
+
+
+def _move(session: Session, table: Table, column: str, limit: date, value: date) -> int:
+    statement = update(table).where(table.c[column] > limit).values({column: value})
+    return session.connection().execute(statement).rowcount
+
+
+def _repair_sites(session: Session, today: date) -> int:
+    """Give the sites the day of their last harvest that is not in the future, and have them due today."""
+    sites = read_sites_harvested_after(session, today + _GRACE)
+    for site in sites:
+        last = session.scalar(
+            select(func.max(HarvestRun.harvest_date))
+            .join(HarvestSiteRun, HarvestSiteRun.run_id == HarvestRun.run_id)
+            .where(
+                HarvestSiteRun.site_schedule_id == site.site_id,
+                HarvestSiteRun.status.in_(_HARVESTED),
+                HarvestRun.harvest_date <= today,
+            )
+        )
+        set_next_harvest(session, site.site_id, last, today)
+    return len(sites)
