@@ -198,7 +198,7 @@ def test_a_run_is_told_in_one_line_with_its_sites_and_its_exit_code(tmp_path: Pa
     assert begun.startswith("A run begins at ")
     day = harvester.rows("SELECT harvest_date FROM harvest_run")[0][0]
     sites = "2 sites: 1 with errors, 1 failed; 2 new; 1 error"
-    assert told == f"Run 1 ({day}): with-errors; {sites}; exit code 1."
+    assert told == f"Run 1 ({day}): with-errors; {sites}; exit code 3."
     harvester.close()
 
 

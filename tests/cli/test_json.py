@@ -270,7 +270,7 @@ def test_a_lock_and_a_database_that_is_away_are_told_apart(installed: Harvester)
     assert (said.code, json.loads(said.out)["error"]["kind"]) == (75, "locked")
     (installed.folder / "metaharvest.db").unlink()
     said = installed("sites", "list", "--json")
-    assert (said.code, json.loads(said.out)["error"]["kind"]) == (1, "database")
+    assert (said.code, json.loads(said.out)["error"]["kind"]) == (69, "database")
 
 
 def test_a_list_is_printed_whole_or_not_at_all(installed: Harvester) -> None:

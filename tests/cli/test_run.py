@@ -28,10 +28,10 @@ def test_run_prints_a_table_and_exits_with_zero_when_documents_have_errors(
 
 
 @on_one_database
-def test_strict_exits_with_one_when_documents_have_errors(harvester: Harvester, server: HttpServer) -> None:
+def test_strict_exits_with_three_when_documents_have_errors(harvester: Harvester, server: HttpServer) -> None:
     url = publish(server, "a.1.1", also=[("a.2.1", server.url("/gone.xml"))])
     harvester.add_site("alder-creek", url)
-    assert harvester("run", "--strict").code == 1
+    assert harvester("run", "--strict").code == 3
 
 
 def test_run_as_json_is_one_document_with_the_rows_of_the_journal(harvester: Harvester, server: HttpServer) -> None:
@@ -49,13 +49,13 @@ def test_run_as_json_is_one_document_with_the_rows_of_the_journal(harvester: Har
 
 
 @on_one_database
-def test_a_report_that_cannot_be_handed_over_makes_the_exit_code_one_and_arrives_the_next_night(
+def test_a_report_that_cannot_be_handed_over_makes_the_exit_code_four_and_arrives_the_next_night(
     harvester: Harvester, server: HttpServer
 ) -> None:
     harvester.add_site("alder-creek", publish(server, "a.1.1"))
     (harvester.folder / "mail").write_text("a file where the folder should be")
     run = harvester.run("2026-11-20")
-    assert (run["exit_code"], run["undelivered"]) == (1, 2)
+    assert (run["exit_code"], run["undelivered"]) == (4, 2)
     (harvester.folder / "mail").unlink()
     assert harvester.run("2026-11-21")["exit_code"] == 0
     assert len(harvester.mails()) == 4
@@ -68,7 +68,7 @@ def test_what_is_said_of_one_thing_is_said_in_the_singular(harvester: Harvester,
     (harvester.folder / "mail").write_text("a file where the folder should be")
     said = harvester("run", "--date", "2026-11-20")
     assert "Reports could not be handed over in 1 case: `metaharvest reports --undelivered` tells why." in said.out
-    assert harvester("run", "--date", "2026-11-21").code == 1
+    assert harvester("run", "--date", "2026-11-21").code == 4
     assert "1 document is unchanged." in harvester("log").out
 
 

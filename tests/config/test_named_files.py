@@ -95,7 +95,7 @@ def test_a_site_whose_authorities_are_a_pipe_fails_alone(folder: Path) -> None:
     in_database(folder, "UPDATE harvest_site_schedule SET options = ?", '{"ca_file": "it.pem"}')
     with something("pipe", Path("it.pem")):
         run = told("pipe", "run")
-        assert (run.code, run.err) == (1, "")
+        assert (run.code, run.err) == (3, "")
         assert "not a file" in told("pipe", "log", "--site", "alder").out
 
 

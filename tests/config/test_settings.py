@@ -179,5 +179,5 @@ def test_what_a_database_asks_is_not_ended_twice(harvester: Harvester, monkeypat
     harvester.keeps_engine = False
     monkeypatch.setenv("METAHARVEST_DATABASE__URL", f"postgresql+psycopg://me@127.0.0.1:{free_port()}/x")
     said = harvester("run")
-    assert said.code == 1
+    assert said.code == 69
     assert "accepting TCP/IP connections? Check that it is there" in said.err

@@ -68,16 +68,16 @@ def test_errors_of_documents_and_of_sites_are_told_as_the_run_tells_them(
     monitored(harvester, filled_in(monitor))
     harvester.add_site("site", publish(monitor, "a.1.1", also=[("a.2.1", monitor.url("/gone.xml"))]))
     assert harvester.run("2026-11-20")["exit_code"] == 0
-    assert harvester.run("2026-11-21", "--strict")["exit_code"] == 1
+    assert harvester.run("2026-11-21", "--strict")["exit_code"] == 3
     monitor.serve("/list.xml", b"gone", status=404)
-    assert harvester.run("2026-11-22")["exit_code"] == 1
-    assert pings(monitor) == ["/0/with-errors/up", "/1/with-errors/down", "/1/failed/down"]
+    assert harvester.run("2026-11-22")["exit_code"] == 3
+    assert pings(monitor) == ["/0/with-errors/up", "/3/with-errors/down", "/3/failed/down"]
 
 
 def test_a_plain_url_is_pinged_whatever_the_status(harvester: Harvester, monitor: HttpServer) -> None:
     monitored(harvester, monitor.url(f"/{TOKEN}"))
     harvester.add_site("site", monitor.url("/no-list.xml"))
-    assert harvester.run("2026-11-20")["exit_code"] == 1
+    assert harvester.run("2026-11-20")["exit_code"] == 3
     assert pings(monitor) == [""]
 
 
@@ -127,10 +127,10 @@ def test_a_run_that_could_not_be_made_is_told_only_to_a_monitor_that_understands
     harvester.rows("UPDATE alembic_version SET version_num = '9999'")
     monitored(harvester, filled_in(monitor))
     assert harvester("run").code == 2
-    assert pings(monitor) == ["/2/failed/down"]
+    assert pings(monitor) == ["/69/failed/down"]
     monitored(harvester, monitor.url(f"/{TOKEN}"))
-    assert harvester("run").code == 2
-    assert pings(monitor) == ["/2/failed/down"]
+    assert harvester("run").code == 69
+    assert pings(monitor) == ["/69/failed/down"]
 
 
 @pytest.mark.parametrize("content", [None, b"no certificate"])

@@ -72,7 +72,7 @@ def patient(harvester: Harvester) -> None:
     harvester.config.write_text(text)
 
 
-def failed_with_a_sentence(harvester: Harvester, *words: str, code: int = 1) -> None:
+def failed_with_a_sentence(harvester: Harvester, *words: str, code: int = 69) -> None:
     said = harvester("run", "--date", DAY)
     assert said.code == code, said.err
     for word in words:
@@ -251,7 +251,7 @@ def test_a_database_of_another_version_is_told_and_nothing_is_done(
     two_sites(harvester, server)
     [(current,)] = harvester.rows("SELECT version_num FROM alembic_version")
     harvester.rows("UPDATE alembic_version SET version_num = ?", version)
-    failed_with_a_sentence(harvester, words, code=2)
+    failed_with_a_sentence(harvester, words, code=69)
     assert harvester("doctor").code == 1
     assert server.requests == []
     assert harvester.rows("SELECT count(*) FROM harvest_run") == [(0,)]
@@ -280,7 +280,7 @@ def test_no_room_for_temporary_files_is_told_without_a_traceback_and_stops_no_ot
     server.serve("/list.xml", harvest_list(entries))
     with files_no_longer_than(100_000):
         said = harvester("run", "--date", DAY)
-    assert (said.code, said.err) == (1, "")
+    assert (said.code, said.err) == (3, "")
     statuses = dict(harvester.rows("SELECT site_name, status FROM harvest_site_run"))
     assert statuses == {"large": "failed", "small": "succeeded"}
     assert harvester.findings(1) == [(None, "error", "harvest.no-room")]
@@ -305,7 +305,7 @@ def test_no_room_for_a_rehearsal_is_told_with_the_folder(
         with files_no_longer_than(size):
             said = harvester(*arguments)
         assert "Traceback" not in said.err
-        assert (said.code, said.out) == (1, "")
+        assert (said.code, said.out) == (69, "")
         assert f"The temporary files of a rehearsal cannot be written in {tempfile.gettempdir()}: " in said.err
         assert "have TMPDIR name another folder" in said.err
 
@@ -341,13 +341,13 @@ def test_a_full_folder_for_temporary_files_is_named_and_costs_the_site_alone_tha
     variables = {"TMPDIR": str(small_disk), "SQLITE_TMPDIR": str(small_disk)}
     config = str(harvester.config)
     done = process(harvester.folder, "--config", config, "run", "--date", DAY, "--force-date", **variables)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (3, "")
     assert f"there is no room for its temporary files in {small_disk} (" in " ".join(done.stdout.split())
     statuses = dict(harvester.rows("SELECT site_name, status FROM harvest_site_run"))
     assert statuses == {"large": "failed", "small": "succeeded"}
     assert harvester.rows("SELECT status FROM harvest_run") == [("with-errors",)]
     check = process(harvester.folder, "--config", config, "check", server.url("/list.xml"), **variables)
-    assert (check.returncode, check.stdout) == (1, "")
+    assert (check.returncode, check.stdout) == (69, "")
     assert f"The temporary files of a rehearsal cannot be written in {small_disk}: " in check.stderr
     assert "Traceback" not in check.stderr
 
@@ -380,7 +380,7 @@ def test_a_mail_folder_on_a_full_disk_keeps_the_reports_for_the_next_run(
     two_sites(harvester, server)
     with files_no_longer_than(2000):
         said = harvester("run", "--date", DAY)
-    assert said.code == 1
+    assert said.code == 4
     assert "Reports could not be handed over in 3 cases: " in said.out
     assert harvester.mails() == []
     [(error,)] = harvester.rows("SELECT DISTINCT last_error FROM report_delivery")
@@ -407,7 +407,7 @@ def test_a_folder_that_may_not_be_written_is_told_and_nothing_is_done(harvester:
         looked = process_as_others("--config", str(harvester.config), "doctor")
     finally:
         harvester.folder.chmod(0o755)
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 69, done.stderr
     assert str(harvester.folder) in done.stderr
     assert "write" in done.stderr
     assert "Traceback" not in done.stderr + looked.stderr
@@ -422,7 +422,7 @@ def test_a_lock_file_that_may_not_be_written_is_a_problem(harvester: Harvester) 
     lock = harvester.folder / "metaharvest.db.lock"
     lock.touch()
     lock.chmod(0)
-    assert process_as_others("--config", str(harvester.config), "run").returncode == 1
+    assert process_as_others("--config", str(harvester.config), "run").returncode == 69
     looked = process_as_others("--config", str(harvester.config), "doctor")
     assert looked.returncode == 1
     assert f"PROBLEM  run lock: The file {lock} cannot be written, so no run can take its lock" in looked.stdout
@@ -463,7 +463,7 @@ def test_a_run_that_lost_its_lock_to_another_commits_nothing_more(harvester: Har
         answer(asking)
 
     server.route("/a.23.1.xml", lose)
-    failed_with_a_sentence(harvester, "another run has taken over")
+    failed_with_a_sentence(harvester, "another run has taken over", code=1)
     assert over.wait(60)
     assert other == [0]
     all_is_there_once(harvester, dead=1)
@@ -482,7 +482,7 @@ def test_a_run_whose_lock_is_gone_commits_nothing_more_and_the_next_one_goes_on(
         answer(asking)
 
     server.route("/a.23.1.xml", lose)
-    failed_with_a_sentence(harvester, "has lost its lock")
+    failed_with_a_sentence(harvester, "has lost its lock", code=1)
     assert len(harvester.held()) < 41
     server.route("/a.23.1.xml", answer)
     ends_as_if_nothing_had_happened(harvester)

@@ -259,7 +259,7 @@ def test_a_login_that_the_node_refuses_fails_the_site_and_uploads_nothing(
     harvester.add_site("alder", publish(server, "alder.1.1"))
     run = harvester.run(MONDAY)
     ((reason,),) = harvester.rows("SELECT failure_reason FROM harvest_site_run")
-    assert (run["status"], run["exit_code"]) == ("failed", 1)
+    assert (run["status"], run["exit_code"]) == ("failed", 3)
     assert words in reason
     assert node.stored() == {}
     assert not [request for request in server.requests if request.path == "/alder.1.1.xml"]
@@ -314,7 +314,7 @@ def test_a_client_certificate_that_has_expired(
     harvester = install(node.encrypted(), token=None, rights_holder=OF_CERTIFICATE, **keys)
     harvester.add_site("alder", publish(server, "alder.1.1"))
     run = harvester.run(MONDAY)
-    assert (run["exit_code"], harvester.outcomes(run["run_id"])) == (1, {"alder.1.1": "deferred"})
+    assert (run["exit_code"], harvester.outcomes(run["run_id"])) == (3, {"alder.1.1": "deferred"})
     assert "does not accept the harvester's certificate: it has expired." in harvester("doctor").out
     assert node.stored() == {}
 
@@ -333,7 +333,7 @@ def test_a_node_that_is_away_defers_everything_and_has_it_the_next_night(
     assert set(harvester.outcomes(run["run_id"]).values()) == {"deferred"}
     (away,) = run["targets_away"]
     assert away.startswith(f"The DataONE member node at 127.0.0.1:{node.port} stopped answering: {node.url}/object did")
-    assert run["exit_code"] == 1
+    assert run["exit_code"] == 3
     node.start()
     harvester.run(TUESDAY)
     assert node.held() == published(*docids)

@@ -66,7 +66,7 @@ def test_a_deadline_finishes_what_is_under_way_and_puts_off_the_rest(
     assert f"{slow['deferred']} documents were put off" in message
 
     # The deadline of a run is the run's affair, that of a site its own, as with a server that stopped answering.
-    assert run["exit_code"] == (1 if which == "run" else 0)
+    assert run["exit_code"] == (3 if which == "run" else 0)
     assert bool(run["cut_short"]) == (which == "run")
     subject, text = admin_mail(harvester, "2026-11-20")
     assert "1 well, 1 with errors" in subject
@@ -134,7 +134,7 @@ def test_a_list_that_is_fetched_beyond_a_deadline_is_given_up(
     run = harvester.run("2026-11-20")
     assert time.monotonic() - began < 7
     [site] = run["sites"]
-    assert (site["status"], site["next_harvest"], run["exit_code"]) == ("list-failed", "2026-11-20", 1)
+    assert (site["status"], site["next_harvest"], run["exit_code"]) == ("list-failed", "2026-11-20", 3)
     assert f"{which}_deadline = 2" in site["failure_reason"]
     assert harvester.rows("SELECT datenextharvest FROM harvest_site_schedule") == [("2026-11-20",)]
     assert len(server.requests) == 1
@@ -183,7 +183,7 @@ def test_sites_that_were_not_begun_are_told_and_harvested_by_the_next_run(
             server.route("/a.13.1.xml", last_of_a_few)
         ended = run_until(harvester, date(2026, 11, 20), stop)
     assert "2 sites were not begun, and left to the next run: birch, cedar." in ended.cut_short
-    assert ended.status == "with-errors"
+    assert ended.status == ("interrupted" if by == "signal" else "with-errors")
     sites = harvester.rows("SELECT site_name, status FROM harvest_site_run")
     assert sites == [("alder", "with-errors")]
     _, text = admin_mail(harvester, "2026-11-20")
@@ -207,7 +207,7 @@ def test_a_run_that_began_no_site_is_not_all_well(harvester: Harvester, server: 
     stop = StopSignal()
     stop.set()
     ended = run_until(harvester, date(2026, 11, 20), stop)
-    assert ended.status == "with-errors"
+    assert ended.status == "interrupted"
     assert "1 site was not begun, and left to the next run: alder." in ended.cut_short
     subject, text = admin_mail(harvester, "2026-11-20")
     assert "no site was harvested" in subject

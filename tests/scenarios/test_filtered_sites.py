@@ -209,7 +209,7 @@ def test_a_file_that_is_wrong_fails_its_site_alone_and_the_doctor_says_so(
     assert [sites[name]["status"] for name in ("alder", "birch", "cedar")] == ["failed", "failed", "succeeded"]
     assert "bad.xml, line 2: the XPath //x[ cannot be used" in sites["alder"]["failure_reason"]
     assert "none.xml cannot be read" in sites["birch"]["failure_reason"]
-    assert run["exit_code"] == 1
+    assert run["exit_code"] == 3
     assert server.asked("/list.xml") == []
     said = harvester("doctor")
     assert said.code == 1

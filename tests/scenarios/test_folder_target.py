@@ -140,7 +140,7 @@ def test_a_folder_that_is_not_mounted_puts_everything_off_and_nothing_is_written
         "(.metaharvest/folder.json)."
     )
     assert message == f"{of_run} 3 documents were put off to a later run."
-    assert run["exit_code"] == 1
+    assert run["exit_code"] == 3
     assert "have it mounted" in remedy
     assert "`metaharvest target rebuild` (with --target NAME or --site NAME, unless it is that of [target])" in remedy
     doctor = harvester("doctor")

@@ -96,7 +96,7 @@ def test_a_login_that_is_refused_fails_that_site_alone_and_uploads_nothing(
     harvester.add_site("birch", publish(server, "b.1.1", path="/b.xml"), ldapdn=BIRCH, ldappwd="env:BIRCH_PASSWORD")
     monkeypatch.setenv("ALDER_PASSWORD", "wrong-secret")
     run = harvester.run(MONDAY)
-    assert run["exit_code"] == 1
+    assert run["exit_code"] == 3
     assert {site["site_name"]: site["status"] for site in run["sites"]} == {"alder": "failed", "birch": "succeeded"}
     [alder] = [site for site in run["sites"] if site["site_name"] == "alder"]
     assert alder["failure_reason"] == f"Metacat does not let {ALDER} in: Authentication failed for user: {ALDER}."
@@ -236,7 +236,7 @@ def test_metacat_3_is_told_to_the_administrators_with_what_to_use(
     harvester.add_site("site", publish(server, "a.1.1"))
     metacat.version = "3.0.0"
     run = harvester.run(MONDAY)
-    assert (run["exit_code"], run["sites"][0]["status"]) == (1, "failed")
+    assert (run["exit_code"], run["sites"][0]["status"]) == (3, "failed")
     assert harvester.findings(run["run_id"]) == [(None, "error", "target.moved")]
     steward = [mail for mail in harvester.mails() if "steward@example.org" in mail["To"]]
     text = " ".join(steward[0].get_body(("plain",)).get_content().split())  # type: ignore[union-attr]

@@ -1,5 +1,6 @@
 """What may not stop a run, or make it forget: broken values, unwritable rows, changes meanwhile, a stop signal."""
 
+import json
 import signal
 import time
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ def test_options_that_cannot_be_used_fail_their_site_alone(
     run = harvester.run("2026-11-20")
     assert {site["site_name"]: site["status"] for site in run["sites"]} == {"broken": "failed", "good": "succeeded"}
     assert harvester.findings(run["run_id"]) == [(None, "error", "site.row")]
-    assert run["exit_code"] == 1
+    assert run["exit_code"] == 3
     assert "1 well, 1 failed" in harvester.subjects()[0]
 
 
@@ -120,7 +121,7 @@ def test_an_outcome_that_cannot_be_written_at_all_leaves_its_site_run_incomplete
     run = harvester.run("2026-11-20")
     status = {site["site_name"]: site["status"] for site in run["sites"]}
     assert status == {"a-site": "incomplete", "b-site": "succeeded"}
-    assert run["exit_code"] == 1
+    assert run["exit_code"] == 3
     assert set(harvester.held()) == {"a.1.1", "b.1.1"}
     dates = dict(harvester.rows("SELECT name, datenextharvest FROM harvest_site_schedule"))
     assert (dates["a-site"], dates["b-site"]) == (None, "2026-11-21")
@@ -194,20 +195,20 @@ def test_a_date_that_is_set_while_the_site_is_harvested_stays(harvester: Harvest
 
 
 @on_one_database
-def test_refused_site_reports_make_the_exit_code_one(harvester: Harvester, server: HttpServer) -> None:
+def test_refused_site_reports_make_the_exit_code_four(harvester: Harvester, server: HttpServer) -> None:
     with SmtpSink() as sink:
         sink.answers["a@example.org"] = "550 no such user"
         smtp = f'backend = "smtp"\nhost = "127.0.0.1"\nport = {sink.port}\n'
         harvester.config.write_text(harvester.config.read_text().replace("[mail]\n", f"[mail]\n{smtp}"))
         harvester.add_site("site", publish(server, "a.1.1"), contact_email="a@example.org")
         run = harvester.run("2026-11-20")
-        assert (run["exit_code"], run["undelivered"]) == (1, 1)
+        assert (run["exit_code"], run["undelivered"]) == (4, 1)
         assert len(sink.to("steward@example.org")) == 1
 
 
 @pytest.mark.parametrize(
     ("database", "command", "code"),
-    [*((kind, "run", 1) for kind in KINDS), ("sqlite", "daemon", 130)],
+    [*((kind, "run", 130) for kind in KINDS), ("sqlite", "daemon", 130)],
     indirect=["database"],
 )
 def test_a_stop_signal_finishes_what_is_under_way_and_leaves_the_rest_to_the_next_run(
@@ -238,8 +239,13 @@ def test_a_stop_signal_finishes_what_is_under_way_and_leaves_the_rest_to_the_nex
     assert (status, listed) == ("with-errors", 60)
     assert inserted + deferred == 60
     assert deferred > 0
-    assert harvester.rows("SELECT status FROM harvest_run") != [("running",)]
-    assert harvester.run(str((datetime.now(UTC) + timedelta(days=1)).date()))["sites"][0]["inserted"] == deferred
+    assert harvester.rows("SELECT status FROM harvest_run") == [("interrupted",)]
+    assert any("the run was interrupted; " in subject for subject in harvester.subjects())
+    assert "interrupted" in harvester("runs").out
+    assert json.loads(harvester("runs", "show", "1", "--json").out)["status"] == "interrupted"
+    again = harvester.run(str(datetime.now(UTC).date()))["sites"]  # on the same day, too
+    assert [(site["kind"], site["inserted"]) for site in again] == [("retry", deferred)]
+    assert harvester.run(str((datetime.now(UTC) + timedelta(days=1)).date()))["sites"][0]["unchanged"] == 60
 
 
 @sqlite_only
@@ -313,7 +319,7 @@ def test_a_surprise_before_a_site_is_begun_costs_that_site_alone(
     harvester.add_site("good", publish(server, "b.1.1", path="/good.xml"))
     run = harvester.run("2026-11-20")
     assert {site["site_name"]: site["status"] for site in run["sites"]} == {"bad": "failed", "good": "succeeded"}
-    assert (run["status"], run["exit_code"]) == ("with-errors", 1)
+    assert (run["status"], run["exit_code"]) == ("with-errors", 3)
     assert harvester.findings(run["run_id"]) == [(None, "error", "harvest.surprise")]
     [mail] = [mail for mail in harvester.mails() if mail["To"] == "steward@example.org"]
     told = words_of(mail)
@@ -344,7 +350,7 @@ def test_a_site_run_that_a_surprise_keeps_from_being_closed_is_taken_up_by_the_n
         run = harvester.run("2026-11-20")
     status = {site["site_name"]: site["status"] for site in run["sites"]}
     assert status == ({"bad": "interrupted"} if only else {"bad": "interrupted", "good": "succeeded"})
-    assert (run["status"], run["exit_code"]) == ("failed" if only else "with-errors", 1)
+    assert (run["status"], run["exit_code"]) == ("failed" if only else "with-errors", 3)
     [mail] = [mail for mail in harvester.mails() if mail["To"] == "steward@example.org"]
     told = words_of(mail)
     assert "ZeroDivisionError: a mistake of ours" in told

@@ -58,9 +58,9 @@ def test_the_due_sites_are_harvested_and_the_one_that_is_not_due_is_left_alone(n
     }
 
 
-def test_a_list_that_could_not_be_read_makes_the_exit_code_one(nights: Nights) -> None:
+def test_a_list_that_could_not_be_read_makes_the_exit_code_three(nights: Nights) -> None:
     _, runs, _ = nights
-    assert [run["exit_code"] for run in runs] == [1, 1, 1]
+    assert [run["exit_code"] for run in runs] == [3, 3, 3]
     assert [run["status"] for run in runs] == ["with-errors"] * 3
 
 

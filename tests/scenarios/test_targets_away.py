@@ -54,7 +54,7 @@ def test_a_repository_that_stops_answering_puts_off_the_rest_of_the_run_and_the_
     """It answers nobody at all; all logins and no more; or it breaks off in the middle of the uploads."""
     repository.patience = patience
     run = harvester.run("2026-11-20")
-    assert (run["status"], run["exit_code"]) == ("with-errors", 1)
+    assert (run["status"], run["exit_code"]) == ("with-errors", 3)
     [sentence] = run["targets_away"]
     assert sentence.startswith("A remote repository stopped answering: The repository does not answer: ")
     for site in run["sites"]:
@@ -103,7 +103,7 @@ def test_a_login_that_is_refused_fails_its_site_alone_and_nothing_of_it_is_fetch
     dates = "SELECT name, datelastharvest, datenextharvest FROM harvest_site_schedule ORDER BY name"
     before = harvester.rows(dates)
     run = harvester.run("2026-11-20")
-    assert (run["status"], run["exit_code"], run["targets_away"]) == ("with-errors", 1, [])
+    assert (run["status"], run["exit_code"], run["targets_away"]) == ("with-errors", 3, [])
     status = {site["site_name"]: (site["status"], site["inserted"], site["failure_reason"]) for site in run["sites"]}
     reason = "The remote repository does not let uid=birch in."
     assert status["birch"] == ("failed", 0, reason)
@@ -134,11 +134,11 @@ def test_a_rehearsal_tells_of_both_and_writes_nothing(
     repository.refused = {"uid=birch"}
     said = harvester("run", "--dry-run", "--json")
     status = {site["site_name"]: site["status"] for site in json.loads(said.out)["sites"]}
-    assert (said.code, status) == (1, {"alder": "succeeded", "birch": "failed", "cedar": "succeeded"})
+    assert (said.code, status) == (3, {"alder": "succeeded", "birch": "failed", "cedar": "succeeded"})
     repository.refused = set()
     repository.patience = 0
     said = harvester("run", "--dry-run")
-    assert said.code == 1
+    assert said.code == 3
     assert "stopped answering" in said.out
     assert repository.received == []
     assert harvester.mails() == []

@@ -85,7 +85,7 @@ def test_a_target_that_cannot_be_made_costs_its_site_alone(
     harvester.add_site("good", publish(server, "a.1.1", path="/good.xml"))
     harvester.add_site("lost", publish(server, "b.1.1", path="/lost.xml"), datenextharvest="2026-11-20")
     run = harvester.run("2026-11-20")
-    assert run["exit_code"] == 1
+    assert run["exit_code"] == 3
     assert statuses(run) == {"good": ("succeeded", 1), "lost": ("failed", 0)}
     [reason] = [site["failure_reason"] for site in run["sites"] if site["site_name"] == "lost"]
     assert "kind = 'lost' cannot be used: added_lost_shelves, which adds this kind, cannot be loaded: " in reason

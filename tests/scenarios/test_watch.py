@@ -142,7 +142,7 @@ def test_an_outbox_that_does_not_empty_is_told_in_the_report_and_by_the_doctor(
         harvester.run(night(3))
         days_pass(harvester, 3)
         run = harvester.run(night(0))
-        assert run["exit_code"] == 1
+        assert run["exit_code"] == 4
         told = words_of(sink.to("steward@example.org")[-1])
         assert "The outbox does not empty: 1 delivery has waited for more than two days" in told
         assert f"since {night(3)}" in told

@@ -390,7 +390,7 @@ def test_a_signal_to_all_processes_loses_nothing_of_what_is_under_way(harvester:
     run = harvester.start("run", "--date", DAY)
     out, err = run.communicate(timeout=60)
     assert stop, out + err
-    assert run.returncode == 1
+    assert run.returncode == 130
     assert "Traceback" not in err
     assert harvester.outcomes(1)["a.250.1"] == "inserted"
     assert set(harvester.outcomes(1).values()) == {"inserted", "deferred"}

@@ -14,7 +14,7 @@ from metaharvest.cli.invocation import Invocation, day
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
-from metaharvest.model import OutcomeKind, SiteRunStatus
+from metaharvest.model import OutcomeKind, RunStatus, SiteRunStatus
 
 if TYPE_CHECKING:
     from metaharvest.app import Harvester
@@ -109,7 +109,7 @@ def _harvest_and_ping(harvester: Harvester, request: RunRequest, told: _Told, st
         _ping(harvester, "failed", code, ended=False)
         raise
     _write_metrics(harvester)
-    _ping(harvester, "interrupted" if stop.is_set() else result.status.value, code, ended=True)
+    _ping(harvester, result.status.value, code, ended=True)
     # Last of all: that stdout cannot be written is no failure of the run.
     told(harvester, result, record, code)
     return code
@@ -143,20 +143,19 @@ def _harvest(
 
     with shown_progress() as progress:
         result = harvester.run(request, progress, stop)
-    if result.cut_short or stop.is_set():
-        print_note("Stopped: what was under way is finished, the rest is left to the next run.")
     if result.cut_short:
+        print_note("Stopped: what was under way is finished, the rest is left to the next run.")
         print_note(result.cut_short)
     with harvester.reading() as session:
         record = run_record(session, result.run_id)
-    return result, record, _code_of(result, record, strict, stop.is_set())
+    return result, record, _code_of(result, record, strict)
 
 
-def _code_of(result: RunResult, record: RunRecord, strict: bool, is_stopped: bool) -> ExitCode:
+def _code_of(result: RunResult, record: RunRecord, strict: bool) -> ExitCode:
     """The exit code of a run that came to its end. A report that nobody got goes first: then no mail says the rest."""
     if result.undelivered:
         return ExitCode.NOT_DELIVERED
-    if is_stopped:
+    if result.status is RunStatus.INTERRUPTED:
         return ExitCode.INTERRUPTED
     if record.failed_as_a_whole or result.cut_short or (strict and record.has_document_errors):
         return ExitCode.SITE_FAILED

@@ -83,6 +83,7 @@ class Journal:
         self._repositories = named_repositories(targets)
         self._clock = clock
         self._is_whole = True
+        self._is_stopped = False
         self._open_sites: set[int] = set()
         self.today = today
         self._is_by_the_clock = today == clock().astimezone(settings.harvester.zone).date()
@@ -103,7 +104,7 @@ class Journal:
         """Log HarvesterShutdown, purge old rows and close the run; its status, which follows from its site runs."""
 
         def shut_down(session: Session) -> RunStatus:
-            status = runs.run_status(session, self.run_id, self._is_whole)
+            status = runs.run_status(session, self.run_id, self._is_whole, self._is_stopped)
             self._log(session, LogRow("HarvesterShutdown", f"The run ended: {status}."))
             return status
 
@@ -118,7 +119,7 @@ class Journal:
         if not_begun:
             were = "1 site was" if len(not_begun) == 1 else f"{len(not_begun):,} sites were"
             message += f" {were} not begun, and left to the next run: {one_line(', '.join(not_begun), 500)}."
-        self._is_whole = False
+        self._is_whole, self._is_stopped = False, why.rule == "harvest.stopped"
         self._now(lambda session: self._log(session, LogRow("RunInterrupted", message)))
         return message
 
@@ -133,8 +134,8 @@ class Journal:
 
     def report_run(self) -> None:
         """Queue the composite report to the administrators; site runs that are still open wait for the next run."""
-        settings, named = self._settings, self._repositories
-        if not self._now(lambda session: runs.report_run(session, settings, named, self._stamp())):
+        settings, named, is_stopped = self._settings, self._repositories, self._is_stopped
+        if not self._now(lambda session: runs.report_run(session, settings, named, self._stamp(), is_stopped)):
             self.reports_not_made += 1
 
     def require_ours(self) -> None:

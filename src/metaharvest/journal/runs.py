@@ -7,13 +7,13 @@ import socket
 from collections.abc import Callable
 from datetime import date, datetime
 
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Engine, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, writers
-from metaharvest.database.models import IS_HARVEST, HarvestRun, HarvestSiteRun
+from metaharvest.database.models import IS_HARVEST, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.site_runs import not_reported, report_queued
@@ -53,19 +53,24 @@ def open_run(
         return run.run_id, unfinished, not_made
 
 
-def report_run(session: Session, settings: Settings, repositories: reports.Repositories, stamp: Stamp) -> bool:
+def report_run(
+    session: Session, settings: Settings, repositories: reports.Repositories, stamp: Stamp, is_stopped: bool
+) -> bool:
     """Queue the composite report; site runs that are still open wait for the next run. False if it was not made."""
     _interrupt(session, stamp.run_id, stamp.now)
     session.flush()
-    is_made = _report(session, stamp.run_id, settings, repositories, stamp)
+    is_made = _report(session, stamp.run_id, settings, repositories, stamp, is_stopped)
     return _report_digest(session, stamp.run_id, settings, stamp) and is_made
 
 
-def run_status(session: Session, run_id: int, is_whole: bool) -> RunStatus:
+def run_status(session: Session, run_id: int, is_whole: bool, is_stopped: bool) -> RunStatus:
     """The status of a run: failed if no site could be harvested at all, succeeded if each one succeeded.
 
-    One that is not whole, as it was cut short, say, has not done all that it should have.
+    One that is not whole, as it was cut short, say, has not done all that it should have. `is_stopped`: a signal cut it
+    short.
     """
+    if is_stopped:
+        return RunStatus.INTERRUPTED
     statuses = session.scalars(select(HarvestSiteRun.status).where(HarvestSiteRun.run_id == run_id)).all()
     if all(status == SiteRunStatus.SUCCEEDED for status in statuses):
         return RunStatus.SUCCEEDED if is_whole else RunStatus.WITH_ERRORS
@@ -79,9 +84,15 @@ def close_run(session: Session, run_id: int, status: RunStatus, now: datetime) -
 
 
 def finished_before(session: Session, run_id: int, today: date) -> dict[int, SiteRunStatus]:
-    """The sites that were finished today by the interrupted runs right before this one, and how each ended."""
+    """The sites that were finished today by the dead runs right before this one, and how each ended.
+
+    A run that a signal stopped has closed itself: it is not dead, although both are `interrupted`.
+    """
+    closed_itself = exists().where(
+        HarvestLog.run_id == HarvestRun.run_id, HarvestLog.harvest_operation_code == "HarvesterShutdown"
+    )
     last_whole = select(func.max(HarvestRun.run_id)).where(
-        HarvestRun.run_id < run_id, HarvestRun.status != RunStatus.INTERRUPTED.value, IS_HARVEST
+        HarvestRun.run_id < run_id, or_(HarvestRun.status != RunStatus.INTERRUPTED.value, closed_itself), IS_HARVEST
     )
     statement = (
         select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.status)
@@ -125,12 +136,17 @@ def _report_digest(session: Session, run_id: int, settings: Settings, stamp: Sta
 
 
 def _report(
-    session: Session, run_id: int, settings: Settings, repositories: reports.Repositories, stamp: Stamp
+    session: Session,
+    run_id: int,
+    settings: Settings,
+    repositories: reports.Repositories,
+    stamp: Stamp,
+    is_stopped: bool = False,
 ) -> bool:
     """Queue the composite report of a run, if the administrators want it; False if it could not be made."""
 
     def wanted() -> reports.Report | None:
-        report = reports.admin_report(session, run_id, settings, repositories, stamp.now)
+        report = reports.admin_report(session, run_id, settings, repositories, stamp.now, is_stopped=is_stopped)
         return None if settings.reports.admin_notify == "attention" and report.tone == "good" else report
 
     return _queued(session, run_id, stamp, wanted)

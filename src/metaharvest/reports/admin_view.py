@@ -178,6 +178,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     if overdue:
         to_repair.pop(one_line(overdue[0].name), None)
     failing, more_failing = failing_sites(session, run.harvest_date, limit)
+    status = RunStatus.INTERRUPTED if context.is_stopped else RunStatus(run.status)
     statuses = [SiteRunStatus(row.status) for row in site_runs]
     counts, doubtful = _sum(site_runs), {row.site_run_id: doubts(session, row) for row in site_runs}
     noted = number_noted(session, site_runs)
@@ -194,11 +195,11 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
                 None,
                 (
                     person.opening,
-                    _story(run, statuses, counts, troubles, is_away, nowhere_at_all, doubtful.values(), noted),
+                    _story(status, statuses, counts, troubles, is_away, nowhere_at_all, doubtful.values(), noted),
                 ),
             )
         ),
-        tone=_tone(run, statuses, counts, bool(troubles or undelivered or waits or is_grave or person.steps)),
+        tone=_tone(status, statuses, counts, bool(troubles or undelivered or waits or is_grave or person.steps)),
         sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue), bool(clock), is_away),
         start_here=(*person.steps, *_of_the_run(troubles), *islice(to_repair.values(), 3)),
         totals=totals_of(listed, counts, sum(row.warnings for row in site_runs), noted=noted) if site_runs else (),
@@ -239,7 +240,7 @@ def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:
 
 
 def _story(
-    run: HarvestRun,
+    status: RunStatus,
     statuses: list[SiteRunStatus],
     counts: words.Counts,
     troubles: tuple[str, ...],
@@ -250,15 +251,15 @@ def _story(
 ) -> str:
     if not statuses and troubles:
         return "no site was harvested"
-    opening = {RunStatus.FAILED.value: "the run failed; ", RunStatus.INTERRUPTED.value: "the run was interrupted; "}
+    opening = {RunStatus.FAILED: "the run failed; ", RunStatus.INTERRUPTED: "the run was interrupted; "}
     away = "the repository did not answer; " if is_away else ""
     story = words.run_story(statuses, counts, nowhere_at_all, list(doubtful), noted)
-    return opening.get(run.status, "") + away + story
+    return opening.get(status, "") + away + story
 
 
-def _tone(run: HarvestRun, statuses: list[SiteRunStatus], counts: words.Counts, trouble: bool) -> str:
-    ended_badly = run.status in (RunStatus.FAILED.value, RunStatus.INTERRUPTED.value)
-    if ended_badly or any(status in _FAILED for status in statuses):
+def _tone(status: RunStatus, statuses: list[SiteRunStatus], counts: words.Counts, trouble: bool) -> str:
+    ended_badly = status in (RunStatus.FAILED, RunStatus.INTERRUPTED)
+    if ended_badly or any(each in _FAILED for each in statuses):
         return "bad"
     doubtful = trouble or words.total(counts, (*ERROR_OUTCOMES, *words.ATTENTION))
     return "doubtful" if doubtful or SiteRunStatus.WITH_ERRORS in statuses else "good"

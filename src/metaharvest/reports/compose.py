@@ -99,13 +99,16 @@ def admin_report(
     repositories: Repositories,
     now: datetime,
     is_rehearsal: bool = False,
+    *,
+    is_stopped: bool = False,
 ) -> Report:
-    """The composite report of a run to the administrators.
+    """The composite report of a run to the administrators; `is_stopped`: a signal ends the run, which is still open.
 
     With reports.admin = "log-file" the whole report and its table are written into files, and the mail has only the
     essentials and the place. If a file cannot be written, the mail says so and has the whole report.
     """
-    run, context = session.get_one(HarvestRun, run_id), ReportContext(settings, repositories, now, is_rehearsal)
+    run = session.get_one(HarvestRun, run_id)
+    context = ReportContext(settings, repositories, now, is_rehearsal, is_stopped)
     view = admin_view(session, run, context)
     name = f"run-{run_id:06}-{view.date}"
     attachment: Attachment | None = None

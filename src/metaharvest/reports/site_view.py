@@ -99,13 +99,15 @@ class Repositories:
 class ReportContext:
     """What all reports of one call share: the settings, the repositories, and the time they are made at.
 
-    `is_rehearsal`: they are printed and not sent, and nothing of what they tell has been done.
+    `is_rehearsal`: they are printed and not sent, and nothing of what they tell has been done. `is_stopped`: a signal
+    ends the run.
     """
 
     settings: Settings
     repositories: Repositories
     now: datetime
     is_rehearsal: bool = False
+    is_stopped: bool = False
 
     @property
     def limit(self) -> int:
