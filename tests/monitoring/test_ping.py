@@ -126,7 +126,7 @@ def test_a_run_that_could_not_be_made_is_told_only_to_a_monitor_that_understands
     harvester.engine.dispose()
     harvester.rows("UPDATE alembic_version SET version_num = '9999'")
     monitored(harvester, filled_in(monitor))
-    assert harvester("run").code == 2
+    assert harvester("run").code == 69
     assert pings(monitor) == ["/69/failed/down"]
     monitored(harvester, monitor.url(f"/{TOKEN}"))
     assert harvester("run").code == 69
