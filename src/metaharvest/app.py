@@ -207,15 +207,22 @@ class Harvester:
 
         return inspecting.ask(self.settings, self.settings.applied_to(site), inspect)
 
-    def write_metrics(self) -> None:
-        """Write [monitoring] metrics_file, if it is set. Raises OSError."""
+    def write_metrics(self, exit_code: int) -> None:
+        """Write [monitoring] metrics_file, if it is set, after an attempt of a run. Raises OSError.
+
+        Where the database cannot be read, the file says so, and how the attempt ended.
+        """
         if self.settings.monitoring.metrics_file is None:
             return
-        from metaharvest.monitoring.metrics import metrics, write_metrics
+        from metaharvest.monitoring.metrics import Attempt, metrics, write_metrics
 
-        with self.reading() as session:
-            now = metrics(session)
-        write_metrics(now, self.settings.path(self.settings.monitoring.metrics_file))
+        attempt = Attempt(self.now(), exit_code)
+        try:
+            with self.reading() as session:
+                values = metrics(session, attempt, self.today())
+        except MetaharvestError:
+            values = metrics(None, attempt, self.today())
+        write_metrics(values, self.settings.path(self.settings.monitoring.metrics_file))
 
     # -- reports
 

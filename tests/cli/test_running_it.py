@@ -19,6 +19,7 @@ from support.cli import tell
 from support.harvester import SETTINGS, Harvester, publish
 from support.http_server import HttpServer
 
+OPERATORS = Path(__file__).parents[2] / "docs" / "operators.md"
 PACKAGING = Path(__file__).parents[2] / "packaging"
 
 
@@ -106,6 +107,68 @@ def test_each_run_writes_the_file_for_prometheus(harvester: Harvester, server: H
     said = harvester("run", "--date", "2026-11-21")
     assert "metrics_file" in said.err
     assert said.code == 0
+
+
+def samples_of(file: Path) -> dict[tuple[str, ...], float]:
+    """The values of a file for Prometheus, by name and labels."""
+    families = text_string_to_metric_families(file.read_text(encoding="utf-8"))
+    return {(s.name, *sorted(s.labels.values())): s.value for family in families for s in family.samples}
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_the_file_for_prometheus_is_written_also_if_no_run_could_begin(
+    harvester: Harvester, server: HttpServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "metaharvest.prom"
+    harvester.config.write_text(f'{SETTINGS}[monitoring]\nmetrics_file = "{file}"\n', encoding="utf-8")
+    harvester.add_site("elm", publish(server, "a.1.1"))
+    harvester.add_site("oak", server.url("/no-list.xml"), datenextharvest="2020-01-01")
+    assert harvester("run").code == 3
+    samples = samples_of(file)
+    assert samples["metaharvest_last_attempt_exit_code",] == 3
+    assert samples["metaharvest_database_up",] == 1
+    assert samples["metaharvest_last_success_seconds",] > 0
+    assert samples["metaharvest_site_last_success_seconds", "elm"] > 0
+    assert ("metaharvest_site_last_success_seconds", "oak") not in samples
+    assert [samples["metaharvest_site_overdue", name] for name in ("elm", "oak")] == [0, 1]
+    assert [samples["metaharvest_site_open_problems", name] for name in ("elm", "oak")] == [0, 1]
+    assert samples["metaharvest_site_failing_documents", "elm"] == 0
+    assert samples["metaharvest_reports_refused",] == 0
+    harvester.rows("UPDATE alembic_version SET version_num = '9999'")
+    harvester.keeps_engine = False
+    assert harvester("run").code == 69
+    samples = samples_of(file)
+    assert samples["metaharvest_last_attempt_exit_code",] == 69
+    assert samples["metaharvest_database_up",] == 0
+    assert not [name for name in samples if name[0] == "metaharvest_last_run_status"]
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_every_metric_is_documented_and_every_alert_asks_for_one(
+    harvester: Harvester, server: HttpServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "metaharvest.prom"
+    harvester.config.write_text(f'{SETTINGS}[monitoring]\nmetrics_file = "{file}"\n', encoding="utf-8")
+    harvester.add_site("elm", publish(server, "a.1.1"))
+    assert harvester("run").code == 0
+    written = {name for name, *_ in samples_of(file)}
+    documented = re.findall(r"^\| `(metaharvest_\w+)` \|", OPERATORS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert written == set(documented)
+    alerts = (PACKAGING / "metaharvest-alerts.yml").read_text(encoding="utf-8")
+    assert set(re.findall(r"metaharvest_\w+", alerts)) <= written
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("place", ["no-folder/metaharvest.prom", "a-folder"])
+def test_the_doctor_says_if_the_file_for_prometheus_cannot_be_written(harvester: Harvester, place: str) -> None:
+    (harvester.folder / "a-folder").mkdir()
+    harvester.config.write_text(f'{SETTINGS}[monitoring]\nmetrics_file = "{place}"\n', encoding="utf-8")
+    said = harvester("doctor")
+    assert said.code == 1
+    assert "PROBLEM  metrics file: " in said.out
+    good = f'{SETTINGS}[monitoring]\nmetrics_file = "metaharvest.prom"\n'
+    harvester.config.write_text(good, encoding="utf-8")
+    assert "OK       metrics file: " in harvester("doctor").out
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

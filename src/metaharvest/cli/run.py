@@ -106,19 +106,20 @@ def _harvest_and_ping(harvester: Harvester, request: RunRequest, told: _Told, st
         raise
     except Exception as error:
         code = exit_code_of(error) if isinstance(error, MetaharvestError) else ExitCode.FAILED
+        _write_metrics(harvester, code)
         _ping(harvester, "failed", code, ended=False)
         raise
-    _write_metrics(harvester)
+    _write_metrics(harvester, code)
     _ping(harvester, result.status.value, code, ended=True)
     # Last of all: that stdout cannot be written is no failure of the run.
     told(harvester, result, record, code)
     return code
 
 
-def _write_metrics(harvester: Harvester) -> None:
+def _write_metrics(harvester: Harvester, code: int) -> None:
     """Write the file for Prometheus, if there is to be one; that it fails does not change how the run ended."""
     try:
-        harvester.write_metrics()
+        harvester.write_metrics(code)
     except OSError as error:
         file = harvester.settings.monitoring.metrics_file
         print_note(f"[monitoring] metrics_file: {file} cannot be written: {error.strerror}.")

@@ -138,7 +138,7 @@ class ReportsSettings(_Section):
 class MonitoringSettings(_Section):
     """The monitor that hears of the end of each run: its URL, or a secret reference, as such a URL may hold a token.
 
-    `metrics_file` is written after each run, for Prometheus.
+    `metrics_file` is written after each run, for Prometheus, also after one that could not begin.
     """
 
     ping_url: field_types.PingUrl = ""

@@ -1,26 +1,58 @@
 """The state of the network as a text file for Prometheus (its node exporter's textfile collector), after each run.
 
+It is written as well after a run that failed or could not begin. docs/operators.md has a table of all names.
+
 https://prometheus.io/docs/instrumenting/exposition_formats/. All values are gauges: they are what the tables say now.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestRun, HarvestSiteRun, HarvestSiteSchedule, ReportDelivery, SiteProblem
-from metaharvest.model import OutcomeKind, SiteRunKind
+from metaharvest.database.models import (
+    IS_HARVEST,
+    HarvestRun,
+    HarvestSiteRun,
+    HarvestSiteSchedule,
+    ReportDelivery,
+    SiteProblem,
+)
+from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.queries.outbox import outbox_state
+from metaharvest.sites.ledger import numbers_failing
+from metaharvest.sites.overdue import overdue_sites
+from metaharvest.sites.registry import read_sites
+
+_HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
+"""The same words for a run and for a site's part of it."""
 
 
-def metrics(session: Session) -> CollectorRegistry:
-    """What the tables say now."""
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The last time that a run was started: when it ended, and with which exit code; it need not have begun."""
+
+    ended_at: datetime
+    exit_code: int
+
+
+def metrics(session: Session | None, attempt: Attempt, today: date) -> CollectorRegistry:
+    """What the tables say now, and how the last attempt ended; without a database only the attempt."""
     gauges = _Gauges()
-    _run(session, gauges)
-    _sites(session, gauges)
-    _waiting(session, gauges)
+    gauges.set("last_attempt_ended_seconds", "When the last attempt of a run ended", attempt.ended_at.timestamp())
+    gauges.set("last_attempt_exit_code", "The exit code of the last attempt of a run", attempt.exit_code)
+    gauges.set("database_up", "1 if the database could be read after it, else 0", session is not None)
+    if session is not None:
+        _run(session, gauges)
+        _last_success(session, gauges)
+        _sites(session, gauges)
+        _registered(session, gauges, today)
+        _deliveries(session, gauges, attempt.ended_at)
     return gauges.registry
 
 
@@ -45,7 +77,7 @@ class _Gauges:
 
 
 def _run(session: Session, gauges: _Gauges) -> None:
-    run = session.scalar(select(HarvestRun).order_by(HarvestRun.run_id.desc()).limit(1))
+    run = session.scalar(select(HarvestRun).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1))
     if run is None:
         return
     gauges.set("last_run_started_seconds", "When the last run began (Unix time)", run.started_at.timestamp())
@@ -73,16 +105,53 @@ def _sites(session: Session, gauges: _Gauges) -> None:
         for kind in OutcomeKind:
             number = getattr(site_run, kind.column) or 0
             gauges.set("site_documents", "Documents of the last harvest", number, site=name, outcome=kind.value)
-    failing = (
-        select(HarvestSiteSchedule.name, func.count(SiteProblem.site_problem_id))
-        .join(SiteProblem, SiteProblem.site_schedule_id == HarvestSiteSchedule.site_schedule_id)
+
+
+def _last_success(session: Session, gauges: _Gauges) -> None:
+    ended = select(func.max(HarvestRun.ended_at)).where(HarvestRun.status.in_(_HARVESTED), IS_HARVEST)
+    if (last := session.scalar(ended)) is not None:
+        gauges.set("last_success_seconds", "When the last run ended that harvested at least one site", last.timestamp())
+
+
+def _registered(session: Session, gauges: _Gauges, today: date) -> None:
+    """Of each site that is switched on, also of one that was never harvested: 0 where nothing is wrong."""
+    overdue = {site.name for site in overdue_sites(session, today)}
+    failing, problems = numbers_failing(session), _open_problems(session)
+    last = _last_successes(session)
+    for site in read_sites(session):
+        if not site.enabled:
+            continue
+        name, number = site.name, site.site_id
+        gauges.set("site_overdue", "1 if the site is overdue, else 0", name in overdue, site=name)
+        gauges.set("site_open_problems", "Open findings that need attention", problems.get(number, 0), site=name)
+        documents = failing.get(number, (0, None))[0]
+        gauges.set("site_failing_documents", "Documents that are failing or put off", documents, site=name)
+        if number in last:
+            when = last[number].timestamp()
+            gauges.set("site_last_success_seconds", "When the last harvest of its list ended well", when, site=name)
+
+
+def _open_problems(session: Session) -> dict[int, int]:
+    query = (
+        select(SiteProblem.site_schedule_id, func.count())
         .where(SiteProblem.state == "open", SiteProblem.needs_attention.is_(True))
-        .group_by(HarvestSiteSchedule.name)
+        .group_by(SiteProblem.site_schedule_id)
     )
-    for name, number in session.execute(failing):
-        gauges.set("site_open_problems", "Findings that need attention, and are open", number, site=name)
+    return {row[0]: row[1] for row in session.execute(query)}
 
 
-def _waiting(session: Session, gauges: _Gauges) -> None:
+def _last_successes(session: Session) -> dict[int, datetime]:
+    row = HarvestSiteRun
+    query = (
+        select(row.site_schedule_id, func.max(row.ended_at))
+        .where(row.status.in_(_HARVESTED), row.kind != SiteRunKind.RETRY.value)
+        .group_by(row.site_schedule_id)
+    )
+    return {site_id: ended for site_id, ended in session.execute(query) if ended is not None}
+
+
+def _deliveries(session: Session, gauges: _Gauges, now: datetime) -> None:
     waiting = session.scalar(select(func.count()).where(ReportDelivery.status == "queued")) or 0
     gauges.set("reports_waiting", "Reports that wait to be delivered", waiting)
+    refused = outbox_state(session, now).refused
+    gauges.set("reports_refused", "Recipients that refused a report in the last seven days", refused)

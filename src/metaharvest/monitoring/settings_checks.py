@@ -34,6 +34,7 @@ def check_settings(settings: Settings) -> Iterator[Check]:
     yield _log_folder(settings)
     yield _mail(settings)
     yield _monitor(settings)
+    yield from _metrics_file(settings)
 
 
 def _settings_file(settings: Settings) -> Check:
@@ -188,6 +189,22 @@ def _monitor(settings: Settings) -> Check:
     if url:
         return ok("monitor", f"{shown_monitor(url)} is pinged at the end of each run.")
     return ok("monitor", "None is told that a run ended; ping_url in [monitoring] names one.")
+
+
+def _metrics_file(settings: Settings) -> Iterator[Check]:
+    """Whether the file for Prometheus can be written: it is written beside its place, and then moved there."""
+    if settings.monitoring.metrics_file is None:
+        return
+    name, file = "metrics file", settings.path(settings.monitoring.metrics_file)
+    folder = file.parent
+    if not folder.is_dir():
+        yield problem(name, f"There is no folder {folder} for {file.name}: make it, or correct metrics_file.")
+    elif file.exists() and not file.is_file():
+        yield problem(name, f"{file} is no file, so it cannot be written: correct metrics_file in [monitoring].")
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        yield problem(name, f"{file} cannot be written: let this user write to the folder {folder}.")
+    else:
+        yield ok(name, f"{file} is written after each run.")
 
 
 def send_test_mail(settings: Settings, now: datetime) -> Iterator[Check]:
