@@ -95,10 +95,11 @@ class Harvester:
     @cached_property
     def engine(self) -> Engine:
         """The database, whose tables are those of this program. Raises SettingsError, DatabaseError."""
-        from metaharvest.database.engine import open_database, require_current
+        from metaharvest.database.engine import open_database, require_current, require_there
 
         engine = self._given_engine or open_database(self.settings)
         try:
+            require_there(engine, self.settings)
             require_current(engine)
         except DatabaseError:
             if engine is not self._given_engine:

@@ -286,10 +286,18 @@ def load(file: Path | None = None, environ: Mapping[str, str] = os.environ) -> S
 
 def find_file() -> Path | None:
     """The settings file that is used when none is named, or None."""
+    return next((candidate for candidate in _candidates() if candidate.is_file()), None)
+
+
+def where_looked() -> str:
+    """The places where a settings file is looked for if none is named, in words."""
+    return " and ".join(str(candidate.absolute()) for candidate in _candidates())
+
+
+def _candidates() -> tuple[Path, ...]:
     import platformdirs
 
-    candidates = (Path(FILE_NAME), platformdirs.user_config_path("metaharvest") / FILE_NAME)
-    return next((candidate for candidate in candidates if candidate.is_file()), None)
+    return Path(FILE_NAME), platformdirs.user_config_path("metaharvest") / FILE_NAME
 
 
 def _add_environment(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[str, str], str]:
@@ -308,7 +316,10 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_file(path, _MOST_BYTES).decode("utf-8-sig"))
     except FileNotFoundError:
-        problem = f"The settings file {path} is not there. Write one with `metaharvest --config {path} init`."
+        problem = (
+            f"The settings file {path} is not there ({path.absolute()}). If there is an installation, name its "
+            f"settings file with --config. If there is none yet: `metaharvest --config {path} init` makes one."
+        )
         raise SettingsError(problem) from None
     except OSError as error:
         raise SettingsError(f"The settings file {path} cannot be read: {error.strerror}.") from error

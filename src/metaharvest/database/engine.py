@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from metaharvest.config.paths import data_folder
 from metaharvest.config.secret_references import resolve_secret
-from metaharvest.config.settings import Settings
+from metaharvest.config.settings import Settings, where_looked
 from metaharvest.database import dialects, locks
 from metaharvest.database.models import Base, HarvestOperation, HarvestRun
 from metaharvest.database.operations import OPERATIONS
@@ -111,6 +111,23 @@ def create_tables(engine: Engine) -> None:
         connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
         connection.execute(text("INSERT INTO alembic_version VALUES (:version)"), {"version": SCHEMA_VERSION})
         _complete_operations(connection)
+
+
+def require_there(engine: Engine, settings: Settings) -> None:
+    """Raises DatabaseUnavailable if these settings name a SQLite file that is not there: perhaps they are not meant."""
+    if engine.dialect.name != "sqlite" or Path(engine.url.database or "").exists():
+        return
+    database = shown_database(engine)
+    if settings.file is None:
+        raise DatabaseUnavailable(
+            f"There is no settings file (looked for {where_looked()}), and no database at {database}. If there is an "
+            "installation, change to its folder, or name its settings file: `metaharvest --config FILE ...`. If there "
+            "is none yet, `metaharvest init` makes one in this folder."
+        )
+    raise DatabaseUnavailable(
+        f"There is no database at {database}, which the settings file {settings.file.absolute()} names. If another "
+        "file is meant: `metaharvest --config FILE ...`. If this installation is new, `metaharvest init` creates it."
+    )
 
 
 def require_current(engine: Engine) -> None:

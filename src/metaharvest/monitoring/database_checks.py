@@ -20,6 +20,7 @@ from metaharvest.database.engine import (
     open_database,
     readers,
     require_current,
+    require_there,
     run_lock,
     shown_database,
     writers,
@@ -56,6 +57,7 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
         try:
             engine = open_database(settings)
             stack.callback(engine.dispose)
+            require_there(engine, settings)
             require_current(engine)
             yield from _database(engine)
             with database_errors(engine), engine.connect() as connection:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from metaharvest.config.paths import nearest_there
 from metaharvest.config.secret_references import exposed_file, is_reference, read_secret
-from metaharvest.config.settings import PREFIX, SECTIONS, MailSettings, Settings
+from metaharvest.config.settings import PREFIX, SECTIONS, MailSettings, Settings, where_looked
 from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.errors import SettingsError
 from metaharvest.monitoring.check import Check, ok, problem, warning
@@ -39,7 +39,11 @@ def check_settings(settings: Settings) -> Iterator[Check]:
 
 def _settings_file(settings: Settings) -> Check:
     if settings.file is None:
-        return warning("settings", "There is no settings file, so every default holds. `metaharvest init` writes one.")
+        return warning(
+            "settings",
+            f"There is no settings file (looked for {where_looked()}), so every default holds. "
+            "If there is one elsewhere: `metaharvest --config FILE doctor`. `metaharvest init` writes a new one here.",
+        )
     return ok("settings", f"{settings.file.resolve()} is well-formed, and every value is possible.")
 
 

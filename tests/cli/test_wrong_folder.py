@@ -1,0 +1,42 @@
+"""Commands in a folder that is not that of the installation: they say where they looked, before they advise `init`."""
+
+from pathlib import Path
+
+import pytest
+
+from support.cli import process
+
+
+@pytest.mark.parametrize("command", [("runs",), ("run",), ("sites", "list"), ("log",)])
+def test_a_folder_without_a_settings_file_is_told_with_where_one_was_looked_for(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    said = process(tmp_path, *command, XDG_CONFIG_HOME=str(tmp_path / "config"))
+    assert (said.returncode, said.stdout) == (69, "")
+    told = " ".join(said.stderr.split())
+    first, _, then = told.partition("`metaharvest --config FILE ...`")
+    for file in (tmp_path / "metaharvest.toml", tmp_path / "config" / "metaharvest" / "metaharvest.toml"):
+        assert str(file) in first
+    assert str(tmp_path / "metaharvest.db") in first
+    assert "init" not in first
+    assert "`metaharvest init`" in then
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_doctor_says_it_too(tmp_path: Path) -> None:
+    said = process(tmp_path, "doctor", XDG_CONFIG_HOME=str(tmp_path / "config"))
+    assert said.returncode == 1
+    assert said.stdout.count(f"There is no settings file (looked for {tmp_path / 'metaharvest.toml'} and ") == 2
+
+
+def test_a_settings_file_whose_database_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "metaharvest.toml").write_text("")
+    said = process(tmp_path, "runs")
+    assert said.returncode == 69
+    assert f"which the settings file {tmp_path / 'metaharvest.toml'} names" in said.stderr
+
+
+def test_a_settings_file_that_is_named_and_not_there_is_told_with_its_whole_path(tmp_path: Path) -> None:
+    said = process(tmp_path, "--config", "typo.toml", "runs")
+    assert said.returncode == 2
+    assert f"typo.toml is not there ({tmp_path / 'typo.toml'})" in said.stderr
