@@ -1,9 +1,11 @@
 """`metaharvest run` and `demo` as people, cron and machines see them."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
@@ -139,3 +141,27 @@ def test_a_folder_that_the_demo_cannot_use_is_told(tmp_path: Path, folder: str) 
     assert said.returncode == 2
     assert f"The folder {folder} cannot be used" in said.stderr
     assert "Traceback" not in said.stderr
+
+
+def test_the_demo_leaves_no_dates_in_the_future_and_can_be_harvested_again_while_it_serves(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    command = [sys.executable, "-m", "metaharvest", "demo", "--serve", "--folder", str(folder)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment) as serving:
+        assert serving.stdout is not None
+        told = ""
+        while "until you press Ctrl-C" not in told:
+            told += serving.stdout.readline()
+        config = str(folder / "metaharvest.toml")
+        checked = process(tmp_path, "--config", config, "doctor")
+        assert "clock" not in checked.stdout
+        assert "schedule" not in checked.stdout
+        again = process(tmp_path, "--config", config, "run", "--force", "--dry-run", "--json")
+        statuses = {site["site"]: site["status"] for site in json.loads(again.stdout)["sites"]}
+        assert statuses["alder-creek"] == "succeeded"
+        serving.send_signal(signal.SIGINT)
+        assert serving.wait(30) == 0
+    newest = process(tmp_path, "--config", config, "runs", "--json")
+    days = [run["harvest_date"] for run in json.loads(newest.stdout)]
+    today = datetime.now(UTC).date()
+    assert days == [str(today - timedelta(days=before)) for before in range(3)]

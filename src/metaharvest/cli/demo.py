@@ -28,26 +28,38 @@ _NIGHTS = {1: "the first harvest", 2: "a night with nothing new", 3: "sites have
     type=click.Path(path_type=Path, file_okay=False),
     help="Where to put everything: a new or empty folder. Default: a new one in the temporary folder.",
 )
-def command(nights: int, folder: Path | None) -> None:
+@click.option("--serve", is_flag=True, help="Keep the sample sites up afterwards, until Ctrl-C, to try more commands.")
+def command(nights: int, folder: Path | None, serve: bool) -> None:
     """Harvest a small network of sample sites, served on loopback: needs no configuration.
 
     It plays three nights: the first harvest, a night with nothing new, and one in which sites raised revisions and
-    repaired errors. Everything is kept in a folder, to be looked at.
+    repaired errors. The last night is today. Everything is kept in a folder, to be looked at. With --serve the sample
+    sites stay up, so that the folder's settings can be used for more harvests and rehearsals.
     """
+    from metaharvest.cli.signals import stop_on_signal
     from metaharvest.demo.nights import new_installation, register_samples, write_pages
     from metaharvest.demo.samples import SampleNetwork
 
     folder = _empty_folder(folder)
     with new_installation(folder) as harvester:
-        first_night = harvester.today()
+        first_night = harvester.today() - timedelta(days=nights - 1)
         with SampleNetwork() as network:
             register_samples(harvester, network, first_night)
             for night in range(1, nights + 1):
                 network.night = night
                 click.secho(f"\nNight {night}: {_NIGHTS.get(night, 'and on it goes')}", bold=True)
                 _harvest(harvester, first_night + timedelta(days=night - 1))
-        pages = list(write_pages(harvester, folder / "html"))
-    _say_where(folder, pages)
+            pages = list(write_pages(harvester, folder / "html"))
+            start = f"{called_as()} --config {shlex.quote(str(folder / 'metaharvest.toml'))}"
+            _say_where(folder, pages, start)
+            if not serve:
+                click.echo("\nThe sample sites are no longer served; `demo --serve` keeps them up for more harvests.")
+                    "\nThe sample sites are not served any more; `demo --serve` keeps them up for more harvests."
+                )
+                return
+            _say_what_to_try(start)
+            with stop_on_signal("Stopped.") as stop:
+                stop.wait()
 
 
 def _empty_folder(folder: Path | None) -> Path:
@@ -78,9 +90,17 @@ def _harvest(harvester: Harvester, today: date) -> None:
         print_run(run_record(session, result.run_id))
 
 
-def _say_where(folder: Path, pages: Sequence[Path]) -> None:
+def _say_what_to_try(start: str) -> None:
+    click.echo(
+        "\nThe sample sites are served until you press Ctrl-C. In another terminal, try:\n"
+        f"  {start} run --force --dry-run     rehearses another night\n"
+        f"  {start} run --site basalt-flats   harvests one site again\n"
+        f"  {start} doctor                    says what is missing or overdue"
+    )
+
+
+def _say_where(folder: Path, pages: Sequence[Path], start: str) -> None:
     mail = shlex.quote(str(folder / "mail"))
-    start = f"{called_as()} --config {shlex.quote(str(folder / 'metaharvest.toml'))}"
     click.echo(
         f"\nEverything is in {folder}:\n"
         f"  mail/             {len(pages)} reports, as a mail program finds them (Maildir): mutt -f {mail}\n"

@@ -19,7 +19,7 @@ from metaharvest.sites.registry import add_site
 from metaharvest.sites.rows import OAI
 
 _SETTINGS = """\
-# The settings of `metaharvest demo`. The sample sites are served only while it runs.
+# The settings of `metaharvest demo`. The sample sites are served only while it runs: see `demo --serve`.
 [harvester]
 name = "Riverine Ecology Network"
 administrators = ["steward@example.org"]
