@@ -39,4 +39,4 @@ def test_a_settings_file_whose_database_is_not_there_is_named(tmp_path: Path) ->
 def test_a_settings_file_that_is_named_and_not_there_is_told_with_its_whole_path(tmp_path: Path) -> None:
     said = process(tmp_path, "--config", "typo.toml", "runs")
     assert said.returncode == 2
-    assert f"typo.toml is not there ({tmp_path / 'typo.toml'})" in said.stderr
+    assert f"The settings file {tmp_path / 'typo.toml'} is not there." in said.stderr

@@ -54,8 +54,6 @@ def command(nights: int, folder: Path | None, serve: bool) -> None:
             _say_where(folder, pages, start)
             if not serve:
                 click.echo("\nThe sample sites are no longer served; `demo --serve` keeps them up for more harvests.")
-                    "\nThe sample sites are not served any more; `demo --serve` keeps them up for more harvests."
-                )
                 return
             _say_what_to_try(start)
             with stop_on_signal("Stopped.") as stop:

@@ -317,8 +317,8 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(read_file(path, _MOST_BYTES).decode("utf-8-sig"))
     except FileNotFoundError:
         problem = (
-            f"The settings file {path} is not there ({path.absolute()}). If there is an installation, name its "
-            f"settings file with --config. If there is none yet: `metaharvest --config {path} init` makes one."
+            f"The settings file {path.absolute()} is not there. If there is an installation, name its settings file "
+            f"with --config. If there is none yet: `metaharvest --config {path} init` makes one."
         )
         raise SettingsError(problem) from None
     except OSError as error:
