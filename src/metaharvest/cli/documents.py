@@ -15,6 +15,12 @@ from metaharvest.model import OutcomeKind
 from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
+    from datetime import date
+
+    from sqlalchemy.orm import Session
+
+    from metaharvest.queries.documents import DocumentFilter
+    from metaharvest.queries.failed_sites import FailedSite
     from metaharvest.queries.records import Record
 
 _SHOWN_TO_PEOPLE = 200
@@ -80,7 +86,8 @@ def command(
 ) -> None:
     """Tell how the listed documents stand, over all sites: which fail, since when, why.
 
-    `documents show` tells what happened to one of them.
+    With --failing, sites that failed as a whole are named as well, since their documents were not looked at
+    (with --json: `sites list --json`). `documents show` tells what happened to one of them.
 
     \b
     Examples:
@@ -111,7 +118,9 @@ def command(
         elif as_csv:
             _write_csv(islice(rows, limit))
         else:
-            _print(rows, limit or _SHOWN_TO_PEOPLE)
+            unread = _unread(session, wanted, today) if failing else []
+            _print(rows, limit or _SHOWN_TO_PEOPLE, bool(unread))
+            _print_unread(unread)
 
 
 @command.command("show")
@@ -153,10 +162,33 @@ def _cells(rows: Iterable[Record]) -> Iterator[Sequence[object]]:
             yield [*standing, *found, row["missing_since"], row["title"]]
 
 
-def _print(rows: Iterator[Record], limit: int) -> None:
+def _unread(session: Session, wanted: DocumentFilter, today: date) -> list[tuple[str, FailedSite]]:
+    """The sites that failed as a whole for as many nights as is asked for: nobody knows how their documents stand."""
+    from metaharvest.queries.failed_sites import failed_sites
+    from metaharvest.sites.registry import read_sites
+
+    if wanted.rule or wanted.outcome or wanted.missing:
+        return []
+    sites = read_sites(session)
+    names = {site.site_id: site.name for site in sites if (wanted.site or site.name) == site.name and site.enabled}
+    failed = failed_sites(session, today, names)
+    long = [each for each in failed.values() if each.nights >= (wanted.nights or 1)]
+    return sorted(((names[each.site_id], each) for each in long), key=lambda each: each[0].casefold())
+
+
+def _print_unread(unread: Sequence[tuple[str, FailedSite]]) -> None:
+    if unread:
+        click.echo("\nSites that failed as a whole, so that their documents were not looked at:")
+        print_table(
+            ["site", "status", "since", "nights", "why"],
+            [[name, each.status, each.since, each.nights, one_line(each.reason, 200)] for name, each in unread],
+        )
+
+
+def _print(rows: Iterator[Record], limit: int, is_more: bool = False) -> None:
     shown = list(islice(rows, limit))
     if not shown:
-        click.echo("There is no such document.")
+        click.echo("There is no such document." if not is_more else "No document of the other sites is failing so.")
         return
     print_table(_HEADINGS, [_row(row) for row in shown])
     if next(rows, None) is not None:

@@ -12,11 +12,18 @@ from metaharvest.cli.tables import Column, print_table, table_options, wide_opti
 from metaharvest.model import OutcomeKind, RunStatus
 
 if TYPE_CHECKING:
+    from datetime import date
+
+    from sqlalchemy.orm import Session
+
     from metaharvest.queries.records import Record
     from metaharvest.queries.runs import RunRecord
 
-_RANKS = (8, 6, 4, 5, 7, 9, 3)
+_RANKS = (8, 2, 6, 4, 5, 7, 9, 3)
 """Of the columns with numbers of a run: the highest are left out first."""
+
+_NAMED = 10
+"""Failing sites that are named below the list of runs."""
 
 _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 
@@ -65,17 +72,33 @@ def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
 
     with invocation.harvester.reading() as session:
         rows = [_row(record) for record in newest_runs(session, limit)]
+        failing = [] if as_json else _failing_now(session, invocation.harvester.today())
     if as_json:
         print_json(rows)
         return
     if not rows:
         click.echo("There has been no run yet. `metaharvest run` makes one.")
         return
-    counts = zip(["sites", "listed", "new", "updated", "unchanged", "other", "errors"], _RANKS, strict=True)
+    counts = zip(["sites", "failed", "listed", "new", "updated", "unchanged", "other", "errors"], _RANKS, strict=True)
     headings = [Column("run"), Column("date", 1), Column("status", 2)]
     headings += [Column(name, rank) for name, rank in counts]
-    columns = ("run_id", "harvest_date", "status", "sites", *_COUNTS)
-    print_table(headings, [[row[column] for column in columns] for row in rows])
+    columns = ("run_id", "harvest_date", "status", "sites", "failed", *_COUNTS)
+    shown = [{**row, "failed": row["failed"] or ""} for row in rows]
+    print_table(headings, [[row[column] for column in columns] for row in shown])
+    for sentence in failing:
+        print_line(sentence)
+
+
+def _failing_now(session: Session, today: date) -> list[str]:
+    """A sentence for each of the first sites whose last harvest failed as a whole."""
+    from metaharvest.queries.failed_sites import failed_sites
+    from metaharvest.sites.registry import read_sites
+
+    names = {site.site_id: site.name for site in read_sites(session) if site.enabled}
+    failed = sorted(failed_sites(session, today, names).values(), key=lambda each: (each.since, names[each.site_id]))
+    told = [f"{names[each.site_id]}: {each.sentence}" for each in failed[:_NAMED]]
+    more = len(failed) - _NAMED
+    return [*told, *([f"And {more:,} more: `metaharvest sites list`"] if more > 0 else [])]
 
 
 def _trend_row(site: Record) -> list[object]:
@@ -141,6 +164,8 @@ def print_run(record: RunRecord) -> None:
     for sentence in record.targets_away:
         print_line(sentence)
     for site in record.sites:
-        if site["failure_reason"]:
-            named = f"{site['site_name']}: "
+        named = f"{site['site_name']}: "
+        if failed := record.failed.get(site["site_run_id"]):
+            print_line(named + failed.sentence.replace(f": {named}", ": "))
+        elif site["failure_reason"]:
             print_line(named + site["failure_reason"].removeprefix(named))

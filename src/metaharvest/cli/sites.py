@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from metaharvest.sources.oai_pmh.protocol import Identity
 
 _NOT_REGISTERED = (
-    "site", "site_id", "last_status", "last_run_id", "last_site_run_id", "failing", "failing_since", "took_seconds",
+    "site", "site_id", "last_status", "last_run_id", "last_site_run_id", "failing", "failing_since", "failed_since",
+    "failed_nights", "failure_reason", "took_seconds",
     "trend", "problems",
 )  # fmt: skip
 """What of a site is not a value of its registration."""
@@ -335,6 +336,7 @@ def list_sites(invocation: Invocation, as_json: bool) -> None:
     print_table(list(_SITES.values()), [[row[name] for name in _SITES] for row in rows])
     for site in sites:
         _print_problems(site)
+        _print_failure(site)
 
 
 @command.command("show")
@@ -356,6 +358,7 @@ def show(invocation: Invocation, name: str, as_json: bool) -> None:
     registered |= {f"oai_{name}": tuple(value) if name == "sets" else value for name, value in asked.items()}
     print_fields({label.replace("_", " "): value for label, value in registered.items()})
     _print_harvests(invocation, site)
+    _print_failure(site)
     _print_problems(site)
 
 
@@ -389,6 +392,14 @@ def _took(seconds: float | None) -> str:
     from metaharvest.reports.words import duration
 
     return "" if seconds is None else duration(seconds)
+
+
+def _print_failure(site: Record) -> None:
+    """Since when the site fails as a whole, and why."""
+    if site["failed_since"] is not None and site["enabled"]:
+        nights = "1 night" if site["failed_nights"] == 1 else f"{site['failed_nights']:,} nights"
+        reason = (site["failure_reason"] or "no reason was noted").removeprefix(f"{site['name']}: ")
+        print_line(f"{site['name']}: {site['last_status']} since {site['failed_since']} ({nights}): {reason}")
 
 
 def _print_problems(site: Record) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,11 +13,11 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunStatus
+from metaharvest.queries.failed_sites import FAILED, FailedSite, failed_site_runs
 from metaharvest.queries.records import LARGEST_ID, Record, records_under, with_one_name
 from metaharvest.queries.sites import site_names
 from metaharvest.queries.trends import failing, harvests, seconds_between
 
-_FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
 _RUNS = HarvestRun.__table__
 _AT_ONCE = 500
 
@@ -26,12 +26,14 @@ _AT_ONCE = 500
 class RunRecord:
     """A run and its site runs in the order in which they were begun: the columns of each by name.
 
-    `targets_away` says which targets stopped answering.
+    `targets_away` says which targets stopped answering; `failed` why site runs failed as a whole, and since when, by
+    their numbers (only `run_record` reads it).
     """
 
     run: Record
     sites: tuple[Record, ...]
     targets_away: tuple[str, ...]
+    failed: Mapping[int, FailedSite] = field(default_factory=dict)
 
     @property
     def as_mapping(self) -> dict[str, Any]:
@@ -40,13 +42,17 @@ class RunRecord:
         `targets_away`: which targets stopped answering.
         """
         took = seconds_between(self.run["started_at"], self.run["ended_at"])
-        sites = [_as_mapping(site) for site in self.sites]
+        sites = [{**_as_mapping(site), **self._failing_since(site)} for site in self.sites]
         return {**self.run, "took_seconds": took, "sites": sites, "targets_away": list(self.targets_away)}
+
+    def _failing_since(self, site: Record) -> Record:
+        failed = self.failed.get(site["site_run_id"])
+        return {"failed_since": failed.since if failed else None, "failed_nights": failed.nights if failed else 0}
 
     @property
     def failed_as_a_whole(self) -> bool:
         """Whether the run, one of its sites, or a target failed as a whole."""
-        a_site = any(site["status"] in _FAILED for site in self.sites)
+        a_site = any(site["status"] in FAILED for site in self.sites)
         return self.run["status"] == RunStatus.FAILED or a_site or bool(self.targets_away)
 
     @property
@@ -62,13 +68,14 @@ class RunRecord:
 
     @property
     def totals(self) -> dict[str, int]:
-        """How many sites and documents the run had, and how many documents ended how."""
+        """How many sites and documents the run had, how many sites failed as a whole, how many documents ended how."""
 
         def counted(*kinds: OutcomeKind) -> int:
             return sum(site[kind.column] for site in self.sites for kind in kinds)
 
         return {
             "sites": len(self.sites),
+            "failed": sum(site["status"] in FAILED for site in self.sites),
             "listed": sum(site["listed"] for site in self.sites),
             "inserted": counted(OutcomeKind.INSERTED),
             "updated": counted(OutcomeKind.UPDATED),
@@ -94,7 +101,9 @@ def run_record(session: Session, run_id: int) -> RunRecord:
     found = _with_sites(session, statement) if 0 <= run_id <= LARGEST_ID else []
     if not found:
         raise MetaharvestError(f"There is no run {run_id}. `metaharvest runs` lists those there are.")
-    return found[0]
+    record = found[0]
+    numbers = [site["site_run_id"] for site in record.sites if site["status"] in FAILED]
+    return replace(record, failed=failed_site_runs(session, numbers, record.run["harvest_date"]))
 
 
 def with_trends(session: Session, record: RunRecord) -> dict[str, Any]:

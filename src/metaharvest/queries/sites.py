@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.database.models import HarvestSiteRun
 from metaharvest.model import Site, SiteOptions
+from metaharvest.queries.failed_sites import FailedSite, failed_sites
 from metaharvest.queries.records import Record
 from metaharvest.queries.trends import HARVESTS, harvests
 from metaharvest.sites.due import is_due
@@ -55,13 +56,15 @@ def registered_sites(session: Session, today: date) -> list[Record]:
     of its own; only a broken row has its `options`; `problems` say what is wrong with it.
     """
     overdue, failing, full = _overdue_since(session, today), numbers_failing(session), full_lists(session)
+    sites = read_sites(session)
+    failed = failed_sites(session, today, [site.site_id for site in sites])
     return [
         {
             **_registered(session, site, overdue, today),
-            **_harvested(session, site.site_id, failing, HARVESTS),
+            **_harvested(session, site.site_id, failing, failed, HARVESTS),
             "last_full_list": _last_full_list(full, site.site_id),
         }
-        for site in read_sites(session)
+        for site in sites
     ]
 
 
@@ -71,7 +74,9 @@ def registered_site(session: Session, name: str, today: date) -> Record:
     known = _registered(session, site, _overdue_since(session, today), today)
     failing = numbers_failing(session, [site.site_id])
     last_full = _last_full_list(full_lists(session, [site.site_id]), site.site_id)
-    return {**known, **_harvested(session, site.site_id, failing, _HARVESTS_OF_ONE), "last_full_list": last_full}
+    failed = failed_sites(session, today, [site.site_id])
+    harvested = _harvested(session, site.site_id, failing, failed, _HARVESTS_OF_ONE)
+    return {**known, **harvested, "last_full_list": last_full}
 
 
 def _last_full_list(full: Mapping[int, FullLists], site_id: int) -> str | None:
@@ -80,9 +85,15 @@ def _last_full_list(full: Mapping[int, FullLists], site_id: int) -> str | None:
     return one_line(found.last, 40) if found and found.last else None
 
 
-def _harvested(session: Session, site_id: int, failing: Mapping[int, tuple[int, date]], number: int) -> Record:
-    """How the site's last harvest ended, and how its documents stand."""
-    trend = harvests(session, site_id, number)
+def _harvested(
+    session: Session,
+    site_id: int,
+    failing: Mapping[int, tuple[int, date]],
+    failed: Mapping[int, FailedSite],
+    number: int,
+) -> Record:
+    """How the site's last harvest ended, and how its documents stand; if it failed as a whole, since when and why."""
+    trend, whole = harvests(session, site_id, number), failed.get(site_id)
     last = trend[-1] if trend else {}
     number_failing, since = failing.get(site_id, (0, None))
     return {
@@ -91,6 +102,9 @@ def _harvested(session: Session, site_id: int, failing: Mapping[int, tuple[int, 
         "last_site_run_id": last.get("site_run_id"),
         "failing": number_failing,
         "failing_since": since,
+        "failed_since": whole.since if whole else None,
+        "failed_nights": whole.nights if whole else 0,
+        "failure_reason": whole.reason if whole else None,
         "took_seconds": last.get("took_seconds"),
         "trend": trend,
     }

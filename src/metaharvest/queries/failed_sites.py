@@ -1,0 +1,99 @@
+"""Sites whose last harvest failed as a whole: since when, in how many nights, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import ScalarSelect, func, select
+from sqlalchemy.orm import Session, aliased
+
+from metaharvest.database.models import HarvestRun, HarvestSiteRun
+from metaharvest.model import SiteRunKind, SiteRunStatus
+from metaharvest.sites.ledger import nights
+
+FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
+
+_HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
+_NOT_HARVESTED = [status.value for status in FAILED]
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSite:
+    """A site run that failed as a whole: its status and reason, and the day since which the site has failed."""
+
+    site_id: int
+    site_run_id: int
+    status: str
+    reason: str
+    since: date
+    nights: int
+
+    @property
+    def sentence(self) -> str:
+        """Since when, and why, in words."""
+        nights = "1 night" if self.nights == 1 else f"{self.nights:,} nights"
+        return f"{self.status} since {self.since} ({nights}): {self.reason or 'no reason was noted'}"
+
+
+def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict[int, FailedSite]:
+    """Those of these sites whose last harvest failed as a whole, by site."""
+    row = HarvestSiteRun
+    found: dict[int, FailedSite] = {}
+    is_harvest = (row.kind != SiteRunKind.RETRY.value, row.status != SiteRunStatus.RUNNING.value)
+    for some in _batches(site_ids):
+        newest = select(func.max(row.site_run_id)).where(row.site_schedule_id.in_(some), *is_harvest)
+        numbers = session.scalars(newest.group_by(row.site_schedule_id)).all()
+        found |= {each.site_id: each for each in _failed(session, numbers, today)}
+    return found
+
+
+def failed_site_runs(session: Session, site_run_ids: Iterable[int], today: date) -> Mapping[int, FailedSite]:
+    """Those of these site runs that failed as a whole, by their numbers."""
+    return {each.site_run_id: each for some in _batches(site_run_ids) for each in _failed(session, some, today)}
+
+
+def _failed(session: Session, site_run_ids: Iterable[int], today: date) -> Iterator[FailedSite]:
+    row = HarvestSiteRun
+    query = select(row.site_schedule_id, row.site_run_id, row.status, row.failure_reason, _since()).where(
+        row.site_run_id.in_(list(site_run_ids)), row.status.in_(_NOT_HARVESTED)
+    )
+    for site_id, site_run_id, status, reason, since in session.execute(query):
+        first = since or today
+        yield FailedSite(site_id, site_run_id, status, reason or "", first, nights(first, max(today, first)))
+
+
+def _since() -> ScalarSelect[date]:
+    """The day of the first site run of the site that failed after its last harvest, as of the site run that is read."""
+    row, earlier, good = HarvestSiteRun, aliased(HarvestSiteRun), aliased(HarvestSiteRun)
+    last_harvest = (
+        select(func.coalesce(func.max(good.site_run_id), 0))
+        .where(
+            good.site_schedule_id == row.site_schedule_id,
+            good.site_run_id < row.site_run_id,
+            good.kind != SiteRunKind.RETRY.value,
+            good.status.in_(_HARVESTED),
+        )
+        .correlate(row)
+        .scalar_subquery()
+    )
+    return (
+        select(func.min(HarvestRun.harvest_date))
+        .join(earlier, earlier.run_id == HarvestRun.run_id)
+        .where(
+            earlier.site_schedule_id == row.site_schedule_id,
+            earlier.site_run_id <= row.site_run_id,
+            earlier.site_run_id > last_harvest,
+            earlier.kind != SiteRunKind.RETRY.value,
+            earlier.status.in_(_NOT_HARVESTED),
+        )
+        .correlate(row)
+        .scalar_subquery()
+    )
+
+
+def _batches(numbers: Iterable[int]) -> Iterator[list[int]]:
+    numbers = list(numbers)
+    return (numbers[start : start + _AT_ONCE] for start in range(0, len(numbers), _AT_ONCE))
