@@ -1,13 +1,19 @@
-"""The XML that a node answers, as a tree that is bounded before it exists."""
+"""The XML that a node answers, as a tree whose cost is bounded before it exists."""
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
+from lxml import etree
+
+from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, tree_of
+from metaharvest.targets.http import ANSWER_BYTES
+
+SHORT = XmlLimits(size=ANSWER_BYTES, nodes=20_000, namespaces=1_000)
+"""System metadata, an error, what a node says of itself. Each person who may read an object is a node."""
 
 
-def root_of(content: bytes, most_nodes: int) -> ET.Element:
-    """The root element. Raises ValueError if this is no XML, or has more nodes (elements and attributes) than that."""
+def root_of(content: bytes, limits: XmlLimits = SHORT) -> etree._Element:
+    """The root element. Raises ValueError if this is no XML, or is not within the limits."""
     try:
-        return ET.fromstring(content)
-    except (ET.ParseError, LookupError) as error:
-        raise ValueError("it is not XML") from error
+        return tree_of(content, limits)
+    except XmlRefused as error:
+        raise ValueError(f"the answer {error}") from error

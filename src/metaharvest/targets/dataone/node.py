@@ -18,7 +18,6 @@ from metaharvest.text import one_line
 _PAGE = 1000
 """Objects of a listing that are asked for at a time; a node may give fewer."""
 
-_PAGE_BYTES = 8_388_608
 _MOST_OBJECTS = 2_000_000
 """The largest nodes list some hundred thousand objects that are metadata."""
 
@@ -31,9 +30,6 @@ _MORE = 10_000
 
 MOST_REVISIONS = 10_000
 """Objects of one series."""
-
-_NODES_OF_NODE = 10_000
-"""Elements and attributes of what a node says of itself."""
 
 
 class Unreadable(TargetError):
@@ -72,7 +68,7 @@ class Node:
         if not answer.ok:
             raise refusals.refused_question(answer)
         try:
-            root = root_of(answer.body, _NODES_OF_NODE)
+            root = root_of(answer.body)
         except ValueError as error:
             raise refusals.not_understood(answer, str(error)) from error
         if root.tag.rpartition("}")[2] != "node":
@@ -169,7 +165,7 @@ class Node:
 
     def _page(self, start: int, number: int, filters: Mapping[str, str]) -> tuple[int, list[ObjectInfo]]:
         params = {**filters, "start": str(start), "count": str(number)}
-        answer = self._ask("GET", "/object", params=params, most_bytes=_PAGE_BYTES)
+        answer = self._ask("GET", "/object", params=params, most_bytes=system_metadata.PAGE_BYTES)
         error = refusals.error_in(answer)
         if start and error and error.name == "InvalidRequest":
             # There are fewer by now: GMN refuses a page that begins after the last.

@@ -15,7 +15,6 @@ from metaharvest.targets.dataone.bounded_xml import root_of
 from metaharvest.targets.http import HttpAnswer
 from metaharvest.text import one_line, shown_url
 
-_ERROR_NODES = 1_000
 _ASK = "The words are the repository's own: the administrator should show them to the people who run it."
 _REMEDIES = (
     (
@@ -68,12 +67,12 @@ class NodeError:
 def error_in(answer: HttpAnswer) -> NodeError | None:
     """The error that an answer describes; None if it does not, as an HTML page does not."""
     try:
-        root = root_of(answer.body, _ERROR_NODES)
+        root = root_of(answer.body)
     except ValueError:
         return None
     if root.tag.rpartition("}")[2] != "error":
         return None
-    described = next((each.text or "" for each in root.iter() if each.tag.rpartition("}")[2] == "description"), "")
+    described = root.findtext("{*}description", "")
     # A traceback says what happened in its last line.
     lines = [line for line in described.splitlines() if line.strip()] or [""]
     text = lines[-1] if lines[0].startswith("Traceback") else described

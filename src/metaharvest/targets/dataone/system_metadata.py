@@ -12,12 +12,18 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lxml import etree
+
 from metaharvest.config.target_settings import TargetSettings
-from metaharvest.targets.dataone.bounded_xml import root_of
+from metaharvest.fetch.xml_bounds import XmlLimits
+from metaharvest.targets.dataone.bounded_xml import SHORT, root_of
 from metaharvest.text import one_line, whole_number
 from metaharvest.validation.catalogue import VERSIONS
 
 _NAMESPACE = "http://ns.dataone.org/service/types/v2.0"
+PAGE_BYTES = 8_388_608
+"""Bytes that a page of a listing may have."""
+
 _HIGHEST = 2**63 - 1
 LONGEST_IDENTIFIER = 800
 """Characters of an identifier, which has no white space either (NonEmptyNoWhitespaceString800 of DataONE's types)."""
@@ -25,11 +31,8 @@ LONGEST_IDENTIFIER = 800
 _LONGEST = 300
 """Characters of any other value that is kept."""
 
-_NODES = 20_000
-"""Elements and attributes of system metadata: each person who may read is one, each replica some."""
-
-_NODES_OF_PAGE = 100_000
-"""An object has seven, and a thousand of them are asked for at a time."""
+_PAGE = XmlLimits(size=PAGE_BYTES, nodes=100_000)
+"""An object has seven nodes, and a thousand objects are asked for at a time."""
 
 _HASHES = {
     "MD5": "md5",
@@ -80,7 +83,7 @@ class SystemMetadata(ObjectInfo):
     archived: bool
 
 
-def info_in(element: ET.Element) -> ObjectInfo:
+def info_in(element: etree._Element) -> ObjectInfo:
     """An entry of a listing, or the beginning of system metadata. Raises ValueError if it is neither."""
     checksum = element.find("checksum")
     pid, size = element.findtext("identifier"), element.findtext("size")
@@ -105,7 +108,7 @@ def _number(text: str, name: str) -> int:
 
 def parsed(content: bytes) -> SystemMetadata:
     """The system metadata in this XML. Raises ValueError if they are none."""
-    root = _root(content, "systemMetadata", _NODES)
+    root = _root(content, "systemMetadata")
     info = info_in(root)
     return SystemMetadata(
         info.pid,
@@ -121,14 +124,14 @@ def parsed(content: bytes) -> SystemMetadata:
 
 def listed(content: bytes) -> tuple[int, list[ObjectInfo]]:
     """How many objects there are in all, and those of this page of a listing. Raises ValueError if it is none."""
-    root = _root(content, "objectList", _NODES_OF_PAGE)
+    root = _root(content, "objectList", _PAGE)
     return _number(root.get("total", ""), "total"), [info_in(each) for each in root.iter("objectInfo")]
 
 
 def confirms(content: bytes, pid: str) -> bool:
     """Whether this is what a node answers when it has taken an object: its identifier."""
     try:
-        return _root(content, "identifier", _NODES).text == pid
+        return _root(content, "identifier").text == pid
     except ValueError:
         return False
 
@@ -194,9 +197,9 @@ def _add_access(root: ET.Element, settings: TargetSettings) -> None:
             _add(rule, "permission", permission)
 
 
-def _root(content: bytes, name: str, most_nodes: int) -> ET.Element:
+def _root(content: bytes, name: str, limits: XmlLimits = SHORT) -> etree._Element:
     """The root element, of this name in any namespace: v1 and v2 of the API have different ones."""
-    root = root_of(content, most_nodes)
+    root = root_of(content, limits)
     if root.tag.rpartition("}")[2] != name:
         raise ValueError(f"its root is {one_line(root.tag.rpartition('}')[2], 60)}, not {name}")
     return root
