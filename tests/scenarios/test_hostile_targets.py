@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from support.harvester import SETTINGS, Harvester, publish
+from support.hostile_run import GZIP, GoodSite, measured_run, zipped
 from support.http_server import Asking, HttpServer
 from support.metacat_server import Metacat, answering
 from support.waiting import wait_until
@@ -180,6 +181,59 @@ def test_numbers_and_names_that_are_none_become_a_sentence(node: tuple[HttpServe
     assert told.code != 0
     assert "did not answer as a DataONE member node does" in told.err
     assert "Traceback" not in told.err
+
+
+def bomb(root: str, megabytes: int) -> bytes:
+    """Nothing but the smallest elements, gzipped: some kilobytes on the wire."""
+    name = root.partition(" ")[0]
+    return zipped(f"<{root}>{'<a/>' * (megabytes * 262_144)}</{name}>".encode())
+
+
+BOMBS = {
+    "system metadata": ("/v2/meta/", "systemMetadata", 200),
+    "a page of a listing": ("/v2/object", 'objectList total="5"', 200),
+    "an error": ("/v2/meta/", 'error name="NotFound"', 404),
+    "a refusal": ("/v2/", 'error name="NotAuthorized"', 403),
+}
+
+
+@pytest.mark.parametrize(
+    ("which", "megabytes"),
+    [
+        ("system metadata", 1),
+        ("system metadata", 60),
+        ("a page of a listing", 7),
+        ("a page of a listing", 60),
+        ("an error", 1),
+        ("a refusal", 60),
+    ],
+)
+def test_a_bomb_costs_little_and_holds_no_other_site_up(
+    node: tuple[HttpServer, Harvester], which: str, megabytes: int
+) -> None:
+    server, harvester = node
+    begins, root, status = BOMBS[which]
+    answer = bomb(root, megabytes)
+
+    def otherwise(asking: Asking) -> None:
+        if asking.path.startswith(begins):
+            asking.answer(answer, status, GZIP)
+        elif asking.path.startswith("/v2/object"):
+            asking.answer(listing(asking, total=0))
+        else:
+            not_found(asking)
+
+    server.otherwise = otherwise
+    del server._routes["/v2/object"]
+    harvester.config.write_text(harvester.config.read_text() + '[sites.good.target]\nkind = "embedded"\n')
+    harvester.add_site("alder", publish(server, "a.1.1", "a.2.1"))
+    with GoodSite(documents=20) as good:
+        harvester.add_site("good", good.list_url)
+        cost = measured_run(harvester, good, "--date", NIGHT)
+        assert good.is_harvested(harvester)
+    assert (cost.peak_mb < 400, cost.gap < 8, cost.processor < 40) == (True, True, True), cost
+    assert "Traceback" not in cost.err
+    assert {docid: kind for docid, kind in harvester.outcomes(1).items() if docid.startswith("a.")} != {}
 
 
 # -- Metacat
