@@ -16,6 +16,7 @@ It matches possessively, with or without an @, so that the time is linear: a ser
 """
 
 _LONG_URL = 10_000
+_LONGEST_SHOWN = 1_000_000
 
 _COMPRESSED = (
     (b"\x1f\x8b", "gzip"),
@@ -41,7 +42,13 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """`text` cleaned, white space folded; a text of more than `limit` characters is cut and ends with an ellipsis."""
+    """`text` cleaned, white space folded, without the logins of URLs.
+
+    A text of more than `limit` characters is cut and ends with an ellipsis.
+    """
+    if "://" in text and "@" in text:
+        # What a server says may repeat the login with which it was asked.
+        text = without_credentials(text[:_LONGEST_SHOWN])
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text and text == text.strip(" "):
         return text
     # A text may have megabytes, of which a line is shown: only so much of it is looked at as fills the line.

@@ -36,6 +36,9 @@ _NOT_REGISTERED = (
 )  # fmt: skip
 """What of a site is not a value of its registration."""
 
+_MOST_CONTACTS = 5
+"""Addresses that a repository names which become contacts by themselves."""
+
 
 _SITES = {
     "name": Column("site"),
@@ -138,8 +141,10 @@ def _asked(harvester: Harvester, site: Site, given: Mapping[str, Any]) -> Mappin
         quoted = ", ".join(f"'{one_line(each, 80)}'" for each in named[:3])
         instead = f" that can be used, but {quoted}" if named else ""
         raise ScheduleError(f"The repository names no email address{instead}. Give --contact: who gets the reports.")
-    print_line(f"Contacts, as the repository names them: {', '.join(contacts)}.")
-    return {"contact_email": ", ".join(contacts)}
+    proposed = contacts[:_MOST_CONTACTS]
+    which = f", the first {len(proposed)} of {len(contacts):,}" if len(contacts) > len(proposed) else ""
+    print_line(f"Contacts, as the repository names them{which}: {', '.join(proposed)}.")
+    return {"contact_email": ", ".join(proposed)}
 
 
 def _inspected(harvester: Harvester, site: Site) -> tuple[Identity | None, Sequence[Finding]]:

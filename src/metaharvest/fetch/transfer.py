@@ -17,6 +17,7 @@ from metaharvest.fetch.body import Body
 from metaharvest.fetch.exchange import Exchange, Policy, StopReason
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.fetch.url import is_allowed
+from metaharvest.text import whole_number
 
 ERROR_PAGE_BYTES = 65_536
 """How much is read of an answer that is not a document: enough for the title of an error page."""
@@ -210,7 +211,7 @@ class CurlHandle:
             text = _text(line)
             if line.startswith(b"HTTP/"):
                 status, _, exchange.reason = text.partition(" ")[2].partition(" ")
-                exchange.status = int(status) if status.isascii() and status.isdigit() else 0
+                exchange.status = whole_number(status, 999) or 0
                 exchange.headers = {}
                 continue
             name, colon, value = text.partition(":")

@@ -90,6 +90,7 @@ def run_once(
     require_current(engine)
     delivering = reports.DeliveringRun(clock(), request.today)
     deadlines = Deadlines(stop or StopSignal()).after_run(settings.harvester.run_deadline)
+    stop_is_set = deadlines.stop.is_set
     with run_lock(engine) as lock:
         sites = _read_schedule(engine)
         _check_names(sites, request.names)
@@ -110,11 +111,11 @@ def run_once(
                 # Mail cannot be taken back: a run that has lost the lock leaves it to the run that has it.
                 journal.require_ours()
             with database_errors(engine):
-                to_sites = reports.deliver(writers(engine), settings, clock(), delivering)
+                to_sites = reports.deliver(writers(engine), settings, clock(), delivering, stop_is_set)
             journal.report_run()
             status = journal.close_run()
             with database_errors(engine):
-                to_all = reports.deliver(writers(engine), settings, clock(), delivering)
+                to_all = reports.deliver(writers(engine), settings, clock(), delivering, stop_is_set)
             undelivered = journal.reports_not_made + to_sites.refused + to_all.refused + to_all.waiting
             return RunResult(journal.run_id, status, undelivered, cut_short)
 

@@ -10,6 +10,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import Base
 from metaharvest.model import WOULD_BE, OutcomeKind
+from metaharvest.text import whole_number
 
 Record = Mapping[str, Any]
 """A row: its columns by name."""
@@ -63,9 +64,8 @@ def would_be(outcome: str | None, message: str | None) -> str:
 def parts_of_docid(name: str) -> tuple[str, int] | None:
     """Document id and revision, if `name` may be a docid."""
     head, _, tail = name.rpartition(".")
-    if not head or not tail.isdecimal() or not tail.isascii() or int(tail) > LARGEST_ID:
-        return None
-    return head, int(tail)
+    revision = whole_number(tail, LARGEST_ID)
+    return None if not head or revision is None else (head, revision)
 
 
 def records_under(

@@ -6,6 +6,7 @@ each message with SMTP, so that a crash repeats at most one; after several with 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -38,6 +39,10 @@ _GIVEN_UP_AFTER = timedelta(days=4)
 """A recipient whom the server puts off with the same answer as last time, so long after the report was made, is given
 up: RFC 5321, section 4.5.4.1. A server that does not answer gives no reason for that. A server that refuses everybody
 has the same time to be repaired."""
+
+_LONGEST_ROUND = 3600.0
+_AFTER_STOP = 60.0
+"""Seconds for what waits in the outbox, and after a signal to stop: the rest waits for the next run."""
 
 _SITES_AT_ONCE = 1000
 
@@ -166,19 +171,25 @@ def backend_for(settings: Settings) -> MailBackend:
 
 
 def deliver(
-    session_factory: Callable[[], Session], settings: Settings, now: datetime, run: DeliveringRun | None = None
+    session_factory: Callable[[], Session],
+    settings: Settings,
+    now: datetime,
+    run: DeliveringRun | None = None,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> Deliveries:
     """Try to hand over what is queued, oldest first, and commit after as many as the backend takes at once.
 
     With `run`, what this run has tried already is left for later, and what failed shortly before; without, everything
     is tried. Who is no contact, or no administrator, any more is left out. Never raises for what a mail server or a
     folder does: the delivery's row tells that. If the server cannot be reached at all, the rest waits for the next
-    time. A refusal is final when the server accepts somebody else: see refusals.py. Errors of the database are raised.
+    time, as it does after an hour, or a minute after `is_stopped` says so. A refusal is final when the server accepts
+    somebody else: see refusals.py. Errors of the database are raised.
     """
     due = _due(now, run) if run else true()
     former = _leave_out_former(session_factory, settings, run.began if run else now)
     backend = backend_for(settings)
-    round_ = _Round(session_factory, backend, now, due, run.refusals if run else Refusals())
+    time_left = _TimeLeft(is_stopped)
+    round_ = _Round(session_factory, backend, now, due, run.refusals if run else Refusals(), time_left)
     try:
         round_.deliver()
     finally:
@@ -186,6 +197,21 @@ def deliver(
     round_.settle(round_.refusals.close_round())
     waiting = _number_waiting(session_factory)
     return Deliveries(round_.sent, waiting, round_.refused, round_.there, former, round_.in_doubt)
+
+
+class _TimeLeft:
+    """How long a round may take: a mail server that answers slowly must not hold the run lock for good."""
+
+    def __init__(self, is_stopped: Callable[[], bool]) -> None:
+        self._is_stopped = is_stopped
+        self._ends = time.monotonic() + _LONGEST_ROUND
+
+    def is_over(self) -> bool:
+        """Whether nothing more may be handed over in this round."""
+        if self._is_stopped():
+            self._ends = min(self._ends, time.monotonic() + _AFTER_STOP)
+            self._is_stopped = lambda: False
+        return time.monotonic() >= self._ends
 
 
 @dataclass(slots=True)
@@ -197,6 +223,7 @@ class _Round:
     now: datetime
     due: ColumnElement[bool]
     refusals: Refusals
+    time_left: _TimeLeft
     sent: int = 0
     refused: int = 0
     there: int = 0
@@ -210,7 +237,7 @@ class _Round:
                 # No transaction is open while a mail server takes its time.
                 attempts = self.backend.send([parcel.letter for parcel in parcels])
                 self._note(parcels, attempts)
-                if any(attempt.stop for attempt in attempts):
+                if any(attempt.stop for attempt in attempts) or self.time_left.is_over():
                     return
 
     def settle(self, refusals: Sequence[Refusal]) -> None:

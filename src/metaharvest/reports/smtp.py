@@ -21,6 +21,7 @@ from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.errors import SettingsError
 from metaharvest.reports.mail import Attempt, Letter
 from metaharvest.reports.message import ascii_address
+from metaharvest.reports.smtp_client import LONGEST_ANSWER, AnswerTooLong, SmtpClient, SmtpTlsClient
 from metaharvest.text import one_line
 
 _MENDABLE = (530, 534, 535, 538)
@@ -139,9 +140,9 @@ class SmtpServer:
         context = self._context()
         self._secret = resolve_secret(mail.password, self._folder)
         if mail.security == "tls":
-            session: smtplib.SMTP = smtplib.SMTP_SSL(mail.host, mail.port, timeout=mail.timeout, context=context)
+            session: smtplib.SMTP = SmtpTlsClient(mail.host, mail.port, timeout=mail.timeout, context=context)
         else:
-            session = smtplib.SMTP(mail.host, mail.port, timeout=mail.timeout)
+            session = SmtpClient(mail.host, mail.port, timeout=mail.timeout)
         try:
             session.ehlo_or_helo_if_needed()
             if mail.security == "starttls":
@@ -190,6 +191,8 @@ class SmtpServer:
                 return self._answer(error.smtp_code, _as_bytes(error.smtp_error))
             case smtplib.SMTPNotSupportedError():
                 fault = f"cannot do what mail.security or mail.username ask for: {error}"
+            case smtplib.SMTPServerDisconnected() if isinstance(error.__context__, AnswerTooLong):
+                fault = f"gave an answer of more than {LONGEST_ANSWER:,} bytes, which was not read to its end."
             case smtplib.SMTPServerDisconnected() if not isinstance(error.__context__, TimeoutError):
                 fault = "closed the connection."
             case ssl.SSLCertVerificationError():

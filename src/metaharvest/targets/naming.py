@@ -7,10 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model import Holding
 from metaharvest.targets.base import Target
-from metaharvest.text import one_line
+from metaharvest.text import one_line, whole_number
 
 _AT_ONCE = 1000
 _NAMED = 10
+_MOST_REVISION = 2**63 - 1
 
 
 def find_document(target: Target, name: str, elsewhere: Collection[str] = ()) -> tuple[str, int | None]:
@@ -95,4 +96,4 @@ def _held(target: Target, document_ids: Sequence[str]) -> Mapping[str, Holding]:
 def _parts(name: str) -> tuple[str, str]:
     """Document id and revision of a name that may be a docid; both empty if it cannot be one."""
     head, _, tail = name.rpartition(".")
-    return (head, tail) if head and tail.isdecimal() and tail.isascii() else ("", "")
+    return (head, tail) if head and whole_number(tail, _MOST_REVISION) is not None else ("", "")

@@ -21,13 +21,11 @@ from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVers
 from metaharvest.sources.base import Listing
 from metaharvest.sources.harvest_list.parser import ListParser
 from metaharvest.sources.harvest_list.values import MAX_LONG
-from metaharvest.text import one_line
+from metaharvest.text import one_line, whole_number
 
 NOT_MODIFIED = 304
 _CHUNK = 65_536
 _HEADER = 100
-_DIGITS = 100
-"""A number with more digits is no identifier, whatever its value."""
 
 _HEAD = 65_536
 
@@ -129,8 +127,8 @@ async def fetch_document(
 def scope_and_identifier(document_id: str) -> OriginalColumns:
     """The two parts of a document id, `scope.identifier`; None if it is not made like that."""
     scope, _, identifier = document_id.rpartition(".")
-    is_number = identifier.isascii() and identifier.isdigit() and len(identifier) <= _DIGITS
-    return (scope, int(identifier)) if scope and is_number and int(identifier) <= MAX_LONG else (None, None)
+    number = whole_number(identifier, MAX_LONG)
+    return (scope, number) if scope and number is not None else (None, None)
 
 
 def _header(value: str | None) -> str | None:

@@ -10,8 +10,9 @@ from pathlib import Path
 from metaharvest.config.files import read_file
 from metaharvest.errors import PublishingError
 from metaharvest.model import Finding
+from metaharvest.sources.harvest_list.values import MAX_LONG
 from metaharvest.sources.publishing.documents import EmlDocument, NotListable, is_docid_of, read_document
-from metaharvest.text import one_line
+from metaharvest.text import one_line, whole_number
 
 _LARGEST = 1_073_741_824
 """Bytes of a document that is read at all."""
@@ -63,7 +64,7 @@ def fetched_document(content: bytes, url: str, identify: Identify) -> SiteDocume
 def _made(eml: EmlDocument, file: str, url: str, identify: Identify, path: Path | None) -> SiteDocument:
     document_id, revision = identify(eml)
     if revision is None and is_docid_of(eml.package_id, document_id):
-        revision = int(eml.package_id.rpartition(".")[2])
+        revision = whole_number(eml.package_id.rpartition(".")[2], MAX_LONG)
     return SiteDocument(file, path, url, document_id, revision, eml.document_type, eml.package_id, eml.sha256)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from metaharvest.targets.dataone import refusals
 from metaharvest.targets.dataone.node import Node
 from metaharvest.targets.dataone.system_metadata import ObjectInfo
+from metaharvest.text import whole_number
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +143,7 @@ class NodeListing:
 def parts_of(pid: str) -> tuple[str, int]:
     """Document id and revision of a PID that is a docid; an empty id and -1 of any other."""
     document_id, _, revision = pid.rpartition(".")
-    plain = revision.isascii() and revision.isdecimal() and (revision == "0" or revision[0] != "0")
-    if not document_id or not plain or len(revision) > 19 or int(revision) > MAX_REVISION:
+    number = whole_number(revision, MAX_REVISION)
+    if not document_id or number is None or (revision != "0" and revision[0] == "0"):
         return "", -1
-    return document_id, int(revision)
+    return document_id, number

@@ -1,0 +1,67 @@
+"""Text from outside, made safe to show; numbers and references in it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from metaharvest.text import one_line, unescaped, whole_number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("007", 7),
+        ("100", 100),
+        ("101", None),
+        ("0" * 10_000 + "7", 7),
+        ("9" * 10_000, None),
+        ("", None),
+        ("-1", None),
+        ("+1", None),
+        (" 1", None),
+        ("1.0", None),
+        ("1_0", None),
+        ("\u0661", None),
+        ("\u00b2", None),
+    ],
+)
+def test_whole_numbers(text: str, number: int | None) -> None:
+    assert whole_number(text, 100) == number
+
+
+def test_references_to_numbers_that_are_too_long_stay() -> None:
+    assert unescaped("a &lt; b &#65;") == "a < b A"
+    long = f"&lt; &#{'1' * 5000};"
+    assert unescaped(long) == long
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("asked at https://user:secret@example.org/oai", "asked at https://example.org/oai"),
+        ("https://user@example.org/oai", "https://example.org/oai"),
+        ("https://user:sec/ret@example.org/oai", "https://example.org/oai"),
+        (
+            "ftp://user:secret@example.org and <a href='http://u:p@e.org/'>",
+            "ftp://example.org and <a href='http://e.org/'>",
+        ),
+        ("http://example.org/?to=a@example.org", "http://example.org/?to=a@example.org"),
+        (
+            "write to a@example.org, see http://example.org:8080/",
+            "write to a@example.org, see http://example.org:8080/",
+        ),
+    ],
+)
+def test_no_login_of_a_url_is_shown(said: str, shown: str) -> None:
+    assert one_line(said) == shown
+
+
+def test_a_long_text_with_many_urls_takes_little_time() -> None:
+    began = time.process_time()
+    one_line("http://u:p@" * 500_000, 100)
+    one_line("://" * 1_000_000 + "@", 100)
+    one_line("://a:" * 1_000_000 + "@", 100)
+    assert time.process_time() - began < 20
