@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from metaharvest.fetch.url import BadUrl, UnsupportedScheme, is_allowed, literal_address, parse_url, shown
+from metaharvest.fetch.url import BadUrl, UnsupportedScheme, is_allowed, is_loopback, literal_address, parse_url, shown
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,24 @@ def test_a_password_is_never_shown_however_the_url_is_broken(url: str) -> None:
     assert "sec" not in shown(url)
 
 
-PUBLIC = ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "2002:808:808::1", "64:ff9b::808:808"]
+PUBLIC = [
+    *("9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0", "169.253.255.255"),
+    *("172.15.255.255", "172.32.0.0", "191.255.255.255", "192.0.1.0", "192.0.3.0", "192.88.98.255", "192.167.255.255"),
+    *("198.17.255.255", "198.20.0.0", "203.0.114.0", "223.255.255.255", "192.31.196.1", "2001:200::1", "2001:db7::1"),
+    *("2001:db9::1", "3ffe:ffff::1", "3fff:1000::1", "2a00:1450::1", "2620:4f:8000::1"),
+    *("8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "2002:808:808::1", "64:ff9b::808:808"),
+]
 NOT_PUBLIC = [
     *("0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "127.255.255.254", "169.254.169.254", "172.16.0.1"),
     *("192.0.2.1", "192.88.99.1", "192.168.1.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"),
     *("::", "::1", "::7f00:1", "::ffff:10.0.0.1", "fe80::1", "fe80::1%eth0", "fc00::1", "fd12::1", "fec0::1"),
     *("ff02::1", "100::1", "2001::1", "2001:db8::1", "2002:7f00:1::", "2002:a01:203::1", "64:ff9b::7f00:1"),
     *("64:ff9b::a01:203", "64:ff9b:1::1"),
+    *("192.0.0.1", "192.0.0.8", "192.0.0.9", "192.0.0.170", "192.0.0.255", "198.51.100.7", "203.0.113.9"),
+    *("100.127.255.255", "172.31.255.255", "239.1.1.1", "0.1.2.3", "198.19.255.255", "::ffff:192.0.0.8"),
+    *("3fff::1", "3fff:fff:ffff::1", "2001:0:4136:e378::1", "2001:2::1", "2001:10::1", "2001:20::1", "2001:30::1"),
+    *("2001:1ff:ffff::1", "5f00::1", "100:0:0:1::1", "2002:c000:8::1", "64:ff9b::c000:8", "::ffff:0:10.0.0.1"),
+    *("::10.0.0.1", "ff0e::1", "::ffff:127.0.0.1", "3fff:0:1::", "4000::1"),
 ]
 
 
@@ -145,7 +156,11 @@ def test_a_network_that_is_allowed_may_be_harvested_in_its_mapped_form_too() -> 
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "localhost", "a.localhost."]
+    "host",
+    [
+        *("127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "localhost", "a.localhost."),
+        *("localhost.", "127.0.0.1.", "127.1.", "2130706433.", "0x7f.1.", "localhost.."),
+    ],
 )
 def test_an_address_is_known_in_every_spelling(host: str) -> None:
     assert literal_address(host) == "127.0.0.1"
@@ -154,3 +169,15 @@ def test_an_address_is_known_in_every_spelling(host: str) -> None:
 def test_a_host_name_is_no_address() -> None:
     assert literal_address("example.org") is None
     assert literal_address("[::1]") == "::1"
+
+
+@pytest.mark.parametrize(
+    ("host", "is_it"),
+    [
+        *(("localhost", True), ("LOCALHOST.", True), ("127.9.9.9", True), ("127.1.", True), ("[::1]", True)),
+        *(("[::ffff:127.0.0.1]", True), ("10.0.0.1", False), ("example.org", False), ("localhost.org", False)),
+        *(("", False), ("[fe80::1%25eth0]", False)),
+    ],
+)
+def test_what_is_this_machine(host: str, is_it: bool) -> None:
+    assert is_loopback(host) is is_it

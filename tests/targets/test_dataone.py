@@ -511,3 +511,22 @@ def test_answers_that_would_exhaust_the_memory_are_refused(server: HttpServer, s
     with target_at(stub.url).session(None) as session, pytest.raises(TargetError) as caught:
         session.holds("a.1", 1, "0")
     assert caught.value.findings[0].rule == "target.answer"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_told"),
+    [
+        ("http://node.invalid/v2", True),
+        ("http://node.invalid./v2", True),
+        ("https://node.invalid/v2", False),
+        ("http://127.0.0.1:9/v2", False),
+        ("http://localhost.:9/v2", False),
+        ("http://[::1]:9/v2", False),
+    ],
+)
+def test_a_token_that_would_travel_in_clear_is_a_problem(target_at: Make, url: str, is_told: bool) -> None:
+    token = token_with({"sub": "CN=us"})
+    first = next(iter(target_at(url, token, connect_timeout=0.2).check(None)))
+    assert ("The token goes to" in first.sentence, first.status) == (is_told, "problem")
+    without = next(iter(target_at(url, connect_timeout=0.2).check(None)))
+    assert "The token goes to" not in without.sentence

@@ -37,13 +37,16 @@ def command(invocation: Invocation) -> None:
 
 def _write_settings(path: Path) -> bool:
     """Write the file, unless there is one; whether it was written. Raises SettingsError."""
+    import os
+
+    from metaharvest.config.files import PRIVATE
     from metaharvest.config.paths import data_folder
     from metaharvest.errors import SettingsError
 
     template = (data_folder("templates") / "metaharvest.toml").read_bytes()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as file:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE), "wb") as file:
             file.write(template)
     except FileExistsError:
         if path.exists():

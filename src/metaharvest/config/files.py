@@ -8,10 +8,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 _PIECE = 1_048_576
+
+PRIVATE = 0o600
+"""The permissions of files with addresses, reports and settings: their owner may read and write them."""
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -42,6 +46,31 @@ def read_file(path: Path, limit: int) -> bytes:
     if left < 0:
         raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", str(path))
     return b"".join(pieces)
+
+
+def create_private(path: Path) -> None:
+    """Make an empty file that only this user may read and write; one that is there keeps its mode. Raises OSError."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE))
+
+
+def mode_of(path: Path) -> int:
+    """The permissions of a file; those of a private one if it is not there."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return PRIVATE
+
+
+def is_open_to_all(path: Path) -> bool:
+    """Whether everybody on this machine may read a file or folder: its mode says so, and all folders above let in."""
+    try:
+        here = path.resolve(strict=True)
+        return bool(here.stat().st_mode & stat.S_IROTH) and all(
+            above.stat().st_mode & stat.S_IXOTH for above in here.parents
+        )
+    except OSError:
+        return False
 
 
 def _require_regular(found: os.stat_result, path: Path) -> None:

@@ -35,7 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DataError, IntegrityError, StatementError
 
 from metaharvest.database import dialects
-from metaharvest.database.engine import database_errors, run_lock, shown_database, upgrade
+from metaharvest.database.engine import create_file, database_errors, run_lock, shown_database, upgrade
 from metaharvest.database.models import Base, HarvestOperation, HarvestSiteSchedule
 from metaharvest.database.numbers import last_number, set_last_number
 from metaharvest.database.rows import insert_rows
@@ -132,8 +132,7 @@ def _copy(source: Engine, target: Engine, told: Callable[[CopiedTable], None]) -
 def _require_ours(target: Engine, source: Engine) -> None:
     """Mark the new database; raises MetaharvestError if something is in it that no copy of ours has left."""
     shown = shown_database(target)
-    if target.dialect.name == "sqlite":
-        Path(target.url.database or "").parent.mkdir(parents=True, exist_ok=True)
+    create_file(target)
     with target.connect() as connection:
         there = set(inspect(connection).get_table_names())
         if foreign := there - set(Base.metadata.tables) - {"alembic_version", _MARK.name}:

@@ -15,6 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, insert, inspect, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, TimeoutError
 from sqlalchemy.orm import Session, sessionmaker
 
+from metaharvest.config.files import create_private
 from metaharvest.config.paths import data_folder
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings, where_looked
@@ -91,8 +92,7 @@ def upgrade(engine: Engine) -> None:
     config = Config()
     config.set_main_option("script_location", str(data_folder("sql") / "migrations").replace("%", "%%"))
     with database_errors(engine):
-        if engine.dialect.name == "sqlite" and engine.url.database:
-            Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
+        create_file(engine)
         writing = engine.execution_options(sqlite_begin="BEGIN IMMEDIATE")
         with locks.upgrade_lock(engine), writing.begin() as connection:
             _require_encoding(connection)
@@ -102,6 +102,19 @@ def upgrade(engine: Engine) -> None:
             except CommandError as error:
                 raise SchemaMismatch(_newer(schema_version(connection), shown_database(engine))) from error
             _complete_operations(connection)
+
+
+def create_file(engine: Engine) -> None:
+    """Make the file of a SQLite database, with its folder, if it is not there; SQLite gives its journal the same mode.
+
+    What cannot be made is for SQLite to say.
+    """
+    if engine.dialect.name != "sqlite" or not engine.url.database or engine.url.database == ":memory:":
+        return
+    path = Path(engine.url.database)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        create_private(path)
 
 
 def create_tables(engine: Engine) -> None:

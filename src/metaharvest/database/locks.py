@@ -12,11 +12,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine, TextClause, text
 from sqlalchemy.exc import DBAPIError
 
+from metaharvest.config.files import mode_of
 from metaharvest.errors import DatabaseUnavailable
 
 _UPGRADE_WAIT_SECONDS = 60
@@ -92,7 +94,7 @@ class _FileLock:
     def take(cls, path: str) -> _FileLock | None:
         from filelock import FileLock, Timeout
 
-        lock = FileLock(path, timeout=0, thread_local=False)
+        lock = FileLock(path, mode=mode_of(Path(path)), timeout=0, thread_local=False)
         try:
             lock.acquire()
         except Timeout:

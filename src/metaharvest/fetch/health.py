@@ -141,9 +141,10 @@ class ServerHealth:
 
 
 def server_of(url: str) -> str:
-    """The server that `url` names: host and port; empty for a file: URL."""
+    """The server that `url` names: host and port; empty for a file: URL. A final dot of the host is left out."""
     usual = _SERVER.match(url)
-    return (usual[1] if usual else urlsplit(url).netloc.rpartition("@")[2]).lower()
+    server = (usual[1] if usual else urlsplit(url).netloc.rpartition("@")[2]).lower()
+    return server.replace(".:", ":").rstrip(".")
 
 
 def _name(address: WebAddress) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
+from metaharvest.fetch.health import server_of
 from metaharvest.fetch.robots_rules import MOST_RULES, RobotsRules, rules_for
 from metaharvest.model import Finding, Level, Network
 from metaharvest.text import shown_url
@@ -50,7 +51,7 @@ class Robots:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https"):
             return None
-        host = parts.netloc.rpartition("@")[2].lower()
+        host = server_of(url)
 
         async def fetch() -> bytes:
             address = f"{parts.scheme}://{host}/robots.txt"

@@ -32,7 +32,22 @@ _PLAIN = re.compile(
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_RELAY_ANYCAST = ipaddress.ip_network("192.88.99.0/24")
+_SPECIAL_4 = tuple(
+    map(
+        ipaddress.IPv4Network,
+        (
+            *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+            *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15"),
+            *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+        ),
+    )
+)
+_SPECIAL_6 = tuple(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20")))
+"""Networks of IANA's special-purpose registries, and multicast; of IPv6 those inside of 2000::/3.
+
+https://www.iana.org/assignments/iana-ipv4-special-registry/ and .../iana-ipv6-special-registry/. The standard library
+has older ones: it takes 192.0.0.8 to 192.0.0.255 and 3fff::/20 for public. 2001::/23 has Teredo, ORCHID and benchmarks.
+"""
 
 
 class BadUrl(ValueError):
@@ -130,8 +145,12 @@ def is_allowed(address: str, allowed: tuple[Network, ...]) -> bool:
 
 
 def literal_address(host: str) -> str | None:
-    """The numeric address that `host` spells, in any of the spellings that resolvers accept (`127.1`), or None."""
-    if host == "localhost" or host.rstrip(".").endswith(".localhost"):
+    """The numeric address that `host` spells, in any of the spellings that resolvers accept (`127.1`), or None.
+
+    `host` is in lower case. A final dot changes nothing.
+    """
+    host = host.rstrip(".")
+    if host == "localhost" or host.endswith(".localhost"):
         return "127.0.0.1"
     with suppress(ValueError):
         return str(ipaddress.ip_address(host.strip("[]")))
@@ -143,12 +162,22 @@ def literal_address(host: str) -> str | None:
 def _is_public(address: IPv4Address | IPv6Address) -> bool:
     """Open to everybody, by the IANA special-purpose registries; an address inside an address counts too."""
     if isinstance(address, IPv4Address):
-        return address.is_global and not (address.is_multicast or address.is_reserved or address in _RELAY_ANYCAST)
+        return not any(address in network for network in _SPECIAL_4)
     if address in _NAT64:
         return _is_public(IPv4Address(int(address) & 0xFFFFFFFF))
     if address.sixtofour:
         return _is_public(address.sixtofour)
-    return address in _GLOBAL_UNICAST and address.is_global
+    return address in _GLOBAL_UNICAST and not any(address in network for network in _SPECIAL_6)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host`, as a URL has it, is this machine itself: nobody else hears what is sent there."""
+    literal = literal_address(host.lower())
+    if literal is None:
+        return False
+    there = ipaddress.ip_address(literal.partition("%")[0])
+    mapped = there.ipv4_mapped if isinstance(there, IPv6Address) else None
+    return (mapped or there).is_loopback
 
 
 def _host(parts: SplitResult) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime
 from html import escape
 from pathlib import Path
 
+from metaharvest.config.files import is_open_to_all
 from metaharvest.config.paths import nearest_there
 from metaharvest.config.secret_references import exposed_file, is_reference, read_secret
 from metaharvest.config.settings import PREFIX, SECTIONS, MailSettings, Settings, where_looked
@@ -30,6 +31,7 @@ def check_settings(settings: Settings) -> Iterator[Check]:
     yield from _secrets(settings)
     yield from _certificates(settings)
     yield from _disk_space(settings)
+    yield from _open_to_all(settings)
     yield from _templates(settings)
     yield _log_folder(settings)
     yield _mail(settings)
@@ -126,6 +128,20 @@ def _disk_space(settings: Settings) -> Iterator[Check]:
         if device not in seen:
             seen.add(device)
             yield _space(there)
+
+
+def _open_to_all(settings: Settings) -> Iterator[Check]:
+    """What has the addresses of people, and everybody on this machine may read."""
+    kept = {}
+    if settings.database.url.startswith("sqlite:///"):
+        kept["database"] = settings.path(Path(settings.database.url.removeprefix("sqlite:///")))
+    if settings.mail.backend == "maildir":
+        kept["mail folder"] = settings.path(settings.mail.folder) / "new"
+    for name, path in kept.items():
+        if is_open_to_all(path):
+            mode = "go-rwx" if path.is_dir() else "600"
+            message = f"Everybody on this machine may read {path}, which has the addresses of contacts"
+            yield warning(name, f"{message}: chmod {mode} {path}")
 
 
 def _space(folder: Path) -> Check:

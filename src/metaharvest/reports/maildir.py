@@ -38,6 +38,7 @@ class Maildir:
         stopped: list[Attempt] = []
         written = 0
         try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in _FOLDERS:
                 (self._folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
             names = [_name(letter) for letter in letters]

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 from typing import BinaryIO
-from urllib.parse import urlsplit
 
 from metaharvest.errors import FetchError, ListError
 from metaharvest.fetch.client import Fetcher
+from metaharvest.fetch.health import server_of
 from metaharvest.fetch.html_page import html_title
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns, Site
@@ -65,7 +65,7 @@ class HarvestListSource:
 
     async def _forbidden(self, url: str) -> tuple[Finding, ...]:
         """What the server's robots.txt says against `url`; once for each server."""
-        host = urlsplit(url).netloc
+        host = server_of(url)
         if host in self._told:
             return ()
         options = self._site.options

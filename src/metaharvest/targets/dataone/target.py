@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings
 from metaharvest.errors import SettingsError, TargetError
+from metaharvest.fetch.url import is_loopback
 from metaharvest.model import Finding, Site
 from metaharvest.targets.base import HeldRevision, Standing
 from metaharvest.targets.dataone import identity, refusals
@@ -19,6 +20,7 @@ from metaharvest.targets.dataone.node import MOST_REVISIONS, Node, Rights, quote
 from metaharvest.targets.dataone.session import DataOneSession
 from metaharvest.targets.dataone.system_metadata import ObjectInfo
 from metaharvest.targets.http import HttpClient
+from metaharvest.text import shown_url
 from metaharvest.validation.catalogue import VERSIONS
 
 _SOON = timedelta(days=7)
@@ -66,6 +68,9 @@ class DataOneTarget:
 
     def check(self, site: Site | None) -> Iterator[Standing]:
         """Whether there is such a node, as whom it knows us, and whether we may write."""
+        parts = urlsplit(self._node.url)
+        if self._token and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+            yield Standing("problem", f"The token goes to {shown_url(self._node.url)} unencrypted: {_USE_HTTPS}")
         try:
             node = self._node.capabilities()
             total = self._node.total()
@@ -137,6 +142,7 @@ class DataOneTarget:
         return Standing("ok", f"Whether we may create documents there, only the first upload tells. {owner}")
 
 
+_USE_HTTPS = "whoever listens can write there as we do. Use its https:// address."
 _NEW_TOKEN = "The administrator should put a new token where the target's settings say."
 _NO_RIGHTS = (
     "The administrator should check token or certificate in the target's settings, and ask the people who run the "

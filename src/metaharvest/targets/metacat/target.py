@@ -20,6 +20,7 @@ from requests.cookies import RequestsCookieJar
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings
 from metaharvest.errors import SettingsError, TargetError
+from metaharvest.fetch.url import is_loopback
 from metaharvest.model import Finding, Site
 from metaharvest.targets.base import HeldRevision, Standing
 from metaharvest.targets.http import HttpClient
@@ -68,7 +69,7 @@ class MetacatTarget:
         except TargetError as error:
             yield Standing("problem", " ".join(f"{each.message} {each.remedy}" for each in error.findings))
         parts = urlsplit(self._client.url)
-        if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
             yield Standing("warning", f"Passwords go to {where} unencrypted: use its https:// address.")
 
     def _check_login(self, site: Site | None) -> Iterator[Standing]:
