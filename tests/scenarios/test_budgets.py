@@ -109,3 +109,31 @@ def test_a_site_whose_server_drags_out_its_list_leaves_its_place_to_the_next(
     harvester.add_site("birch", publish(server, "b.1.1", path="/birch.xml"))
     run = harvester.run("2026-11-20")
     assert [site["inserted"] for site in run["sites"]] == [1, 1]
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_the_sites_of_a_host_that_hangs_leave_places_for_others(harvester: Harvester, server: HttpServer) -> None:
+    """The lists of the one host hang until the site of the other, which is the last, was served."""
+    harvester.limits = RunLimits(sites_at_once=4, site_seconds=30)
+    served = threading.Event()
+
+    def hanging(asking: Asking) -> None:
+        served.wait(25)
+        asking.answer(harvest_list([]))
+
+    def document(asking: Asking) -> None:
+        waited.append(served.is_set())
+        served.set()
+        asking.answer(eml("b.1.1"))
+
+    waited: list[bool] = []
+    with HttpServer(host="127.0.0.2") as other:
+        for number in range(12):
+            harvester.add_site(f"alder-{number}", other.route(f"/{number}.xml", hanging))
+        server.route("/b.1.1.xml", document)
+        server.serve("/list.xml", harvest_list([("b.1.1", server.url("/b.1.1.xml"))]))
+        harvester.add_site("birch", server.url("/list.xml"))
+        harvester.run("2026-11-20")
+        began = min(request.at for request in other.requests)
+        assert min(request.at for request in server.requests) - began < 20
+    assert waited == [False]

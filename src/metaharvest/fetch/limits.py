@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from math import inf
 
 
@@ -74,59 +75,75 @@ class RequestLimiter:
 
 
 class FairLimiter:
-    """At most so many requests at a time over all sites, of which no site may hold more than are left free.
+    """At most so many at a time over all users, of which no user may hold more than are left free.
 
-    So there is room for another site, however many requests are held by sites whose servers drag them out. Whoever
-    holds the fewest comes first.
+    So there is room for another user (a site, a host), however many are held by those whose servers drag them out.
+    Whoever holds the fewest comes first.
     """
 
     def __init__(self, number: int, waiting: Waiting) -> None:
         self._free = number
         self._waiting = waiting
-        self._held: Counter[int] = Counter()
-        self._queue: dict[asyncio.Future[None], int] = {}
+        self._held: Counter[Hashable] = Counter()
+        self._queue: dict[asyncio.Future[None], Hashable] = {}
 
-    async def acquire(self, site_id: int, seconds: float) -> None:
-        """Begin a request for this site, within so many seconds. Raises WaitedTooLong."""
-        if self._may_begin(site_id):
-            self._begin(site_id)
+    async def acquire(self, user: Hashable, seconds: float) -> None:
+        """Begin one more for this user, within so many seconds. Raises WaitedTooLong."""
+        if self._may_begin(user):
+            self._begin(user)
             return
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue[begun] = site_id
+        self._queue[begun] = user
         try:
             async with self._waiting.at_most(seconds):
                 await begun
         except BaseException:
             # It may have begun in the very moment in which the waiting ended.
             if self._queue.pop(begun, None) is None and not begun.cancelled():
-                self.release(site_id)
+                self.release(user)
             raise
 
-    def release(self, site_id: int) -> None:
-        """The request has ended."""
+    def release(self, user: Hashable) -> None:
+        """One of this user has ended."""
         self._free += 1
-        self._held[site_id] -= 1
-        if not self._held[site_id]:
-            del self._held[site_id]
+        self._held[user] -= 1
+        if not self._held[user]:
+            del self._held[user]
         self._begin_those_who_may()
 
-    def _may_begin(self, site_id: int) -> bool:
-        return self._held[site_id] < self._free
+    def _may_begin(self, user: Hashable) -> bool:
+        return self._held[user] < self._free
 
-    def _begin(self, site_id: int) -> None:
+    def _begin(self, user: Hashable) -> None:
         self._free -= 1
-        self._held[site_id] += 1
+        self._held[user] += 1
 
     def _begin_those_who_may(self) -> None:
         while self._queue and self._free:
             begun = min(self._queue, key=lambda each: self._held[self._queue[each]])
             if not begun.done() and not self._may_begin(self._queue[begun]):
                 return
-            site_id = self._queue.pop(begun)
+            user = self._queue.pop(begun)
             if begun.done():  # its waiting has ended, and it has not been told yet
                 continue
-            self._begin(site_id)
+            self._begin(user)
             begun.set_result(None)
+
+
+@dataclass(frozen=True, slots=True)
+class FairPlace:
+    """One place of `limiter` for `user`, to be acquired and released like a semaphore."""
+
+    limiter: FairLimiter
+    user: Hashable
+
+    async def acquire(self) -> None:
+        """Take it, however long that takes."""
+        await self.limiter.acquire(self.user, inf)
+
+    def release(self) -> None:
+        """Give it back."""
+        self.limiter.release(self.user)
 
 
 class HostLimiter:

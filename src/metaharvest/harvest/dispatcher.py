@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
+from urllib.parse import urlsplit
 
 from sqlalchemy import Engine
 
@@ -17,6 +19,7 @@ from metaharvest.config.settings import HttpSettings, Settings
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.errors import DatabaseError, RunLost, ScheduleError
 from metaharvest.fetch.client import Fetcher
+from metaharvest.fetch.limits import FairLimiter, FairPlace, Waiting
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.harvest.checker import Checker
 from metaharvest.harvest.context import Progress, RunContext
@@ -122,13 +125,20 @@ class Dispatcher:
             return sites_to_look_at(session, self.journal.today)
 
     async def _harvest_all(self, chosen: Sequence[Chosen], ctx: RunContext) -> list[str]:
-        """Harvest the sites side by side. The first that meets the loss of the run ends it for all."""
-        at_once = asyncio.Semaphore(self.limits.sites_at_once)
-        with_slow_ones = asyncio.Semaphore(4 * self.limits.sites_at_once)
+        """Harvest the sites side by side. The first that meets the loss of the run ends it for all.
+
+        The sites of one host hold no more places than they leave free, so that a host that hangs has never all of them.
+        """
+        at_once = FairLimiter(self.limits.sites_at_once, Waiting())
+        with_slow_ones = FairLimiter(4 * self.limits.sites_at_once, Waiting())
         not_begun: list[str] = []
 
         async def harvest(site: Site | BrokenSite, kind: SiteRunKind) -> None:
-            async with with_slow_ones, held_for(at_once, self.limits.site_seconds):
+            host = _host_of(site)
+            async with (
+                held_for(FairPlace(with_slow_ones, host), inf),
+                held_for(FairPlace(at_once, host), self.limits.site_seconds),
+            ):
                 if ctx.deadlines.heed():
                     not_begun.append(site.name)
                 else:
@@ -179,3 +189,12 @@ class Dispatcher:
                 # Documents that failed transiently are tried again, also if the list could not be read.
                 await harvest_site(site, SiteRunKind.RETRY, source, ctx)
         ctx.progress.site_ended(site.name)
+
+
+def _host_of(site: Site | BrokenSite) -> str:
+    """The host of a site's list; a name of the site's own if it has none, or is not asked."""
+    try:
+        host = None if isinstance(site, BrokenSite) else urlsplit(site.list_url).hostname
+    except ValueError:
+        host = None
+    return host.rstrip(".") if host else f"site {site.site_id}"

@@ -6,13 +6,24 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from math import inf
+from typing import Protocol, TypeVar
 
 from metaharvest.errors import DatabaseError, RunLost
 
 Answer = TypeVar("Answer")
 
 log = logging.getLogger(__name__)
+
+
+class Place(Protocol):
+    """What may be held by some at a time, as a semaphore."""
+
+    async def acquire(self) -> object:
+        """Wait for it."""
+
+    def release(self) -> None:
+        """Let others have it."""
 
 
 async def in_thread(call: Callable[[], Answer]) -> Answer:
@@ -48,7 +59,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 @asynccontextmanager
-async def held_for(semaphore: asyncio.Semaphore, seconds: float) -> AsyncIterator[None]:
+async def held_for(semaphore: Place, seconds: float) -> AsyncIterator[None]:
     """Hold `semaphore` for the body, but no longer than so many seconds."""
     await semaphore.acquire()
     is_held = True
@@ -59,9 +70,10 @@ async def held_for(semaphore: asyncio.Semaphore, seconds: float) -> AsyncIterato
             is_held = False
             semaphore.release()
 
-    timer = asyncio.get_running_loop().call_later(seconds, release)
+    timer = None if seconds == inf else asyncio.get_running_loop().call_later(seconds, release)
     try:
         yield
     finally:
-        timer.cancel()
+        if timer is not None:
+            timer.cancel()
         release()
