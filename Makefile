@@ -1,7 +1,7 @@
 # make demo    harvest the sample sites: needs nothing but Python 3.11 or later
 # make test    run the tests, four at a time, as most of them wait for something (ARGS="-n 0 -k word": one at a time, some);
 #              what needs a service that is not there is skipped, unless REQUIRE_SERVICES=1
-# make check   lint, type-check, and see that imports point downwards and no module is too long
+# make check   lint, type-check, see that imports point downwards and that no expression takes long over foreign text
 # make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; ARGS="full-night --against COMMIT": in turn with
 #              that state of the program; needs nginx-light, curl, libxml2-utils
 # make fuzz    fuzz for as long as one likes: ARGS="lists", "documents" or "answers", and libFuzzer's options
@@ -32,6 +32,7 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
+	cd tests && $(abspath $(BIN))/python -m lint.foreign_text
 	$(BIN)/python -m pytest --quiet tests/test_house.py
 
 bench: $(VENV)/installed

@@ -26,6 +26,7 @@ _STARTS = {
 }
 """Byte order marks, which these encodings leave out of the text, and the first character without one; longest first."""
 
+# bounded: it is looked for in 1,024 characters
 _CHARSET = re.compile(
     r"""<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9._:-]+)""", re.IGNORECASE
 )
@@ -59,6 +60,7 @@ _ELEMENTS = frozenset(
 
 _MOST = 65_536
 _PAGE = re.compile(rb"<!doctype\s+html\b|<html[\s>]", re.IGNORECASE)
+# bounded: the first title ends the search, at the latest at the end of HEAD_BYTES
 _TITLE = re.compile(r"<title\b[^<>]*>(.*?)(?:</title|\Z)", re.IGNORECASE | re.DOTALL)
 _EML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^<>]*\?>\s*)?<(?:[A-Za-z_][\w.-]*:)?eml[\s>]")
 """How almost every document begins."""

@@ -116,11 +116,15 @@ def _fixed(before: Documents, after: Documents, done: Sequence[Record]) -> Itera
 
 def _standing(session: Session, site_runs: Sequence[Record]) -> _Standing:
     """How the site stood after the last of these site runs."""
-    full = [each for each in site_runs if each["kind"] != SiteRunKind.RETRY.value]
+
+    def is_full(site_run: Record) -> bool:
+        return bool(site_run["kind"] != SiteRunKind.RETRY.value)
+
+    full = [each for each in site_runs if is_full(each)]
     last = harvest(session, full[-1]["site_run_id"]) if full else None
     documents: dict[str, Record] = {}
     number_lost, later = 0, site_runs
-    if listings := [at for at, each in enumerate(site_runs) if each in full and each["status"] in READ_A_LIST]:
+    if listings := [at for at, each in enumerate(site_runs) if is_full(each) and each["status"] in READ_A_LIST]:
         # What the list named, and is not here, was well; of what was tried again since, every end counts.
         listing, *later = site_runs[listings[-1] :]
         documents = {each["document_id"]: each for each in _ends(session, listing["site_run_id"], only_failing=True)}

@@ -304,7 +304,7 @@ def _leave_out_former(session_factory: Callable[[], Session], settings: Settings
             known |= {site_id: site.contacts for site_id, site in sites if isinstance(site, Site)}
         former = []
         for row in rows:
-            addresses = [address.casefold() for address in known.get(row.site_schedule_id, ())]
+            addresses = {address.casefold() for address in known.get(row.site_schedule_id, ())}
             if addresses and row.recipient.casefold() not in addresses:
                 answer = f" The last answer: {row.last_error}" if row.last_error else ""
                 former.append({"delivery": row.delivery_id, "error": f"{NO_LONGER}{answer}"})

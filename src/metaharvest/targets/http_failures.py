@@ -148,10 +148,10 @@ def _words(causes: list[BaseException]) -> str:
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """The error, and what is wrapped in it, the innermost last."""
-    seen: list[BaseException] = []
+    seen: set[int] = set()
     here: BaseException | None = error
-    while here is not None and here not in seen:
-        seen.append(here)
+    while here is not None and id(here) not in seen:
+        seen.add(id(here))
         yield here
         inner = [each for each in here.args if isinstance(each, BaseException)]
         reason = getattr(here, "reason", None) if isinstance(here, HTTPError) else None

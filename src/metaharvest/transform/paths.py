@@ -24,6 +24,7 @@ _LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'")
 _PREFIXED = re.compile(r"(?<![\w.:-])([^\W\d][\w.-]*):(?=[\w*])")
 _FUNCTION = re.compile(r"(?<![\w.:-])((?:[^\W\d][\w.-]*:)?[^\W\d][\w.-]*)\s*\(")
 _VARIABLE = re.compile(r"\$\s*([^\W\d][\w.:-]*)")
+# bounded: a path of the site's own file
 _AXES = re.compile(r"[\w-]+\s*::")
 
 _KNOWN = (

@@ -268,6 +268,7 @@ def _children(error: Any) -> ElementFinding:
         remedy = f"Move {name} before {later}. {_allowed(order, parent, model)}"
         return ElementFinding("schema.wrong-order", message, remedy, child)
     is_repeated = next(child.itersiblings(str(child.tag), preceding=True), None) is not None
+    # bounded: the elements that a schema knows inside of this one
     missing = [tag for tag in expected if tag not in order or order.index(tag) < order.index(name)]
     if missing and not is_repeated:
         message = f"Before {name}, {_name(parent)} lacks {_any_of(missing)}."

@@ -46,6 +46,7 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
 _ELEMENT = re.compile(rb"<[A-Za-z_]")
+# bounded: a comment without an end matches to the end of the text, so that nothing is tried again
 _COMMENT = re.compile(rb"<!--(?:.*?-->|.*)", re.DOTALL)
 """A comment, or the beginning of one to the end: each beginning must not be looked through to the end."""
 

@@ -240,9 +240,10 @@ def missing(description: Description, prefix: str | None, sets: Sequence[str]) -
     if description.sets is None:
         return
     specs = [each.spec for each in description.sets]
+    known = set(specs)
     for spec in sets:
         # Not every set of a hierarchy need be listed: `a` is there where `a:b` is.
-        if spec not in specs and not any(each.startswith(f"{spec}:") for each in specs):
+        if spec not in known and not any(each.startswith(f"{spec}:") for each in specs):
             message = f"The repository has no set '{one_line(spec, 60)}'; {_there_are(specs)}."
             yield Finding("oai.no-set", message, "Correct the sets, or have the repository offer this one.")
 

@@ -30,7 +30,7 @@ XSI = "http://www.w3.org/2001/XMLSchema-instance"
 XML = "http://www.w3.org/XML/1998/namespace"
 
 _PREFIXES = {XSI: "xsi", XML: "xml"}
-_PAIR = re.compile(r'([a-z0-9-]+)="([^"]*)"\s*')
+_PAIR = re.compile(r'(?<![a-z0-9-])([a-z0-9-]+)="([^"]*)"\s*')
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DOCID = re.compile(r"([!-~]+)\.([0-9]{1,19})")
 _MAX_PACKAGE_ID = 800
