@@ -26,6 +26,9 @@ def _targets() -> dict[str, tuple[Callable[[bytes], None], list[bytes], tuple[by
     return {
         "lists": (properties.check_list, seeds.lists(), seeds.PIECES, 20_000),
         "documents": (properties.check_document, seeds.documents(), seeds.PIECES, 40_000),
+        "robots": (properties.check_robots, seeds.robots(), seeds.PIECES, 20_000),
+        "metacat": (properties.check_metacat, seeds.metacat(), seeds.PIECES, 20_000),
+        "node": (properties.check_node, seeds.node(), seeds.PIECES, 20_000),
         "answers": (lambda content: _answers().check(content), seeds.answers(), seeds.HTTP_PIECES, 4_000),
     }
 

@@ -13,17 +13,21 @@ import io
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from html.parser import HTMLParser
 from ipaddress import ip_network
 
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, ListError, NotAsked
 from metaharvest.fetch.html_page import html_title
+from metaharvest.fetch.robots_rules import rules_for
 from metaharvest.journal.log_rows import NO_SITE, LogRow, outcome_rows
 from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, Finding, ListedDocument, Outcome, OutcomeKind
 from metaharvest.rules import RULES
 from metaharvest.sources.harvest_list.source import read_list
+from metaharvest.targets.dataone import refusals, system_metadata
+from metaharvest.targets.http import HttpAnswer
+from metaharvest.targets.metacat import replies
 from metaharvest.validation import VERSIONS, Validator
 from support.fetching import WaitingFetcher as Fetcher
 from support.http_server import HttpServer, Raw
@@ -120,6 +124,50 @@ def check_document(content: bytes) -> None:
     if title is not None:
         assert_plain(title)
     assert_findings(verdict.findings, _LISTED)
+
+
+def check_robots(content: bytes) -> None:
+    """A robots.txt allows an address, or does not."""
+    with soon():
+        rules = rules_for("metaharvest", content)
+        for path in ("/", "/" + "a" * 2_000, "/a%41?b=*$#c"):
+            assert rules.allow(f"https://example.org{path}") in (True, False)
+    assert rules.left_out >= 0
+
+
+def check_metacat(content: bytes) -> None:
+    """What a Metacat says is read, or is no answer; nothing of it is unsafe to show."""
+    answer = HttpAnswer("https://example.org/metacat", 200, "OK", {}, content)
+    with soon():
+        text = replies.text_of(answer)
+        shown = [replies.error_of(text) or "", replies.login_of(text)[1], replies.username_of(text)]
+        shown.append(replies.version_of(text))
+        revision = replies.revision_of(text)
+        docids = list(replies.docids_of(content))
+        replies.is_error(content)
+        replies.is_success(text)
+        replies.is_gone(text)
+        refusal = replies.refusal(answer, "a question")
+    assert revision is None or 0 <= revision < 2**63
+    assert all(len(docid) <= 1_000 for docid in docids)
+    assert_findings(refusal.findings)
+    for each in (*shown, *(finding.message for finding in refusal.findings)):
+        assert_plain(each)
+        assert "://user:secret@" not in each
+
+
+def check_node(content: bytes) -> None:
+    """What a DataONE node answers is read, or refused with a sentence."""
+    answer = HttpAnswer("https://example.org/v2/object", 404, "Not Found", {}, content)
+    with soon():
+        for read in (system_metadata.parsed, system_metadata.listed, lambda text: system_metadata.confirms(text, "a")):
+            with suppress(ValueError):
+                read(content)
+        error = refusals.error_in(answer)
+        refusal = refusals.refused_document(answer, "a.1.1")
+    assert_findings(refusal.findings)
+    assert_plain(refusal.findings[0].message)
+    assert error is None or "://user:secret@" not in str(error)
 
 
 class Answers:

@@ -60,6 +60,53 @@ def answers() -> list[bytes]:
     ]
 
 
+def robots() -> list[bytes]:
+    """A robots.txt as people write it, and those that cost much."""
+    numbers = range(200)
+    agents = b"".join(b"User-agent: %d\n" % number for number in numbers)
+    rules = b"".join(b"Disallow: /*%d*a$\n" % number for number in numbers)
+    return [
+        b"User-agent: *\nDisallow: /private/\nAllow: /\nCrawl-delay: 10\nSitemap: https://example.org/s.xml\n",
+        b"\xef\xbb\xbfuser-agent:metaharvest/1.0\r\nUser-agent: x\r\nDisallow: /*.xml$ # not these\r\n",
+        agents + b"User-agent: *\n" + rules,
+        b"User-agent: *\nDisallow: /" + b"*a" * 2_000,
+    ]
+
+
+def metacat() -> list[bytes]:
+    """What a Metacat's old interface answers."""
+    return [
+        b'<?xml version="1.0"?>\n<login>\n<message>User is in</message>\n<sessionId>1</sessionId></login>',
+        b"<unauth_login>\n<message>Access denied for http://user:secret@example.org/</message>\n</unauth_login>",
+        b"<?xml version='1.0'?><error>\nDocument a.1.2 not found &#169; <b>http://user:secret@example.org</b>\n</error>",
+        b"<success>insert of a.1.1</success>",
+        b"12;eml://ecoinformatics.org/eml-2.1.1",
+        b"<idList scope='a'>\n<docid>a.1.1</docid>\n<docid> a.1.2 </docid>\n</idList>",
+        b"<metacatVersion>Metacat 2.8.5</metacatVersion>",
+        b"<user>\n<username>\nuid=a,o=LTER\n</username>\n</user>",
+        b"<username>" + b" " * 3_000,
+        b"<docid>" * 500,
+        b"<error>&#" + b"1" * 5_000 + b";",
+    ]
+
+
+def node() -> list[bytes]:
+    """What a DataONE member node answers."""
+    types = b"http://ns.dataone.org/service/types/v2.0"
+    entry = b"<identifier>a.1.1</identifier><formatId>f</formatId><checksum algorithm='MD5'>0</checksum><size>1</size>"
+    return [
+        b'<d:systemMetadata xmlns:d="%b">%b<obsoletedBy>a.1.2</obsoletedBy></d:systemMetadata>' % (types, entry),
+        b'<d:objectList xmlns:d="%b" total="1"><objectInfo>%b</objectInfo></d:objectList>' % (types, entry),
+        b'<d:identifier xmlns:d="%b">a</d:identifier>' % types,
+        b'<error name="NotFound" errorCode="404" detailCode="1020"><description>Traceback (most recent call last):\n'
+        b"no http://user:secret@example.org/</description></error>",
+        b"<objectList total='" + b"9" * 5_000 + b"'/>",
+        b"<systemMetadata>" + b"<a/>" * 2_000 + b"</systemMetadata>",
+        b"<!DOCTYPE a [<!ENTITY b 'c'>]><error name='x'>&b;</error>",
+        b"<html><head><title>502 Bad Gateway</title></head></html>",
+    ]
+
+
 TEXTS = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from fuzz import seeds
 from fuzz.mutations import mutated
-from fuzz.properties import Answers, check_document, check_list
+from fuzz.properties import Answers, check_document, check_list, check_metacat, check_node, check_robots
 
 fuzzed = settings(
     deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck), print_blob=False
@@ -34,6 +34,24 @@ def test_a_mutated_list_is_read_or_refused_with_findings(content: bytes) -> None
 @given(mutated(seeds.documents(), seeds.PIECES, xml=True))
 def test_a_mutated_document_is_accepted_or_refused_with_findings(content: bytes) -> None:
     check_document(content)
+
+
+@settings(fuzzed, max_examples=200)
+@given(mutated(seeds.robots(), seeds.PIECES, xml=False))
+def test_a_mutated_robots_txt_allows_or_not(content: bytes) -> None:
+    check_robots(content)
+
+
+@settings(fuzzed, max_examples=200)
+@given(mutated(seeds.metacat(), seeds.PIECES, xml=True))
+def test_a_mutated_answer_of_a_metacat_is_read_or_is_none(content: bytes) -> None:
+    check_metacat(content)
+
+
+@settings(fuzzed, max_examples=200)
+@given(mutated(seeds.node(), seeds.PIECES, xml=True))
+def test_a_mutated_answer_of_a_node_is_read_or_refused(content: bytes) -> None:
+    check_node(content)
 
 
 @settings(fuzzed, max_examples=500)
