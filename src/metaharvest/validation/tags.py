@@ -27,6 +27,7 @@ _LONGEST_NAMES = 200
 _SIMILAR = 0.75
 
 _NAME = r"[^\W\d][\w.\-]*+(?::[^\W\d][\w.\-]*+)?+"
+# bounded: what has no end matches to the end of the text, so that nothing is tried again
 _TOKEN = re.compile(
     r"<!--(?:.*?-->|.*)"
     r"|<!\[CDATA\[(?:.*?\]\]>|.*)"
