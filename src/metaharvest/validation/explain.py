@@ -98,7 +98,7 @@ def _with_text_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
         remedy = f"Put the text into the element that is missing: <{name}>…</{name}>."
         told[parent] = replace(text, message=message, remedy=remedy)
         texts[element] = each
-    folded = [each for each in texts.values() if each.rule == "schema.missing-element"]
+    folded = {each for each in texts.values() if each.rule == "schema.missing-element"}
     return [
         told.get(each.element, each) if each.rule == "schema.unexpected-text" and each.element is not None else each
         for each in found
