@@ -599,6 +599,12 @@ RULES: dict[str, Rule] = {
         "Text was left between tags, or was put into an element that holds only elements.",
         "Remove the text, or move it into the element where it belongs.",
     ),
+    "schema.no-type": Rule(
+        "A type that the schema does not have",
+        "xsi:type names a type, and the schema of the format has no type of that name.",
+        "Remove xsi:type from these elements, or offer the records in a format that has the type, such as qualified "
+        "Dublin Core.",
+    ),
     "schema.other": Rule(
         "Not valid by the schema",
         "The document differs from the schema in a less usual way; the message is the validator's own.",

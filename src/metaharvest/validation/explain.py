@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import logging
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -171,6 +172,22 @@ def _html_finding(holder: etree._Element, first: etree._Element) -> ElementFindi
 def findings_without_places(log: Sequence[Any]) -> list[ElementFinding]:
     """libxml2's errors, without places: for documents with so many errors that finding the places takes too long."""
     return [_from_libxml2(entry, None) for entry in log[:MAX_FINDINGS]] + [UNSHOWN] * (len(log) - MAX_FINDINGS)
+
+
+def folded(found: Sequence[ElementFinding]) -> list[ElementFinding]:
+    """The findings about a record, those that say the same as one: one program writes all of them, and repeats itself.
+
+    The first has the place and the number of the others.
+    """
+    numbers = Counter((each.rule, each.message) for each in found if each is not UNSHOWN)
+    kept: list[ElementFinding] = []
+    for finding in found:
+        number = 1 if finding is UNSHOWN else numbers.pop((finding.rule, finding.message), 0)
+        if number > 1:
+            places = "1 more place" if number == 2 else f"{number - 1:,} more places"
+            finding = replace(finding, message=f"{finding.message} The same is so at {places} of the record.")
+        kept += [finding] if number else []
+    return kept
 
 
 UNSHOWN = ElementFinding("schema.other", "The document does not agree with the schema in another place.", "", None)
