@@ -1147,6 +1147,20 @@ RULES: dict[str, Rule] = {
         "the next run.",
         for_contact=_OURS,
     ),
+    "harvest.database-full": Rule(
+        "The database is full",
+        "The disk of the database has no room left. The site that has stored most in this run was put off, so that the "
+        "documents of other sites could be stored.",
+        "The administrator should make room where the database is. The documents are tried again in the next run.",
+        for_contact=_OURS,
+    ),
+    "harvest.not-written": Rule(
+        "The database refused what was to be written",
+        "A value of this site is too long or too large for the database, as for max_allowed_packet of MariaDB. Only "
+        "this site is affected.",
+        "The administrator should look which value it is, and report it to the developers.",
+        for_contact=_OURS,
+    ),
     "harvest.helper-lost": Rule(
         "The harvester's own process ended",
         "Documents are checked by worker processes beside the run's own. One ended before it was done with this "
