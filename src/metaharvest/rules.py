@@ -686,10 +686,10 @@ RULES: dict[str, Rule] = {
         "can give the site the validation level strict.",
     ),
     "validation.too-expensive": Rule(
-        "Checking took too long",
-        "The document could not be checked within the time that the settings allow for one document ([validation] "
-        "time_limit): elements are nested very deeply, or it has many thousands of ids and references, or very long "
-        "values.",
+        "Checking took too long, or too much memory",
+        "The document could not be checked within the time and the memory that the settings allow for one document "
+        "([validation] time_limit, memory_limit): elements are nested very deeply, or it has many thousands of ids and "
+        "references, or very long values.",
         "Simplify the document. If it is right as it is, the harvester's administrator can raise the limit.",
     ),
     "http.server-stopped": Rule(

@@ -61,7 +61,7 @@ def test_a_value_that_is_too_long_to_be_kept_is_refused(
 ) -> None:
     origin = replace(RecordOrigin("https://r.example.org/oai", "oai:r:1", "oai_dc", "2026-11-20", ""), **values)
     document = ListedDocument("r.1", 1, "", "https://r.example.org/oai", origin=origin)
-    upload = Upload(FetchedDocument(document, b"<a/>", "0" * 64), 1, datetime(2026, 11, 20, tzinfo=UTC))
+    upload = Upload(FetchedDocument(document, b"<a/>", "0" * 64, 0.0), 1, datetime(2026, 11, 20, tzinfo=UTC))
     with readers(harvester.engine)() as session, pytest.raises(TargetError) as refused:
         EmbeddedTarget(readers(harvester.engine)).upload([upload], session)
     assert words in refused.value.findings[0].message

@@ -10,7 +10,7 @@ from datetime import datetime
 from html import escape
 from pathlib import Path
 
-from metaharvest.config.files import is_open_to_all
+from metaharvest.config.files import is_open_to_all, require_folder
 from metaharvest.config.paths import nearest_there
 from metaharvest.config.secret_references import exposed_file, is_reference, read_secret
 from metaharvest.config.settings import PREFIX, SECTIONS, MailSettings, Settings, where_looked
@@ -178,6 +178,10 @@ def _log_folder(settings: Settings) -> Check:
     if settings.reports.admin != "log-file":
         return ok("administrator's report", "It is sent as mail.")
     folder = settings.path(settings.reports.log_folder)
+    try:
+        require_folder(folder.parent)
+    except OSError as error:
+        return problem("administrator's report", f"The folder {folder} cannot be made: {error.strerror}.")
     nearest = nearest_there(folder)
     if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
         return ok("administrator's report", f"It is written into {folder}.")
@@ -215,11 +219,11 @@ def _metrics_file(settings: Settings) -> Iterator[Check]:
     """Whether the file for Prometheus can be written: it is written beside its place, and then moved there."""
     if settings.monitoring.metrics_file is None:
         return
-    name, file = "metrics file", settings.path(settings.monitoring.metrics_file)
+    name, file = "metrics file", settings.written_path(settings.monitoring.metrics_file)
     folder = file.parent
     if not folder.is_dir():
         yield problem(name, f"There is no folder {folder} for {file.name}: make it, or correct metrics_file.")
-    elif file.exists() and not file.is_file():
+    elif file.is_symlink() or (file.exists() and not file.is_file()):
         yield problem(name, f"{file} is no file, so it cannot be written: correct metrics_file in [monitoring].")
     elif not os.access(folder, os.W_OK | os.X_OK):
         yield problem(name, f"{file} cannot be written: let this user write to the folder {folder}.")

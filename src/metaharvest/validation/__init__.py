@@ -172,6 +172,8 @@ class Validator:
                 return None
             if root.getroottree().docinfo.internalDTD is not None:
                 return None
+            if against_schema.crowded_element(root, content) is not None:
+                return None
             version = identity.version_of(root)
             described = version or (None if how.level is None else formats.format_of(root))
             if described is None or described not in tools.schemas or (version and version.is_ambiguous):

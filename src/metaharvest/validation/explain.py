@@ -35,6 +35,13 @@ MAX_EXPLAINED_BYTES = 1_000_000
 _has_wide_element = etree.XPath("boolean(//*[*[5000]])")
 """xmlschema's time for errors among the children of one element grows with the square of their number."""
 
+_has_many_attributes = etree.XPath("boolean(//*[@*[50]])")
+_MAX_ATTRIBUTE_ERRORS = 1000
+"""xmlschema writes down all attributes of an element for each error in one: 12,000 errors in 12 elements take 48 s."""
+
+_MAX_DECLARATIONS = 10_000_000
+"""Declarations of namespaces times tags: xmlschema makes a list of those in scope for each element."""
+
 _XSD = "{http://www.w3.org/2001/XMLSchema}"
 _NEEDED = frozenset({"dataset", "citation", "software", "protocol", "title", "creator", "contact"})
 """Elements of which a document needs one, or that are all of it."""
@@ -58,15 +65,14 @@ _NAMED = re.compile(r"['\"]([^'\"]+)['\"]")
 
 
 def explained_findings(
-    root: etree._Element, log: Sequence[Any], size: int, described: Described
+    root: etree._Element, log: Sequence[Any], content: bytes, described: Described
 ) -> list[ElementFinding]:
-    """The errors of a document that is not schema-valid. `log`: libxml2's errors; `size`: bytes of the source.
+    """The errors of a document that is not schema-valid. `log`: libxml2's errors; `content`: the source.
 
     After MAX_FINDINGS findings the rest is only counted.
     """
     explains = isinstance(described, EmlVersion) or described.explains
-    too_much = not explains or size > MAX_EXPLAINED_BYTES or _has_wide_element(root)
-    found = [] if too_much else _explained_by_xmlschema(root, described)
+    found = [] if not explains or _is_costly(root, log, content) else _explained_by_xmlschema(root, described)
     places = {finding.element for finding in found}
     parents = {element.getparent() for element in places if element is not None}
     tree = root.getroottree()
@@ -167,6 +173,15 @@ def _html_finding(holder: etree._Element, first: etree._Element) -> ElementFindi
         html_text.remedy(name, names, (), takes_markdown=takes_markdown),
         first,
     )
+
+
+def _is_costly(root: etree._Element, log: Sequence[Any], content: bytes) -> bool:
+    """True if xmlschema would take long for the errors of this document."""
+    if len(content) > MAX_EXPLAINED_BYTES or content.count(b"xmlns") * content.count(b"<") > _MAX_DECLARATIONS:
+        return True
+    if _has_wide_element(root) or _has_many_attributes(root):
+        return True
+    return sum("attribute '" in entry.message for entry in log) > _MAX_ATTRIBUTE_ERRORS
 
 
 def findings_without_places(log: Sequence[Any]) -> list[ElementFinding]:
