@@ -16,6 +16,7 @@ from metaharvest.config.secret_references import exposed_file, is_reference, rea
 from metaharvest.config.settings import PREFIX, SECTIONS, MailSettings, Settings, where_looked
 from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.errors import SettingsError
+from metaharvest.fetch.url import is_loopback
 from metaharvest.monitoring.check import Check, ok, problem, warning
 
 _FULL_BYTES = 100_000_000
@@ -34,7 +35,7 @@ def check_settings(settings: Settings) -> Iterator[Check]:
     yield from _open_to_all(settings)
     yield from _templates(settings)
     yield _log_folder(settings)
-    yield _mail(settings)
+    yield from _mail(settings)
     yield _monitor(settings)
     yield from _metrics_file(settings)
 
@@ -190,16 +191,20 @@ def _log_folder(settings: Settings) -> Check:
     )
 
 
-def _mail(settings: Settings) -> Check:
+def _mail(settings: Settings) -> Iterator[Check]:
     from metaharvest.reports.outbox import backend_for
 
+    mail = settings.mail
+    if mail.backend == "smtp" and mail.username and mail.security == "none" and not is_loopback(mail.host):
+        yield warning("mail", f"The password goes to {mail.host} unencrypted: set security in [mail].")
     with closing(backend_for(settings)) as backend:
         wrong = backend.probe()
     if wrong:
-        return problem("mail", wrong)
-    if settings.mail.backend == "maildir":
-        return ok("mail", f"Reports are put into the folder {settings.path(settings.mail.folder)}; nothing is sent.")
-    return ok("mail", f"The mail server {settings.mail.host}, port {settings.mail.port}, is ready to take messages.")
+        yield problem("mail", wrong)
+    elif mail.backend == "maildir":
+        yield ok("mail", f"Reports are put into the folder {settings.path(mail.folder)}; nothing is sent.")
+    else:
+        yield ok("mail", f"The mail server {mail.host}, port {mail.port}, is ready to take messages.")
 
 
 def _monitor(settings: Settings) -> Check:
