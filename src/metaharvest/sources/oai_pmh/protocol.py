@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from metaharvest.text import without_credentials
+
 _OLD = re.compile(r"http://www\.openarchives\.org/OAI/(?:(1\.[01])/)?OAI_\w+")
 
 VERBS = ("Identify", "ListMetadataFormats", "ListSets", "ListIdentifiers", "ListRecords", "GetRecord")
@@ -120,6 +122,13 @@ class Identity:
     friends: tuple[str, ...] = ()
     response_date: str = ""
     ahead: timedelta = timedelta(0)
+
+    def __post_init__(self) -> None:
+        """A repository may repeat the login with which it was asked: no text keeps one."""
+        for name in ("name", "base_url", "earliest", "deleted_record", "granularity", "response_date"):
+            object.__setattr__(self, name, without_credentials(getattr(self, name)))
+        for name in ("emails", "compression", "friends"):
+            object.__setattr__(self, name, tuple(map(without_credentials, getattr(self, name))))
 
     @property
     def has_seconds(self) -> bool:
