@@ -447,7 +447,7 @@ RULES: dict[str, Rule] = {
         "Write `&lt;` in place of `<`.",
     ),
     "xml.mismatched-tag": Rule(
-        "An element is closed by another name",
+        "A start tag or an end tag is missing, or misspelt",
         "An end tag is missing, misspelt, or in the wrong place.",
         "Close each element with its own name, the one opened last first.",
     ),

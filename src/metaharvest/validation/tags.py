@@ -323,14 +323,16 @@ class _Reader:
         """Tell of a tag of this name that another one interrupts; false if it is no tag."""
         shown = one_line(name, 100)
         if self._text[token.end()] in "\"'":
-            lost = next((pair[1] for pair in _PAIR.finditer(token[0]) if _swallows(pair[2])), None)
+            lost = next((pair for pair in _PAIR.finditer(token[0]) if _swallows(pair[2])), None)
+            start = token.start()
             message = f"A quotation mark is missing in the tag <{shown}>."
             remedy = 'Write attributes as name="value", with a quotation mark (") on either side of the value.'
             if lost is not None:
-                message = f"The value of {lost} has no quotation mark at its end."
-                remedy = f'Write {lost}="…", with a quotation mark (") on either side of the value.'
+                start += lost.start()
+                message = f"The value of {lost[1]} has no quotation mark at its end."
+                remedy = f'Write {lost[1]}="…", with a quotation mark (") on either side of the value.'
             # From here on the parser takes texts for values, and values for texts.
-            self._fault("xml.bad-tag", message, remedy, token.start(), len(self._text))
+            self._fault("xml.bad-tag", message, remedy, start, len(self._text))
             return True
         if not is_end and not self._closes_later(name, token.end()):
             self._less_than(token)
