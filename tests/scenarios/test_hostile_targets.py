@@ -100,7 +100,7 @@ def test_a_run_ends_though_a_node_lists_without_end(
         asking.pause(0.05)
         start = start_of(asking)
         # As many as there are allowed to be, so that no number ends it.
-        asking.answer(listing(asking, 1_900_000, "".join(entry(f"x.{start + n}.1") for n in range(100))))
+        asking.answer(listing(asking, 990_000, "".join(entry(f"x.{start + n}.1") for n in range(100))))
 
     def object_asked(asking: Asking) -> None:
         listing_total = "count=0" in asking.path
@@ -131,7 +131,7 @@ def test_a_copy_ends_though_its_source_lists_without_end(node: tuple[HttpServer,
     def slow(asking: Asking) -> None:
         asking.pause(0.05)
         start = start_of(asking)
-        asking.answer(listing(asking, 1_900_000, "".join(entry(f"x.{start + n}.1") for n in range(1000))))
+        asking.answer(listing(asking, 990_000, "".join(entry(f"x.{start + n}.1") for n in range(1000))))
 
     server.route("/v2/object", slow)
     running = harvester.start("target", "copy", "target", "embedded")
@@ -234,6 +234,23 @@ def test_a_bomb_costs_little_and_holds_no_other_site_up(
     assert (cost.peak_mb < 400, cost.gap < 8, cost.processor < 40) == (True, True, True), cost
     assert "Traceback" not in cost.err
     assert {docid: kind for docid, kind in harvester.outcomes(1).items() if docid.startswith("a.")} != {}
+
+
+def test_a_listing_of_very_long_identifiers_is_given_up(
+    node: tuple[HttpServer, Harvester], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, harvester = node
+    monkeypatch.setattr("metaharvest.targets.dataone.listing._MOST_CHARACTERS", 1_000_000)
+
+    def long(asking: Asking) -> None:
+        start = start_of(asking)
+        asking.answer(listing(asking, 10_000, "".join(entry(f"{'x' * 790}.{start + n}.1") for n in range(1000))))
+
+    server.route("/v2/object", long)
+    told = harvester("target", "list")
+    assert told.code != 0
+    assert "its identifiers have more than 1,000,000 characters" in told.err
+    assert len(server.requests) < 10
 
 
 # -- Metacat

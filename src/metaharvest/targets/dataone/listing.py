@@ -30,6 +30,8 @@ _WHOLE = 20_000
 
 _KEPT_SECONDS = 3600.0
 _TIMES = 3
+_MOST_CHARACTERS = 50_000_000
+"""Characters of all PIDs of a listing: 50 for each of a million objects."""
 
 MAX_REVISION = 2**63 - 1
 
@@ -122,11 +124,17 @@ class NodeListing:
         """
         pids, total = set[str](), 0
         for _ in range(_TIMES):
+            characters = 0
             for now, page in self._node.listing(filters):
                 if now < total:
                     # What is gone may have been counted.
                     pids.clear()
                 total = now
+                characters += sum(len(each.pid) for each in page)
+                if characters > _MOST_CHARACTERS:
+                    raise refusals.endless_listing(
+                        self._node.url, f"its identifiers have more than {_MOST_CHARACTERS:,} characters"
+                    )
                 for each in page:
                     pids.add(each.pid)
                     note(each)

@@ -18,7 +18,7 @@ from metaharvest.text import one_line
 _PAGE = 1000
 """Objects of a listing that are asked for at a time; a node may give fewer."""
 
-_MOST_OBJECTS = 2_000_000
+_MOST_OBJECTS = 1_000_000
 """The largest nodes list some hundred thousand objects that are metadata."""
 
 _PAGES = 100
