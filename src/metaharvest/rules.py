@@ -447,7 +447,7 @@ RULES: dict[str, Rule] = {
         "Write `&lt;` in place of `<`.",
     ),
     "xml.mismatched-tag": Rule(
-        "A start tag or an end tag is missing, or misspelt",
+        "An element is closed by another name",
         "An end tag is missing, misspelt, or in the wrong place.",
         "Close each element with its own name, the one opened last first.",
     ),
@@ -599,12 +599,6 @@ RULES: dict[str, Rule] = {
         "Text was left between tags, or was put into an element that holds only elements.",
         "Remove the text, or move it into the element where it belongs.",
     ),
-    "schema.no-type": Rule(
-        "A type that the schema does not have",
-        "xsi:type names a type, and the schema of the format has no type of that name.",
-        "Remove xsi:type from these elements, or offer the records in a format that has the type, such as qualified "
-        "Dublin Core.",
-    ),
     "schema.other": Rule(
         "Not valid by the schema",
         "The document differs from the schema in a less usual way; the message is the validator's own.",
@@ -686,10 +680,10 @@ RULES: dict[str, Rule] = {
         "can give the site the validation level strict.",
     ),
     "validation.too-expensive": Rule(
-        "Checking took too long, or too much memory",
-        "The document could not be checked within the time and the memory that the settings allow for one document "
-        "([validation] time_limit, memory_limit): elements are nested very deeply, or it has many thousands of ids and "
-        "references, or very long values.",
+        "Checking took too long",
+        "The document could not be checked within the time that the settings allow for one document ([validation] "
+        "time_limit): elements are nested very deeply, or it has many thousands of ids and references, or very long "
+        "values.",
         "Simplify the document. If it is right as it is, the harvester's administrator can raise the limit.",
     ),
     "http.server-stopped": Rule(
@@ -982,6 +976,27 @@ RULES: dict[str, Rule] = {
         "The repository lists the record, and does not give it out.",
         "The repository's keeper mends the record. All others of the list are harvested.",
     ),
+    "oai.too-large": Rule(
+        "A record, or an answer, that is too large",
+        "A record has more bytes, elements or namespaces than are read: max_document_bytes in the section [http] of "
+        "the settings, a million elements and attributes, 100 namespaces around it. Or an answer that is read as a "
+        "whole has too much.",
+        "The repository's keeper divides the record, or links large data rather than writing it into the record. All "
+        "other records are harvested.",
+    ),
+    "oai.too-long": Rule(
+        "A value that is longer than is kept",
+        "A setSpec has more than 1,024 characters, a record's about containers have more than 1 MB, or something else "
+        "that the repository sends is far longer than any use of it needs. It was left out or cut; the message says "
+        "how many values that are.",
+        "The repository's keeper looks what is written there, and has it shortened.",
+    ),
+    "oai.encoding": Rule(
+        "An answer in an encoding that is not read",
+        "The repository's answer declares an encoding such as UTF-7 or EBCDIC. OAI-PMH has UTF-8 alone; UTF-16, "
+        "ISO-8859, Windows and East Asian encodings are read too.",
+        "The repository's keeper has its answers written in UTF-8.",
+    ),
     "oai.damaged-record": Rule(
         "A record that cannot be read",
         "The record is not well-formed XML, or the answer has only parts of it. It was left out; all others of the "
@@ -1145,20 +1160,6 @@ RULES: dict[str, Rule] = {
         "The disk where the harvester puts lists while it reads them is full, or may not be written to.",
         "The administrator should make room there, or have TMPDIR name another folder. The site is harvested again in "
         "the next run.",
-        for_contact=_OURS,
-    ),
-    "harvest.database-full": Rule(
-        "The database is full",
-        "The disk of the database has no room left. The site that has stored most in this run was put off, so that the "
-        "documents of other sites could be stored.",
-        "The administrator should make room where the database is. The documents are tried again in the next run.",
-        for_contact=_OURS,
-    ),
-    "harvest.not-written": Rule(
-        "The database refused what was to be written",
-        "A value of this site is too long or too large for the database, as for max_allowed_packet of MariaDB. Only "
-        "this site is affected.",
-        "The administrator should look which value it is, and report it to the developers.",
         for_contact=_OURS,
     ),
     "harvest.helper-lost": Rule(

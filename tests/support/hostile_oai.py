@@ -72,7 +72,7 @@ def namespaces(number: int, uri: bytes = b"u") -> bytes:
 class HostileRepository:
     """Answers each verb with a body, gzipped: those given, and proper ones for the others."""
 
-    def __init__(self, host: str = "127.0.0.1", **bodies: Body) -> None:
+    def __init__(self, host: str = "127.0.0.1", bodies: Mapping[str, Body] | None = None, **more: Body) -> None:
         self.bodies: dict[str, Body] = {
             "Identify": answer("Identify", IDENTIFY),
             "ListMetadataFormats": answer("ListMetadataFormats", FORMAT),
@@ -80,7 +80,8 @@ class HostileRepository:
             "ListRecords": records(record(1), record(2)),
             "ListIdentifiers": errors(b'<error code="noRecordsMatch">none</error>'),
             "GetRecord": errors(b'<error code="idDoesNotExist">none</error>'),
-            **bodies,
+            **(bodies or {}),
+            **more,
         }
         self.asked: list[dict[str, str]] = []
         self.sent = 0

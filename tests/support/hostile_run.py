@@ -35,7 +35,8 @@ GZIP = {"Content-Encoding": "gzip"}
 class Cost:
     """What a run took: `processor` seconds and `peak_mb` of it and its workers (the largest of the processes).
 
-    `gap`: the longest time, in seconds, that the well-behaved site's server waited for the next request.
+    `gap`: the longest time, in seconds, that the well-behaved site's server waited for the next request; `busy`: the
+    most processor seconds that the run itself took between two such requests, which no other program adds to.
     """
 
     code: int
@@ -43,6 +44,7 @@ class Cost:
     processor: float
     peak_mb: int
     gap: float
+    busy: float
     out: str
     err: str
 
@@ -55,10 +57,13 @@ class GoodSite:
 
     def __init__(self, documents: int = 120, pause: float = 0.1, *, host: str = "127.0.0.2") -> None:
         self.documents = documents
+        self.pid = 0
+        """The process of the run."""
+        self._processor: list[float] = []
         self.server = HttpServer(host=host)
         names = [f"good.{number}.1" for number in range(1, documents + 1)]
         for name in names:
-            self.server.route(f"/{name}.xml", _slowly(eml(name), pause))
+            self.server.route(f"/{name}.xml", self._slowly(eml(name), pause))
         listed = harvest_list([(name, self.server.url(f"/{name}.xml")) for name in names])
         self.list_url = self.server.serve("/list.xml", listed)
 
@@ -67,10 +72,22 @@ class GoodSite:
         moments = sorted(request.at for request in self.server.requests)
         return max((after - before for before, after in pairwise(moments)), default=0.0)
 
+    def busy(self) -> float:
+        """The most processor seconds that the run took between two requests."""
+        return max((after - before for before, after in pairwise(sorted(self._processor))), default=0.0)
+
     def is_harvested(self, harvester: Harvester) -> bool:
         """Whether the target has all of its documents."""
         sql = "SELECT COUNT(*) FROM document_revision WHERE document_id LIKE 'good.%'"
         return harvester.rows(sql) == [(self.documents,)]
+
+    def _slowly(self, body: bytes, pause: float) -> Route:
+        def route(asking: Asking) -> None:
+            self._processor.append(_processor_of(self.pid))
+            asking.pause(pause)
+            asking.answer(body)
+
+        return route
 
     def __enter__(self) -> Self:
         return self
@@ -87,6 +104,7 @@ def measured_run(harvester: Harvester, good: GoodSite, *arguments: str, seconds:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         began = time.monotonic()
         process = subprocess.Popen(command, stdout=out, stderr=err, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+        good.pid = process.pid
         watch = _Watch(process.pid)
         killer = threading.Timer(seconds, process.kill)
         killer.start()
@@ -96,7 +114,7 @@ def measured_run(harvester: Harvester, good: GoodSite, *arguments: str, seconds:
         process.returncode = os.waitstatus_to_exitcode(status)
         said = [_text(file) for file in (out, err)]
     processor = usage.ru_utime + usage.ru_stime
-    return Cost(process.returncode, took, processor, watch.peak_mb(), good.gap(), *said)
+    return Cost(process.returncode, took, processor, watch.peak_mb(), good.gap(), good.busy(), *said)
 
 
 def _text(file: IO[bytes]) -> str:
@@ -144,9 +162,9 @@ def _descendants(pids: Iterable[int]) -> list[int]:
     return [*found, *(_descendants(found) if found else ())]
 
 
-def _slowly(body: bytes, pause: float) -> Route:
-    def route(asking: Asking) -> None:
-        asking.pause(pause)
-        asking.answer(body)
-
-    return route
+def _processor_of(pid: int) -> float:
+    """The processor seconds that a process has taken until now, without those of its children."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0

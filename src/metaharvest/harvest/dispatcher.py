@@ -172,9 +172,7 @@ class Dispatcher:
             await ctx.journal.site_met_unexpected_error(site, kind, error)
 
     async def _harvest_or_retry(self, site: Site, kind: SiteRunKind, ctx: RunContext) -> None:
-        deadlines = ctx.deadlines.after_site(self.settings.harvester.site_deadline)
-        given_up = partial(ctx.journal.no_room_for, site.site_id)
-        ctx = replace(ctx, deadlines=replace(deadlines, given_up=given_up))
+        ctx = replace(ctx, deadlines=ctx.deadlines.after_site(self.settings.harvester.site_deadline))
         ctx.progress.site_began(site.name)
         site = self.settings.applied_to(site)
         try:

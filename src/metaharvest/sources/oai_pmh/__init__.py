@@ -3,6 +3,8 @@
 protocol.py     the protocol's values and names
 datestamps.py   datestamps and windows of them
 answers.py      an answer's bytes -> its records, one after the other; or the tree of a short answer
+bounds.py       how much a repository may send: lengths of values, sizes of records and answers
+namespaces.py   what is declared around records, as it goes with each of them
 cutting.py      damaged answers: mended, or cut where records begin
 records.py      the element of a record -> a listed record
 repository.py   asks a repository, over fetch/

@@ -16,11 +16,21 @@ from typing import Any, BinaryIO, TypeVar
 from lxml import etree
 
 from metaharvest.fetch.html_page import HEAD_BYTES, html_title, title_of_odd_page
+from metaharvest.fetch.xml_bounds import (
+    XmlLimits,
+    XmlRefused,
+    first_tag,
+    nodes_in,
+    refuse_encoding,
+    refuse_excess,
+)
 from metaharvest.model import Finding, Level
+from metaharvest.sources.oai_pmh.bounds import DATE, ERRORS, SHORT_ANSWER, URI, crowd, record_limits, words_of
 from metaharvest.sources.oai_pmh.cutting import (
     BEFORE,
     TAIL,
     TOO_DEEP,
+    Crowded,
     Damage,
     Lost,
     Mended,
@@ -40,8 +50,12 @@ SHORT = 524_288
 """Bytes up to which an answer is short. A record of so many bytes, whatever is in it, is read in less than a second."""
 
 _CHUNK = 65_536
+_LARGEST = 52_428_800
+"""Bytes of one record, if nothing else is said."""
+
 _BESIDE = ("responseDate", "error", "resumptionToken")
 _KNOWN = {*_BESIDE, "request", "requestURL"}
+_MOST_CONTAINERS = 10
 _ITEMS = {"ListRecords": "record", "GetRecord": "record", "ListIdentifiers": "header"}
 
 
@@ -58,7 +72,8 @@ class Answer:
     """What is known of an answer beside its records, as far as it was read.
 
     `date`: when it was sent, by the clock of the web server, if that is known. `is_whole`: it did not break off.
-    `damage`: what the parser found first, if it is not well-formed. `odd` counts what is told of a list as a whole.
+    `damage`: what the parser found first, if it `is_ill_formed`, or what is too much to be read as it is. `odd` counts
+    what is told of a list as a whole.
     `unusable` has a key for each record of which nothing was made, None where not even that can be told from others.
     """
 
@@ -70,6 +85,7 @@ class Answer:
     token: Token | None = None
     is_whole: bool = False
     damage: str = ""
+    is_ill_formed: bool = False
     odd: Counter[str] = field(default_factory=Counter)
     example: dict[str, str] = field(default_factory=dict)
     unusable: list[int | None] = field(default_factory=list)
@@ -83,66 +99,87 @@ class Answer:
 def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
     """The tree of an answer that has no records; what is not well-formed in it is passed over. Raises NoAnswer.
 
-    Of one that is not whole, nothing can be concluded from what it does not have.
+    Of one that is not whole, nothing can be concluded from what it does not have. To be called in a thread.
     """
-    root = _begun(content, verb)
+    root = _begun(content[: HEAD_BYTES + _CHUNK], verb)
     answer = Answer(verb, root, is_whole=True)
+    try:
+        refuse_excess(content, SHORT_ANSWER)
+    except XmlRefused as refused:
+        raise NoAnswer(_too_large(f"The answer to {verb} {refused}.")) from None
     try:
         tree = etree.fromstring(content, _parser())
     except etree.XMLSyntaxError as error:
-        answer.damage = one_line(error.msg or "not well-formed", 200)
+        answer.damage, answer.is_ill_formed = one_line(error.msg or "not well-formed", 200), True
         tree = _recovered(content, answer)
-    found = False
-    for child in tree:
-        _note(child, answer)
-        found = found or child.tag == root.name(verb)
-        if child.tag == root.name(verb):
-            for each in child.iterchildren(root.name("resumptionToken")):
-                _note(each, answer)
-    if not (found or answer.errors or root.verb == verb):
+    containers = [tree, *tree.iterchildren(root.name(verb))]
+    for container in containers[:_MOST_CONTAINERS]:
+        if why := crowd(container):
+            raise NoAnswer(_too_large(f"The answer to {verb} cannot be read: {why}."))
+        for child in container.iterchildren(*(f"{{*}}{name}" for name in _BESIDE)):
+            if container is tree or local_name(child) == "resumptionToken":
+                _note(child, answer)
+    if not (len(containers) > 1 or answer.errors or root.verb == verb):
         raise NoAnswer(_another_verb(verb))
     return tree, answer
 
 
-def items(file: BinaryIO, answer: Answer, take: Take[Item]) -> Iterator[Item | Lost | Mended[Item]]:
+def items(
+    file: BinaryIO, answer: Answer, take: Take[Item], largest: int = _LARGEST
+) -> Iterator[Item | Lost | Mended[Item]]:
     """What `take` makes of each record (or header) of the answer in `file`, which is open for reading at its start.
 
-    `answer` says at first which verb was asked; it is filled in on the way. To be used within one thread. Raises
-    NoAnswer.
+    `answer` says at first which verb was asked; it is filled in on the way. A record of more than `largest` bytes is
+    lost. To be used within one thread. Raises NoAnswer.
     """
+    limits = record_limits(largest)
     head = file.read(HEAD_BYTES)
     answer.root = _begun(head + file.read(_CHUNK), answer.verb)
     file.seek(0)
     number = 0
+    damage = ""
     try:
-        for item in _strictly(file, answer, take):
+        for item in _strictly(file, answer, take, limits):
             number += 1
             if item is not None:
                 yield item
-    except Damage as damage:
+    except Damage as error:  # nothing of it is kept, as it would keep the tree
+        damage, answer.is_ill_formed = str(error), not isinstance(error, Crowded)
+    if damage:
         file.seek(0)
         answer.errors.clear()
-        answer.token, answer.damage = None, str(damage)
-        yield from _cut(file, answer, take, number)
+        answer.token, answer.damage = None, damage
+        if not answer.is_ill_formed:
+            answer.note("crowded", damage)
+        yield from _cut(file, answer, take, number, limits)
 
 
-def _strictly(file: BinaryIO, answer: Answer, take: Take[Item]) -> Iterator[Item | None]:
-    """Each record as soon as it has come. Raises Damage before a record that is not well-formed, or follows one."""
+def _strictly(file: BinaryIO, answer: Answer, take: Take[Item], limits: XmlLimits) -> Iterator[Item | None]:
+    """Each record as soon as it has come. Raises Damage before a record that is not well-formed, or follows one.
+
+    Before one that exceeds the limits, or has too much declared around it, it raises Crowded.
+    """
     verb, item = answer.verb, answer.root.name(_item(answer))
-    ending = _all_ended if size_of(file) <= SHORT else _ended
+    is_short = size_of(file) <= SHORT
+    room = _Room(limits)
     found, known = False, 0
-    root = holder = last = None
-    for ended in ending(file, item, verb):
+    root = holder = element = parent = last = looked_at = None
+    for ended in _all_ended(file, item, verb) if is_short else _ended(file, item, verb, room):
         for _, element in ended:
             parent = element.getparent()
+            if parent is not None and parent is not looked_at:
+                looked_at = parent
+                if why := crowd(parent):
+                    raise Crowded(why)
             if element.tag == item:
                 if parent is holder or _is_top(parent, verb):
                     holder, last, known = parent, element, known + 1
+                    room.clear()
                     yield take(element, answer)
             elif parent is None or parent.getparent() is None:
                 root = parent
                 _note(element, answer)
-                if _local(element) == verb:
+                if local_name(element) == verb:
                     if len(element) > known or element is not holder:
                         yield from _others(element, answer, take)
                     found, holder = True, None
@@ -150,15 +187,39 @@ def _strictly(file: BinaryIO, answer: Answer, take: Take[Item]) -> Iterator[Item
                 holder, last, known = parent, element, known + 1
                 _note(element, answer)
         if holder is None and root is not None and not found:
-            holder = next((each for each in (root, *root) if _local(each) == verb), None)
+            holder = root if local_name(root) == verb else next(root.iterchildren(f"{{*}}{verb}"), None)
         if holder is not None:
             if len(holder) and len(holder) - 1 > known - (holder[-1] is last):
                 yield from _others(list(holder)[:-1], answer, take)
-            del holder[:-1]  # not the last one, of which more may come, or text behind it
             known = int(len(holder) > 0 and holder[-1] is last)
+            # To remove an element to which something refers takes a time that grows with the square of its parts.
+            element = parent = last = looked_at = None
+            del holder[:-1]  # not the last one, of which more may come, or text behind it
+            last = holder[-1] if known else None
     answer.is_whole = True
     if not found and not answer.errors:
         raise NoAnswer(_another_verb(answer.verb))
+
+
+class _Room:
+    """Counts what has come since the last record, and cannot be forgotten yet."""
+
+    def __init__(self, limits: XmlLimits) -> None:
+        self._limits = limits
+        self.clear()
+
+    def clear(self) -> None:
+        """A record has ended."""
+        self._size = self._nodes = 0
+
+    def take(self, chunk: bytes) -> None:
+        """Count the next piece of the answer. Raises Crowded if that is too much."""
+        self._size += len(chunk)
+        self._nodes += nodes_in(chunk)
+        if self._size > self._limits.size + _CHUNK:
+            raise Crowded(f"a record has more than {self._limits.size:,} bytes")
+        if self._nodes > self._limits.nodes:
+            raise Crowded(f"a record has more than {self._limits.nodes:,} elements and attributes")
 
 
 def size_of(file: BinaryIO) -> int:
@@ -176,17 +237,23 @@ def _all_ended(file: BinaryIO, item: str, verb: str) -> Iterator[Iterable[tuple[
         tree = etree.fromstring(file.read(), parser)
     if tree is None or parser.error_log.filter_from_errors():
         file.seek(0)
-        yield from _ended(file, item, verb)
+        yield from _ended(file, item, verb, _Room(record_limits(SHORT)))
         return
-    listed = (each for child in tree for each in ((*child, child) if _local(child) == verb else (child,)))
-    names = {verb, *_BESIDE}
-    yield [("end", each) for each in (*listed, tree) if each.tag == item or _local(each) in names]
+    if why := crowd(tree) or next(filter(None, map(crowd, tree.iterchildren(f"{{*}}{verb}"))), ""):
+        raise Crowded(why)
+    names = (item, *(f"{{*}}{name}" for name in (verb, *_BESIDE)))
+    tops = tree.iterchildren(*names)
+    listed = (each for top in tops for each in (*(top.iterchildren(*names) if local_name(top) == verb else ()), top))
+    yield [("end", each) for each in listed]
+    if local_name(tree) == verb:
+        yield [("end", tree)]
 
 
-def _ended(file: BinaryIO, item: str, verb: str) -> Iterator[Iterable[tuple[str, etree._Element]]]:
+def _ended(file: BinaryIO, item: str, verb: str, room: _Room) -> Iterator[Iterable[tuple[str, etree._Element]]]:
     """The elements that end, some at a time. Raises Damage before those of a part that is not well-formed."""
     parser = _pull_parser((item, *(f"{{*}}{name}" for name in (verb, *_BESIDE))))
     while chunk := file.read(_CHUNK):
+        room.take(chunk)
         try:
             parser.feed(chunk)
         except etree.XMLSyntaxError as error:
@@ -200,10 +267,12 @@ def _ended(file: BinaryIO, item: str, verb: str) -> Iterator[Iterable[tuple[str,
         raise Damage(error.msg or "not well-formed") from None
 
 
-def _cut(file: BinaryIO, answer: Answer, take: Take[Item], number: int) -> Iterator[Item | Lost | Mended[Item]]:
+def _cut(
+    file: BinaryIO, answer: Answer, take: Take[Item], number: int, limits: XmlLimits
+) -> Iterator[Item | Lost | Mended[Item]]:
     """The records after the first `number`, each for itself, of an answer that is not well-formed. Raises NoAnswer."""
     found = number > 0
-    for record in cut(file, answer.root, answer.verb, _item(answer), number):
+    for record in cut(file, answer.root, answer.verb, _item(answer), number, limits):
         if isinstance(record, Lost):
             yield record
         elif isinstance(record, etree._Element):
@@ -240,7 +309,7 @@ def _item(answer: Answer) -> str:
 
 def _is_top(element: etree._Element | None, verb: str) -> bool:
     """Whether this is the container of the answer, none that is within a record."""
-    if element is None or _local(element) != verb:
+    if element is None or local_name(element) != verb:
         return False
     parent = element.getparent()
     return parent is None or parent.getparent() is None
@@ -252,7 +321,7 @@ def text_of(element: etree._Element) -> str:
     return text.strip() if text else ""
 
 
-def _local(element: etree._Element) -> str:
+def local_name(element: etree._Element) -> str:
     """The name of an element without its namespace: the elements of some repositories are in none, or another one."""
     return str(element.tag).rpartition("}")[2]
 
@@ -271,25 +340,28 @@ def _others(children: Iterable[etree._Element], answer: Answer, take: Take[Item]
     local = _item(answer)
     for child in children:
         if isinstance(child.tag, str) and child.tag != answer.root.name(local):
-            if _local(child) == local:
+            if local_name(child) == local:
                 yield _taken(child, answer, take)
-            elif _local(child) not in _KNOWN:
-                answer.note("element", f"<{_local(child)}>")
+            elif local_name(child) not in _KNOWN:
+                answer.note("element", f"<{local_name(child)}>")
 
 
 def _note(element: etree._Element, answer: Answer) -> None:
-    name = _local(element)
+    name = local_name(element)
     if name == "resumptionToken":
         token, before = _token(element), answer.token
         if before is not None and token.text != before.text:
             answer.note("tokens", token.text or before.text)
-        if token.text or not (before and before.text):
+        if token.text or token.too_long or not (before and before.text):
             answer.token = token
     elif name == "responseDate":
-        answer.response_date = text_of(element)
-    elif name == "error":
-        code = (element.get("code") or "").strip() or "error"
-        answer.errors.append(ProtocolError(one_line(code, 60), one_line("".join(map(str, element.itertext())), 300)))
+        date = text_of(element)
+        if len(date) > DATE:
+            answer.note("too-long", f"responseDate ({len(date):,} characters)")
+        answer.response_date = date[:DATE]
+    elif name == "error" and len(answer.errors) < ERRORS:
+        code = (element.get("code") or "")[:DATE].strip() or "error"
+        answer.errors.append(ProtocolError(one_line(code, 60), one_line(words_of(element, 4_000), 300)))
 
 
 def _token(element: etree._Element) -> Token:
@@ -324,17 +396,26 @@ def _begun(head: bytes, verb: str) -> AnswerRoot:
         remedy = "The repository's keeper sees in its log why nothing was sent."
         raise NoAnswer(Finding("oai.not-oai", f"The answer to {verb} is empty.", remedy))
     title = html_title(head[:HEAD_BYTES])
-    tag, has_dtd = _first_tag(head) if title is None else (None, False)
+    text = head[_before(head) :]
+    tag, has_dtd = first_tag(text) if title is None else (None, False)
     if title is None:
         title = title_of_odd_page(head, tag)
     if title is not None:
         raise NoAnswer(_page(verb, title))
+    if text.startswith(b"<"):
+        try:
+            refuse_encoding(text)
+        except XmlRefused as refused:
+            remedy = "The repository's keeper has its answers written in UTF-8, as the protocol says."
+            raise NoAnswer(Finding("oai.encoding", f"The answer to {verb} {refused}.", remedy)) from None
+    if tag is None and text.startswith(b"<") and len(head) >= HEAD_BYTES + _CHUNK:
+        raise NoAnswer(_too_large(f"The first {len(head):,} bytes of the answer to {verb} have no whole tag."))
     if tag is None:
         raise NoAnswer(Finding("oai.not-oai", f"The answer to {verb} is no XML.", _IF_NOT_OAI))
     if has_dtd:
         message = f"The answer to {verb} begins with a DTD (<!DOCTYPE …>), which can change what records say."
         raise NoAnswer(Finding("oai.dtd", message, "Have the repository answer without a DOCTYPE."))
-    root = root_of(tag)
+    root = root_of(tag) if len(tag) <= URI else None
     if root is None:
         message = f"The answer to {verb} is a document <{one_line(tag, 120)}>, not one of OAI-PMH."
         raise NoAnswer(Finding("oai.not-oai", message, _IF_NOT_OAI))
@@ -343,16 +424,15 @@ def _begun(head: bytes, verb: str) -> AnswerRoot:
     return root
 
 
-def _first_tag(head: bytes) -> tuple[str | None, bool]:
-    """The name of the root element, if one begins, and whether there is a DTD; entities cannot grow meanwhile."""
-    parser: Any = etree.XMLPullParser(events=("start",), resolve_entities=False, no_network=True, load_dtd=False)
+def _before(head: bytes) -> int:
+    """How many bytes stand before the beginning that should not: blank lines, byte order marks."""
     before = BEFORE.match(head)
-    for start in range(before.end() if before else 0, len(head), 512):
-        with suppress(etree.XMLSyntaxError):
-            parser.feed(head[start : start + 512])
-        for _, element in parser.read_events():
-            return str(element.tag), element.getroottree().docinfo.internalDTD is not None
-    return None, False
+    return before.end() if before else 0
+
+
+def _too_large(message: str) -> Finding:
+    remedy = "The repository's keeper looks what is so large in it: no harvester needs as much."
+    return Finding("oai.too-large", message, remedy)
 
 
 _IF_NOT_OAI = (

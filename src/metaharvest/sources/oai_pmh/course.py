@@ -10,6 +10,7 @@ from metaharvest.errors import BrokenOff, FetchError
 from metaharvest.model import Finding, Level, ListMethod
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
+from metaharvest.sources.oai_pmh.bounds import TOKEN
 from metaharvest.sources.oai_pmh.datestamps import Window, ahead_of
 from metaharvest.sources.oai_pmh.progress import ListProgress
 from metaharvest.sources.oai_pmh.protocol import Token
@@ -64,11 +65,11 @@ class SetBrokenOff(BrokenOff):
 class Course:
     """One list: of one set, or of all, in one window. `is_main`: it is what the harvest is about, no part of it.
 
-    `used` are the tokens that were sent, `named` the records that came, each with its version (see note_record),
-    beside `nameless` ones that cannot be told from others. `stale` counts the pages in a row without new ones,
-    `broken` those that broke off. `restarted`: it was begun again, as a token was refused; `fresh` counts what came
-    since then, or at all, and had not come before in this harvest. `on_page` are those of the answer that is being
-    read; the `last` page that had any had so many records, the longest one `most`.
+    `used` are hashes of the tokens that were sent, `named` the records that came, each with its version (see
+    note_record), beside `nameless` ones that cannot be told from others. `stale` counts the pages in a row without
+    new ones, `broken` those that broke off. `restarted`: it was begun again, as a token was refused; `fresh`
+    counts what came since then, or at all, and had not come before in this harvest. `on_page` are those of the answer
+    that is being read; the `last` page that had any had so many records, the longest one `most`.
     `in_doubt`: it has `ended`, and nobody can say whether that was its end. `notes` are warnings. So many different
     records `had_come` when the list was gone on with. What the repository has `refused` is told once it takes what is
     asked for in its place: whole days where it is `in_days`, or all that there is. `lacks_token`: its last page had no
@@ -80,7 +81,7 @@ class Course:
     window: Window
     progress: ListProgress
     is_main: bool = True
-    used: set[str] = field(default_factory=set)
+    used: set[int] = field(default_factory=set)
     named: dict[int, int] = field(default_factory=dict)
     nameless: int = 0
     stale: int = 0
@@ -179,8 +180,13 @@ class Course:
     def follow(self, answer: Answer, number: int, new: int) -> Finding | None:
         """Go on after a whole answer with so many records, of which so many were `new`; why it does not go on."""
         token, before = answer.token or Token(""), self.progress
+        if token.too_long:
+            message = (
+                f"The resumption token of a page has {token.too_long:,} characters; {TOKEN:,} are sent back at most."
+            )
+            return Finding("oai.token", message, "The repository's keeper has it give out short tokens.")
         if before.token:
-            self.used.add(before.token)
+            self.used.add(hash(before.token))
         different = self.had_come + len(self.named) + self.nameless
         announced = token.size or before.announced
         if (token.text or token.is_blank) and announced and different > announced:
@@ -205,7 +211,7 @@ class Course:
         elif before.token and not token.text:
             self._end_without_token(number, before.pages, answer)
         self.last, self.most = number or self.last, max(self.most, number)
-        if token.text in self.used and not new:
+        if hash(token.text) in self.used and not new:
             return _repeated(token.text)
         if token.text and self.stale >= MOST_STALE:
             message = f"{self.stale} pages in a row had no new records, and a token each."

@@ -13,18 +13,37 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from html import unescape
+from itertools import islice
 from typing import BinaryIO, Generic, TypeVar
 
 from lxml import etree
 
+from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, refuse_excess
+from metaharvest.sources.oai_pmh.bounds import record_limits
+from metaharvest.sources.oai_pmh.namespaces import Declarations
 from metaharvest.sources.oai_pmh.protocol import AnswerRoot
-from metaharvest.sources.oai_pmh.spooled import WINDOW, Data, blanked, bytes_of, give_back, without_tags
+from metaharvest.sources.oai_pmh.spooled import (
+    LONGEST_TAG,
+    WINDOW,
+    Data,
+    blanked,
+    bytes_of,
+    give_back,
+    hidden_tags,
+    search,
+)
 from metaharvest.text import one_line
 
 Item = TypeVar("Item")
 
 _LARGEST = 268_435_456
 """Bytes of one record: the end of a longer one is not looked for."""
+
+_LARGEST_UTF_16 = 33_554_432
+"""Bytes of an answer in UTF-16 that can be cut: it is in memory three times meanwhile."""
+
+_MOST_TRACES = 100_000
+"""Records that are counted in one damaged part of an answer."""
 
 _HEAD = 1_048_576
 TAIL = 262_144
@@ -34,12 +53,13 @@ _MOST_NESTED = 20
 """Records with headers within the metadata of one: if there are more, its own end is missing."""
 
 _MOST_BESIDE = 50
+_NOT_BLANK = re.compile(rb"\S")
 _NO_BEGINNING = "its beginning is damaged"
 
 
 def _compiled(pattern: str) -> re.Pattern[bytes]:
     """A pattern in which `~` is the prefix of an element's name, or none."""
-    return re.compile(pattern.replace("~", r"(?:[A-Za-z_][\w.-]*:)?").encode())
+    return re.compile(pattern.replace("~", r"(?:[A-Za-z_][\w.-]{0,99}:)?").encode())
 
 
 BEFORE = re.compile(rb"(?:\xef\xbb\xbf|\s)*")
@@ -61,6 +81,8 @@ _PART_OF_ONE = _compiled(r"</?~(error|resumptionToken)\b")
 _PART_OF_TOKEN = re.compile(rb"resumption|Token")
 """Before the list there may be a request that quotes one."""
 
+_PIECE = 65_536
+_LONGEST_REFERENCE = len("&#x12345678;")
 _WORDS = 1000
 """Bytes of an error that is not well-formed."""
 
@@ -74,6 +96,10 @@ _ILL_FORMED = (etree.XMLSyntaxError, _EndsMore)
 
 class Damage(Exception):
     """An answer is not well-formed; the message is the parser's."""
+
+
+class Crowded(Damage):
+    """A record, or what is around the records, is too much to be read as it is; what is too much is the message."""
 
 
 TOO_DEEP = "its elements are nested more than 2,048 levels deep"
@@ -90,6 +116,11 @@ class Lost:
 
     identifier: str
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TooLarge(Lost):
+    """A record that exceeds a limit, and is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +145,7 @@ class Surrounding:
 
 
 def cut(
-    file: BinaryIO, root: AnswerRoot, verb: str, item: str, skip: int
+    file: BinaryIO, root: AnswerRoot, verb: str, item: str, skip: int, limits: XmlLimits | None = None
 ) -> Iterator[etree._Element | Lost | Mended[etree._Element] | Surrounding]:
     """The records of the answer in `file`, without the first `skip`, and what is beside them at last."""
     data = _in_utf_8(bytes_of(file))
@@ -124,7 +155,7 @@ def cut(
     head, tail = data[max(at - _HEAD, 0) : at], b""
     if not start:
         head, tail = data[: min(max(at - TAIL, 0), _HEAD)], data[max(at - TAIL, 0) :]
-    frame = _Frame(head, data[:_HEAD], root, verb)
+    frame = _Frame(head, data[:_HEAD], root, verb, limits or record_limits(_LARGEST))
     if not skip:
         yield from tags.traces(0, at, _NO_BEGINNING)
     number = given_back = 0
@@ -136,12 +167,15 @@ def cut(
             given_back = at
         read: etree._Element | Lost | Mended[etree._Element] | None = None
         if number > skip:
-            read = Lost("", "it has no end") if end is None else frame.read(data[begin:end])
-        start = tags.next(max(at, begin + 1), is_sure=not isinstance(read, Lost | Mended))
+            read = Lost("", "it has no end") if end is None else frame.read(data, begin, end)
+            if isinstance(read, TooLarge):
+                read = TooLarge(tags.name_of(begin, at), read.why)
+        is_sure = isinstance(read, TooLarge) or not isinstance(read, Lost | Mended)
+        start = tags.next(max(at, begin + 1), is_sure=is_sure)
         behind = start.start() if start else len(data)
         if start is None:
             tail = data[at : at + TAIL] + data[max(at + TAIL, len(data) - TAIL) :]
-        if not isinstance(read, Lost):
+        if isinstance(read, TooLarge) or not isinstance(read, Lost):
             if read is not None:
                 yield read
             if number >= skip:
@@ -154,7 +188,20 @@ def cut(
 def mended(data: bytes, encoding: str = "utf-8") -> bytes:
     """`data` in UTF-8, with U+FFFD where there was no text, or a character that XML does not have."""
     text = data.decode(encoding, "replace")
-    return _NO_XML.sub("\ufffd", _BAD_REFERENCE.sub(_proper_reference, text)).encode()
+    return b"".join(
+        _NO_XML.sub("\ufffd", _BAD_REFERENCE.sub(_proper_reference, piece)).encode() for piece in _pieces(text)
+    )
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text in pieces, so that other threads have their turn; none ends in a reference to a character."""
+    start = 0
+    while start < len(text):
+        end = start + _PIECE
+        if end < len(text) and (begun := text.rfind("&", end - _LONGEST_REFERENCE, end)) > start:
+            end = begun
+        yield text[start:end]
+        start = end
 
 
 def mended_whole(content: bytes) -> bytes:
@@ -173,7 +220,7 @@ class _Tags:
 
     def __init__(self, item: str, data: Data) -> None:
         self._data = data
-        self._hidden = [found.span() for found in without_tags(data) if b"<" in found[0][1:]]
+        self._hidden = hidden_tags(data)
         tag = rf"<((~){item})(?:\s[^<>]*)?"
         self._start = _compiled(tag + "/?>")
         if item == "identifier":
@@ -196,7 +243,8 @@ class _Tags:
     def next(self, at: int, *, is_sure: bool) -> re.Match[bytes] | None:
         """The next beginning; behind parts of records only one that is `headed`, as it may be within metadata."""
         found = self._found(self._start, at) if is_sure else None
-        return found if found and not self._data[at : found.start()].strip() else self._found(self._headed, at)
+        is_next = found is not None and search(_NOT_BLANK, self._data, at, found.start()) is None
+        return found if is_next else self._found(self._headed, at)
 
     def end_of(self, start: re.Match[bytes]) -> int | None:
         """Where the item ends that begins at `start`, with elements of the same name within it."""
@@ -208,7 +256,7 @@ class _Tags:
             if text.startswith(b"</"):
                 depth -= 1
             elif not text.endswith(b"/>"):
-                nested += bool(depth and self._headed.match(self._data, found.start()))
+                nested += bool(depth and self._headed.match(self._data, found.start(), found.start() + 2 * LONGEST_TAG))
                 depth += 1
             if not depth:
                 return found.end()
@@ -221,10 +269,15 @@ class _Tags:
             last = each.end()
         return last
 
+    def name_of(self, begin: int, end: int) -> str:
+        """The identifier of the record there; empty if it has none that can be read."""
+        return next(self._identifiers(begin, end), "")
+
     def traces(self, begin: int, end: int, why: str, least: int = 0) -> Iterator[Lost]:
         """The items of which there are parts, by their identifiers; those without, but `least` of all, as a number."""
-        names = dict.fromkeys(self._identifiers(begin, end))
-        number = max(least, *(sum(1 for _ in self._all(each, begin, end)) for each in self._counted))
+        names = dict.fromkeys(islice(self._identifiers(begin, end), _MOST_TRACES))
+        counted = (islice(self._all(each, begin, end), _MOST_TRACES) for each in self._counted)
+        number = max(least, *(sum(1 for _ in each) for each in counted))
         yield from (Lost(name, why) for name in names)
         yield from (Lost("", why) for _ in range(len(names), number))
 
@@ -243,7 +296,7 @@ class _Tags:
 
     def _all(self, pattern: re.Pattern[bytes], begin: int, end: int) -> Iterator[re.Match[bytes]]:
         """What matches between there, but not where tags are none."""
-        while found := pattern.search(self._data, begin, end):
+        while found := search(pattern, self._data, begin, end):
             number = bisect_right(self._hidden, (found.start(), len(self._data))) - 1
             hidden_until = self._hidden[number][1] if number >= 0 else 0
             if hidden_until <= found.start():
@@ -254,24 +307,32 @@ class _Tags:
 class _Frame:
     """The start tags that records of an answer are in, which declare prefixes that the records may use."""
 
-    def __init__(self, head: bytes, first: bytes, root: AnswerRoot, verb: str) -> None:
+    def __init__(self, head: bytes, first: bytes, root: AnswerRoot, verb: str, limits: XmlLimits) -> None:
+        self._limits = limits
         self._encoding = _encoding(first)
         self._root, self._verb = root, verb
         self._list = _compiled(rf"</?~{verb}[\s/>]")
         names = [verb] if root.is_old else ["OAI-PMH", verb]
         head, first = blanked(head), blanked(first)
         self._depth = len(names)
-        self._open, self._close = b"", b""
+        self._open: list[Declarations] = []
+        self._close = b""
         for name in names:
             pattern = _compiled(rf"<(~{name})(?:\s[^<>]*)?>")
             tag = pattern.search(head) or pattern.search(first)
             opened = tag[0] if tag else f'<{name} xmlns="{root.namespace}">'.encode()
-            self._open += opened
+            self._open.append(Declarations(opened))
             self._close = b"</" + (tag[1] if tag else name.encode()) + b">" + self._close
 
-    def read(self, record: bytes) -> etree._Element | Lost | Mended[etree._Element]:
+    def read(self, data: Data, begin: int, end: int) -> etree._Element | Lost | Mended[etree._Element]:
+        if end - begin > self._limits.size:
+            return TooLarge("", f"it has more than {self._limits.size:,} bytes")
+        record = data[begin:end]
         try:
+            refuse_excess(record, self._limits)
             return self._parsed(record, self._encoding)
+        except XmlRefused as refused:
+            return TooLarge("", f"it {refused}")
         except _ILL_FORMED:
             pass
         try:
@@ -313,14 +374,16 @@ class _Frame:
         if start[2] == b"error":
             with suppress(*_ILL_FORMED):
                 error = self._parsed(mended(start[0][:-1] + b"/>", self._encoding), "utf-8")
-                error.text = mended(behind.partition(b"</" + start[1])[0], self._encoding).decode()
+                words = blanked(behind.partition(b"</" + start[1])[0])
+                error.text = mended(words, self._encoding).decode()
                 return error
         return None
 
     def _parsed(self, record: bytes, encoding: str) -> etree._Element:
         declaration = f'<?xml version="1.0" encoding="{encoding}"?>'.encode()
         parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
-        element = etree.fromstring(declaration + self._open + record + self._close, parser)
+        opened = b"".join(each.tag_for(record) for each in self._open)
+        element = etree.fromstring(declaration + opened + record + self._close, parser)
         for _ in range(self._depth):
             if not len(element):
                 raise _EndsMore("it ends what is around it")
@@ -331,7 +394,7 @@ class _Frame:
 def _in_utf_8(data: Data) -> Data:
     """UTF-16 in UTF-8, as tags are looked for in bytes; what is too long for that is left as it is."""
     encoding = _UTF_16.get(data[:2])
-    if encoding is None or len(data) > _LARGEST:
+    if encoding is None or len(data) > _LARGEST_UTF_16:
         return data
     return bytes(data).decode(encoding, "replace").encode("utf-8", "replace")
 

@@ -7,22 +7,31 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
+from itertools import islice
+from typing import TypeVar
 
 from lxml import etree
 
 from metaharvest.errors import FetchError, ListError
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import Patience
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed, local_name, text_of
+from metaharvest.sources.oai_pmh.bounds import ADDRESSES, FORMATS, FRIENDS, SET_SPEC, SETS, URI
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, ahead_of, has_zone, may_be_a_zone, moment
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, ProtocolError, Set
-from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.repository import Read, Repository
 from metaharvest.text import one_line
+
+Result = TypeVar("Result")
 
 _MOST_PAGES = 1000
 _MOST_KEPT = 1000
+_LONGEST_KEPT = 200_000
+"""Sets, or formats, and characters of them, that are remembered as they are; of more, a digest."""
+
 _NAMED = 12
 """Formats or sets that a sentence names."""
 
@@ -42,14 +51,16 @@ class Description:
         """What the next harvest compares it with, as JSON; `before` is what was remembered until now."""
         identity = self.identity
         specs = sorted(each.spec for each in self.sets or ())
-        sets = _digest(specs) if len(specs) > _MOST_KEPT else specs
+        sets = _digest(specs) if sum(map(len, specs)) > _LONGEST_KEPT or len(specs) > _MOST_KEPT else specs
+        formats = sorted([each.prefix, each.schema, each.namespace] for each in self.formats)
+        is_long = len(formats) > _MOST_KEPT or sum(len(part) for each in formats for part in each) > _LONGEST_KEPT
         return {
             "name": identity.name,
             "base_url": identity.base_url,
             "version": identity.version,
             "granularity": identity.granularity,
             "deleted_record": identity.deleted_record,
-            "formats": sorted([each.prefix, each.schema, each.namespace] for each in self.formats),
+            "formats": _digest(["/".join(each) for each in formats], "formats") if is_long else formats,
             "sets": before.get("sets") if self.sets is None else sets,
         }
 
@@ -91,27 +102,14 @@ class _Asking:
 
     async def identity(self) -> Identity:
         """What the repository says of itself. Raises FetchError, and ListError."""
-        tree, answer = await self._ask("Identify", {})
+        (identity, too_long), answer = await self._ask("Identify", {}, _identity)
         _refuse_errors(answer)
-        texts = _texts(tree if answer.root.is_old else _container(tree, answer))
-
-        def one(name: str) -> str:
-            return next(iter(texts.get(name, ())), "")
-
-        version = one("protocolVersion") if answer.root.is_old else answer.root.version
-        return Identity(
-            one_line(one("repositoryName"), 200),
-            one("baseURL"),
-            version if version in ("1.0", "1.1") else answer.root.version,
-            tuple(texts.get("adminEmail", ())),
-            one("earliestDatestamp"),
-            one("deletedRecord"),
-            one("granularity"),
-            tuple(texts.get("compression", ())),
-            tuple(_friends(tree)),
-            answer.response_date,
-            self._ahead(answer),
-        )
+        if too_long:
+            message = (
+                f"{too_long:,} values of the repository's Identify are longer, or more, than are kept, and were cut."
+            )
+            self.findings.append(Finding("oai.too-long", message, _SHORTEN, Level.WARNING))
+        return replace(identity, response_date=answer.response_date, ahead=self._ahead(answer))
 
     def _ahead(self, answer: Answer) -> timedelta:
         """By how much the repository's clock is ahead of its web server's, by which datestamps may go.
@@ -137,30 +135,37 @@ class _Asking:
         return ahead
 
     async def formats(self) -> tuple[MetadataFormat, ...]:
-        tree, answer = await self._ask("ListMetadataFormats", {})
+        (found, too_long), answer = await self._ask("ListMetadataFormats", {}, _formats)
         if any(error.code == "noMetadataFormats" for error in answer.errors):
             return ()
         _refuse_errors(answer)
-        name = answer.root.name
-        parts = ("metadataPrefix", "schema", "metadataNamespace")
-        found = (
-            MetadataFormat(*(_text(each, name(part)) for part in parts)) for each in tree.iter(name("metadataFormat"))
-        )
-        return tuple(each for each in found if each.prefix)
+        self._note_too_long(too_long, "metadata formats", FORMATS)
+        return found
 
     async def sets(self) -> tuple[Set, ...]:
         """All of them, over all pages; none if it has none."""
         found: dict[str, Set] = {}
         arguments: dict[str, str] = {}
+        too_long = 0
         for _ in range(_MOST_PAGES):
-            some, token = await self._some_sets(arguments)
+            if why := self._patience.heed():
+                raise FetchError(why, transient=True)
             before = len(found)
-            for each in some:
-                found.setdefault(each.spec, each)
-            if not token or len(found) == before:
+            token, more = await self._some_sets(arguments, found)
+            too_long += more
+            if not token or len(found) == before or len(found) >= SETS:
                 break
             arguments = {"resumptionToken": token}
+        self._note_too_long(too_long, "sets", SETS)
         return tuple(found.values())
+
+    def _note_too_long(self, number: int, what: str, most: int) -> None:
+        if number:
+            message = (
+                f"{number:,} of the repository's {what} were left out: {most:,} are read, each with a name of "
+                f"{SET_SPEC:,} characters at most."
+            )
+            self.findings.append(Finding("oai.too-long", message, _SHORTEN, Level.WARNING))
 
     async def sets_if_had(self) -> tuple[Set, ...] | None:
         """All of them; None, and a warning, if they cannot be had."""
@@ -177,30 +182,75 @@ class _Asking:
 
     async def few_sets(self) -> tuple[Set, ...] | None:
         """All of them, if one answer has them all; None if it has not, or there is none."""
+        found: dict[str, Set] = {}
         try:
-            found, token = await self._some_sets({})
+            token, too_long = await self._some_sets({}, found)
         except (FetchError, NoAnswer, ListError):
             return None
-        return None if token else tuple(dict.fromkeys(found))
+        return None if token or too_long else tuple(found.values())
 
-    async def _some_sets(self, arguments: Mapping[str, str]) -> tuple[list[Set], str]:
-        """Those of one answer, and the token for the next."""
-        tree, answer = await self._ask("ListSets", arguments)
+    async def _some_sets(self, arguments: Mapping[str, str], found: dict[str, Set]) -> tuple[str, int]:
+        """Put the sets of one answer into `found`; the token for the next, and how many are left out."""
+        too_long, answer = await self._ask("ListSets", arguments, partial(_sets, found=found))
         if any(error.code == "noSetHierarchy" for error in answer.errors):
-            return [], ""
+            return "", 0
         _refuse_errors(answer)
-        name = answer.root.name
-        found = [
-            Set(_text(each, name("setSpec")), one_line(_text(each, name("setName")), 200))
-            for each in tree.iter(name("set"))
-        ]
-        return [each for each in found if each.spec], answer.token.text if answer.token else ""
+        return answer.token.text if answer.token else "", too_long
 
-    async def _ask(self, verb: str, arguments: Mapping[str, str]) -> tuple[etree._Element, Answer]:
-        tree, answer = await self._repository.short(verb, arguments, self._patience)
+    async def _ask(self, verb: str, arguments: Mapping[str, str], read: Read[Result]) -> tuple[Result, Answer]:
+        found, answer = await self._repository.short(verb, arguments, self._patience, read)
         if answer.damage:
             self.findings.append(ill_formed(answer))
-        return tree, answer
+        return found, answer
+
+
+def _identity(tree: etree._Element, answer: Answer) -> tuple[Identity, int]:
+    """What an answer to Identify says, without its dates; and how many values are left out or cut."""
+    texts, too_long = _texts(tree if answer.root.is_old else _container(tree, answer))
+
+    def one(name: str) -> str:
+        return next(iter(texts.get(name, ())), "")
+
+    version = one("protocolVersion") if answer.root.is_old else answer.root.version
+    return Identity(
+        one_line(one("repositoryName"), 200),
+        one("baseURL"),
+        version if version in ("1.0", "1.1") else answer.root.version,
+        tuple(texts.get("adminEmail", ())),
+        one("earliestDatestamp"),
+        one("deletedRecord"),
+        one("granularity"),
+        tuple(texts.get("compression", ())),
+        tuple(_friends(tree)),
+    ), too_long
+
+
+def _formats(tree: etree._Element, answer: Answer) -> tuple[tuple[MetadataFormat, ...], int]:
+    """The formats of an answer, and how many are left out."""
+    name = answer.root.name
+    parts = ("metadataPrefix", "schema", "metadataNamespace")
+    found: list[MetadataFormat] = []
+    too_long = 0
+    for each in tree.iter(name("metadataFormat")):
+        values = [_text(each, name(part)) for part in parts]
+        if len(found) >= FORMATS or len(values[0]) > SET_SPEC or max(map(len, values)) > URI:
+            too_long += 1
+        elif values[0]:
+            found.append(MetadataFormat(*values))
+    return tuple(found), too_long
+
+
+def _sets(tree: etree._Element, answer: Answer, found: dict[str, Set]) -> int:
+    """Put the sets of an answer into `found`; how many are left out."""
+    name = answer.root.name
+    too_long = 0
+    for each in tree.iter(name("set")):
+        spec = _text(each, name("setSpec"))
+        if len(spec) > SET_SPEC or len(found) >= SETS:
+            too_long += spec not in found
+        elif spec:
+            found.setdefault(spec, Set(spec, one_line(_text(each, name("setName")), 200)))
+    return too_long
 
 
 def _in_words(time: timedelta) -> str:
@@ -280,20 +330,32 @@ def _container(tree: etree._Element, answer: Answer) -> etree._Element:
     return tree if found is None else found
 
 
-def _texts(container: etree._Element) -> dict[str, list[str]]:
-    """The texts of the children, by local name."""
-    found: dict[str, list[str]] = {}
-    for child in container:
-        if isinstance(child.tag, str) and child.text and child.text.strip():
-            found.setdefault(etree.QName(child).localname, []).append(child.text.strip())
-    return found
+def _texts(container: etree._Element) -> tuple[dict[str, list[str]], int]:
+    """The texts of the children, by local name; and how many are left out or cut."""
+    found: dict[str, list[str]] = {name: [] for name in _OF_IDENTIFY}
+    too_long = 0
+    for child in container.iterchildren(*(f"{{*}}{name}" for name in _OF_IDENTIFY)):
+        text = child.text.strip() if child.text else ""
+        texts = found[local_name(child)]
+        too_long += len(text) > URI or (bool(text) and len(texts) >= ADDRESSES)
+        if text and len(texts) < ADDRESSES:
+            texts.append(text[:URI])
+    return found, too_long
+
+
+_OF_IDENTIFY = (
+    *("repositoryName", "baseURL", "protocolVersion", "adminEmail", "earliestDatestamp", "deletedRecord"),
+    *("granularity", "compression"),
+)
 
 
 def _friends(tree: etree._Element) -> Iterator[str]:
-    for friends in tree.iter("{http://www.openarchives.org/OAI/2.0/friends/}friends"):
-        for child in friends:
-            if isinstance(child.tag, str) and etree.QName(child).localname == "baseURL" and child.text:
-                yield child.text.strip()
+    urls = tree.iterfind(f".//{_FRIENDS}friends/{{*}}baseURL")
+    return islice((url for each in urls if 0 < len(url := text_of(each)) <= URI), FRIENDS)
+
+
+_FRIENDS = "{http://www.openarchives.org/OAI/2.0/friends/}"
+_SHORTEN = "The repository's keeper looks what is written there; a harvester needs none of it so long, or so often."
 
 
 def _there_are(names: Sequence[str]) -> str:
@@ -303,8 +365,8 @@ def _there_are(names: Sequence[str]) -> str:
     return f"there are {shown}" + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
 
 
-def _digest(specs: Sequence[str]) -> str:
-    return f"{len(specs):,} sets, {hashlib.sha256(chr(10).join(specs).encode()).hexdigest()[:16]}"
+def _digest(specs: Sequence[str], what: str = "sets") -> str:
+    return f"{len(specs):,} {what}, {hashlib.sha256(chr(10).join(specs).encode()).hexdigest()[:16]}"
 
 
 def _value_change(before: object, now: object) -> str:
@@ -316,7 +378,8 @@ def _list_change(before: object, now: object) -> str:
     if not (isinstance(before, list) and isinstance(now, list)):
         return _value_change(before, now)
     old, new = (["/".join(each) if isinstance(each, list) else str(each) for each in side] for side in (before, now))
-    named = (("new", [name for name in new if name not in old]), ("gone", [name for name in old if name not in new]))
+    had, has = set(old), set(new)
+    named = (("new", [name for name in new if name not in had]), ("gone", [name for name in old if name not in has]))
     parts = (
         f"{word}: {', '.join(one_line(name, 120) for name in names[:_NAMED])}"
         + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")

@@ -296,7 +296,7 @@ async def _answers_to_mistakes(site: Site, fetcher: Fetcher, patience: Patience,
 async def _answer_to(repository: Repository, verb: str, arguments: dict[str, str], patience: Patience) -> str:
     """The code of the error that a question is answered with, or what else comes, in words."""
     try:
-        _, answer = await repository.short(verb, arguments, patience)
+        _, answer = await repository.short(verb, arguments, patience, lambda tree, answer: None)
     except FetchError as error:
         return f"with the status {error.status}" if error.status else "nothing"
     except (NoAnswer, HarvestError):

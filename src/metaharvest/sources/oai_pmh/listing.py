@@ -222,7 +222,7 @@ class OaiListing:
         was_resumed, self._is_resumed = self._is_resumed, False
         number += len(answer.unusable)
         new += course.note_unusable(answer)
-        if answer.damage:
+        if answer.is_ill_formed:
             self._records.note("ill-formed", answer.damage)
         is_refusal = bool(answer.errors) and not number
         is_whole = answer.is_whole and not answer.errors

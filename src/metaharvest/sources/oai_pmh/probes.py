@@ -15,7 +15,7 @@ from lxml import etree
 from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, OaiOptions
 from metaharvest.sources.base import Patience
-from metaharvest.sources.oai_pmh.answers import NoAnswer
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, Window, is_proper, moment, written
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.repository import Repository
@@ -99,15 +99,11 @@ class Probes:
         """The first page of this list; None if it cannot be had."""
         arguments = {"metadataPrefix": self._options.prefix, "set": set_spec, **window.arguments()}
         try:
-            tree, answer = await self._repository.short("ListIdentifiers", arguments, self._patience)
+            (found, number), answer = await self._repository.short("ListIdentifiers", arguments, self._patience, _named)
         except (FetchError, NoAnswer):
             return None
         if any(error.code != "noRecordsMatch" for error in answer.errors) or answer.damage:
             return None
-        name = answer.root.name
-        headers = [each for each in tree.iter(name("header")) if each.get("status") != "deleted"]
-        found = {_text(each, name("identifier")): _text(each, name("datestamp")) for each in headers}
-        number = sum(1 for _ in tree.iter(name("header")))
         token = answer.token
         has_more = token is not None and bool(token.text)
         return FirstPage(found, (token.size if token else None) or (None if has_more else number), has_more)
@@ -168,6 +164,14 @@ def _finding(how: From, newest: Newest, stamp: str, page: FirstPage) -> Finding 
     if how is not From.EXCLUSIVE:
         remedy += " Until then each harvest of this site lists everything."
     return Finding(FROM, message, remedy, Level.WARNING)
+
+
+def _named(tree: etree._Element, answer: Answer) -> tuple[dict[str, str], int]:
+    """The records that a page names and does not call deleted, with their datestamps; the number of all."""
+    name = answer.root.name
+    headers = [each for each in tree.iter(name("header")) if each.get("status") != "deleted"]
+    found = {_text(each, name("identifier")): _text(each, name("datestamp")) for each in headers}
+    return found, sum(1 for _ in tree.iter(name("header")))
 
 
 def _text(element: etree._Element, name: str) -> str:

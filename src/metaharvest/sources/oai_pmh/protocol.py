@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from metaharvest.text import without_credentials
+from metaharvest.sources.oai_pmh.bounds import DATE, TOKEN
 
 _OLD = re.compile(r"http://www\.openarchives\.org/OAI/(?:(1\.[01])/)?OAI_\w+")
 
@@ -68,22 +68,29 @@ class ProtocolError:
 class Token:
     """A resumption token, with what it says about the list; `text` is empty at the list's end.
 
-    `is_blank`: it is white space and nothing else, where there should be a token or nothing.
+    `is_blank`: it is white space and nothing else, where there should be a token or nothing. `too_long`: the number of
+    its characters, if these are more than are kept and sent back; it has no `text` then.
     """
 
     text: str
     expires: str = ""
     size: int | None = None
     is_blank: bool = False
+    too_long: int = 0
 
 
 def token_from(text: str | None, attributes: Iterable[tuple[str, str]]) -> Token:
     """The token that an element holds. A size that is no number is none."""
-    given = dict(attributes)
-    size = given.get("completeListSize", "").strip()
+    given = {name: value.strip()[:DATE] for name, value in attributes if name in _ATTRIBUTES}
+    size = given.get("completeListSize", "")
     number = int(size) if size.isascii() and size.isdigit() and len(size) < 16 else None
     stripped = (text or "").strip()
-    return Token(stripped, given.get("expirationDate", "").strip(), number or None, bool(text) and not stripped)
+    too_long = len(stripped) if len(stripped) > TOKEN else 0
+    kept = "" if too_long else stripped
+    return Token(kept, given.get("expirationDate", ""), number or None, bool(text) and not stripped, too_long)
+
+
+_ATTRIBUTES = ("completeListSize", "expirationDate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +129,6 @@ class Identity:
     friends: tuple[str, ...] = ()
     response_date: str = ""
     ahead: timedelta = timedelta(0)
-
-    def __post_init__(self) -> None:
-        """A repository may repeat the login with which it was asked: no text keeps one."""
-        for name in ("name", "base_url", "earliest", "deleted_record", "granularity", "response_date"):
-            object.__setattr__(self, name, without_credentials(getattr(self, name)))
-        for name in ("emails", "compression", "friends"):
-            object.__setattr__(self, name, tuple(map(without_credentials, getattr(self, name))))
 
     @property
     def has_seconds(self) -> bool:

@@ -1,7 +1,8 @@
 """Asks for one answer of a list and reads it, a few hundred records at a time.
 
-A short answer is read in the event loop: handing it to a thread, and its records back, takes half as long as reading
-it. A long one is read beside the event loop. In a harvest, the next answer is on its way meanwhile (ahead.py).
+A short answer without very many elements is read in the event loop: handing it to a thread, and its records back,
+takes half as long as reading it. Any other one is read beside the event loop. In a harvest, the next answer is on its
+way meanwhile (ahead.py).
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ Result = TypeVar("Result")
 MOST_RECORDS = 200
 MOST_BYTES = 8_388_608
 """Of one page; it ends with the record with which it has as many."""
+
+_FEW_TAGS = 40_000
+"""Of an answer: half a megabyte of usual records has some 20,000."""
 
 _IN_MEMORY = 8_388_608
 """Bytes of an answer; a longer one is on the disk."""
@@ -85,7 +89,7 @@ class Reading:
         """
         answer.date = await self._fetched(answer.verb, arguments)
         found = listed(self._spool, answer, self._records)
-        is_short = size_of(self._spool) <= SHORT
+        is_short = _is_short(self._spool)
         more = True
         while more:
             part, more = _some(found) if is_short else await self._in_thread(lambda: _some(found))
@@ -141,6 +145,15 @@ class Reading:
             raise
 
 
+def _is_short(file: BinaryIO) -> bool:
+    """Whether this answer is read in a tenth of a second, whatever is in it. The file is at its start then."""
+    if size_of(file) > SHORT:
+        return False
+    tags = file.read().count(b"<")
+    file.seek(0)
+    return tags <= _FEW_TAGS
+
+
 def _spool() -> BinaryIO:
     return cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="metaharvest-"))
 
@@ -152,10 +165,10 @@ def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedR
     def take(element: etree._Element, answer: Answer) -> ListedRecord | None:
         record = usable(element, answer)
         if record is None:
-            answer.unusable.append(hash(etree.tostring(element, with_tail=False)))
+            answer.unusable.append(hash(str(element.xpath("string()"))))
         return record
 
-    for item in items(file, answer, take):
+    for item in items(file, answer, take, records.largest):
         if isinstance(item, ListedRecord):
             yield item
         elif isinstance(item, Mended):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, islice
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -16,7 +17,8 @@ from metaharvest.fetch.url import without_login
 from metaharvest.model import Finding, Level, ListedDocument, OaiOptions, RecordOrigin
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import Answer, text_of, well_formed
-from metaharvest.sources.oai_pmh.cutting import Lost
+from metaharvest.sources.oai_pmh.bounds import ABOUTS, DATE, IDENTIFIER, SET_SPEC, SET_SPECS, URI, crowd
+from metaharvest.sources.oai_pmh.cutting import Lost, TooLarge
 from metaharvest.sources.oai_pmh.datestamps import is_proper
 from metaharvest.sources.oai_pmh.protocol import AnswerRoot
 from metaharvest.text import one_line
@@ -28,6 +30,13 @@ _FEW_ATTRIBUTES_BYTES = 50_000
 """Up to so many bytes it does not matter how many attributes an element has: libxml2 takes a time that grows with the
 square of their number to put them in order, half a minute for 80,000."""
 
+_FEW_DECLARATIONS = 200
+_MOST_LOOKS = 100_000_000
+"""Namespaces in scope, for each element: so many take a second or two."""
+
+_MANY_ATTRIBUTES, _MOST_PAIRS = 100, 1_000_000
+"""To write an element takes a time that grows with its attributes and the namespaces that are in scope there."""
+
 _has_many_attributes = etree.XPath("boolean(descendant-or-self::*[@*[1000]])")
 _DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 _PLAIN = re.compile(r"[A-Za-z0-9._~:/-]*")
@@ -36,6 +45,10 @@ _MEND_RECORD = "The repository's keeper mends the record where it is entered. Th
 _IN_ORDER = (
     "The repository's keeper has the records listed in an order that does not change while they are read, such as that "
     "of their identifiers. A full harvest finds what was left out."
+)
+_MEND_LARGE = (
+    "The repository's keeper divides the record, or has data in it linked rather than written into it. The largest "
+    "size is max_document_bytes in the section [http] of the settings."
 )
 _REMEDIES = {
     "oai.no-metadata": 'The repository\'s keeper gives it metadata, or has its header say status="deleted".',
@@ -46,10 +59,12 @@ _REMEDIES = {
 class Records:
     """Makes the listed records of one repository and prefix. `odd` counts what is told of a list as a whole.
 
-    `digests`: their origins have them, as a harvest needs them; to make them is a third of the work.
+    `digests`: their origins have them, as a harvest needs them; to make them is a third of the work. The content of a
+    record has at most `largest` bytes.
     """
 
-    def __init__(self, base_url: str, options: OaiOptions, *, digests: bool = True) -> None:
+    def __init__(self, base_url: str, options: OaiOptions, *, digests: bool = True, largest: int = 52_428_800) -> None:
+        self.largest = largest
         self._digests = digests
         self._base_url = without_login(base_url)
         self._prefix = options.prefix
@@ -71,9 +86,9 @@ class Records:
         self._heed(root)
         header = metadata = None
         is_one = True
-        about: list[bytes] = []
+        abouts: list[etree._Element] = []
         header_tag, metadata_tag, about_tag = self._parts
-        for child in element:
+        for child in element.iterchildren(*self._parts):
             tag = child.tag
             if tag == header_tag:
                 is_one = is_one and header is None
@@ -82,7 +97,7 @@ class Records:
                 is_one = is_one and metadata is None
                 metadata = child
             elif tag == about_tag:
-                about.extend(_standing_alone(each) for each in child if isinstance(each.tag, str))
+                abouts.append(child)
         if header is None:
             self.note("nameless", "")
             return None
@@ -92,14 +107,14 @@ class Records:
         if root.is_old and metadata is None and not deleted:
             self.note("no-format", header.findtext(root.name("identifier")) or "")
             return None
-        return self._listed(header, answer, metadata, tuple(about), deleted=deleted)
+        return self._listed(header, answer, metadata, abouts, deleted=deleted)
 
     def _run_together(self, element: etree._Element, answer: Answer) -> ListedRecord | None:
         """Several records of which the borders are lost: the last one by its name, the others are counted."""
         headers = list(element.iterchildren(self._parts[0]))
         others = max(len(headers), len(list(element.iterchildren(self._parts[1])))) - 1
-        for _ in range(others):
-            self.note("nameless", "")
+        self.odd["nameless"] += others
+        self.example.setdefault("nameless", "")
         answer.unusable += [None] * others
         names, _, _ = _read_header(headers[-1], self._of_header)
         return self.lost(Lost(names[-1] if names else "", "it runs together with another one"), answer.response_date)
@@ -125,20 +140,21 @@ class Records:
             return None
         message = f"The repository's record {one_line(lost.identifier, 200)} cannot be read: {lost.why}."
         finding = Finding("oai.damaged-record", message, _MEND_RECORD, docid=lost.identifier)
+        if isinstance(lost, TooLarge):
+            finding = _too_large(lost.identifier, lost.why)
         return self.unhad(self.document(lost.identifier, "", (), response_date), finding)
 
     def unhad(self, document: ListedDocument, *findings: Finding) -> ListedRecord:
         """A record that cannot be had."""
         return ListedRecord(document, None, findings=findings)
 
-    def document(
-        self, identifier: str, datestamp: str, sets: tuple[str, ...], response_date: str, about: tuple[bytes, ...] = ()
-    ) -> ListedDocument:
+    def document(self, identifier: str, datestamp: str, sets: tuple[str, ...], response_date: str) -> ListedDocument:
         """A record by its identifier, of which the metadata are not known."""
-        origin = RecordOrigin(
-            self._base_url, identifier, self._prefix, datestamp, response_date, sets=sets, about=about
-        )
-        return ListedDocument(self.document_id(identifier), 0, "", self.url(identifier), origin=origin)
+        document_id = self.document_id(identifier)
+        if len(identifier) > IDENTIFIER:
+            identifier = f"{identifier[: IDENTIFIER - 65]}~{hashlib.sha256(identifier.encode()).hexdigest()}"
+        origin = RecordOrigin(self._base_url, identifier, self._prefix, datestamp, response_date, sets=sets)
+        return ListedDocument(document_id, 0, "", self.url(identifier), origin=origin)
 
     def document_id(self, identifier: str) -> str:
         """The document id: the identifier, of which `%` and all that is not printable ASCII is percent-encoded.
@@ -178,7 +194,7 @@ class Records:
         header: etree._Element,
         answer: Answer,
         metadata: etree._Element | None,
-        about: tuple[bytes, ...],
+        abouts: Sequence[etree._Element],
         *,
         deleted: bool,
         is_header: bool = False,
@@ -190,23 +206,86 @@ class Records:
         if not identifier:
             return None
         if not is_proper(datestamp) if datestamp else not answer.root.is_old:
-            self.note("datestamp", f"{identifier}: {datestamp or 'none'}")
+            self.note("datestamp", f"{one_line(identifier, 100)}: {datestamp[:DATE] or 'none'}")
         elif len(datestamp) == len("2026-11-20"):
             self.odd["days"] += 1
+        if len(datestamp) > DATE:
+            datestamp = datestamp[:DATE]
+        if sets:
+            sets = self._kept_sets(identifier, sets)
         if self._sets and sets:
             self._note_sets(identifier, sets)
         document_id = self.document_id(identifier)
         if too_long := self.too_long(identifier):
-            document = self.document(identifier, datestamp, sets, answer.response_date, about)
+            document = self.document(identifier, datestamp, sets, answer.response_date)
             if deleted:
                 return ListedRecord(document, None, deleted=True)
             return self.unhad(document, too_long)
-        root, findings = (None, ()) if deleted or is_header else _only_child(metadata, identifier)
-        content, namespace, digest = (None, "", "") if root is None else _content(root, with_digest=self._digests)
+        about = self._abouts(abouts, identifier)
+        findings: tuple[Finding, ...] = ()
+        content, namespace, digest = None, "", ""
+        if not (deleted or is_header):
+            root, findings = _only_child(metadata, identifier)
+            if root is not None:
+                content, namespace, digest, findings = self._content(root, identifier, findings)
         date = answer.response_date
         origin = RecordOrigin(self._base_url, identifier, self._prefix, datestamp, date, namespace, digest, sets, about)
         document = ListedDocument(document_id, 0, namespace, self.url(identifier), origin=origin)
         return ListedRecord(document, content, deleted, findings)
+
+    def _content(
+        self, root: etree._Element, identifier: str, findings: tuple[Finding, ...]
+    ) -> tuple[bytes | None, str, str, tuple[Finding, ...]]:
+        """The metadata as a document of its own, their namespace, and their digest; what is odd about them.
+
+        Of metadata that exceed a limit, there is nothing but a finding.
+        """
+        around = root.getparent()
+        why = "" if around is None else crowd(around)
+        namespace = "" if why else str(root.tag).rpartition("}")[0].removeprefix("{")
+        if not why and len(namespace) > URI:
+            why = f"its metadata are in a namespace of {len(namespace):,} characters; {URI:,} are taken"
+        if not why and len(root.attrib) > _MANY_ATTRIBUTES and len(root.attrib) * len(root.nsmap) > _MOST_PAIRS:
+            why = "one of its elements has very many attributes and namespaces"
+        content = b"" if why else _standing_alone(root)
+        if len(content) > self.largest:
+            why = f"it has {len(content):,} bytes; {self.largest:,} are taken"
+        if why:
+            return None, "", "", (_too_large(identifier, why),)
+        return content, namespace, _digest(root, content) if self._digests else "", findings
+
+    def _abouts(self, abouts: Iterable[etree._Element], identifier: str) -> tuple[bytes, ...]:
+        """What is in the about containers of a record, each as a document; what is too much is left out, and noted."""
+        found: list[bytes] = []
+        size = left_out = 0
+        for about in abouts:
+            why = crowd(about)
+            for each in about.iterchildren("*"):
+                content = b"" if why or size > ABOUTS else _standing_alone(each)
+                size += len(content)
+                if why or size > ABOUTS:
+                    left_out += 1
+                else:
+                    found.append(content)
+        if left_out:
+            shown = one_line(identifier, 100)
+            self.odd["too-long"] += left_out
+            self.example.setdefault("too-long", f"{left_out:,} parts of the about containers of {shown}")
+        return tuple(found)
+
+    def _kept_sets(self, identifier: str, sets: tuple[str, ...]) -> tuple[str, ...]:
+        """The setSpecs that are kept; what is too much is left out, and noted."""
+        if len(sets) * SET_SPEC <= SET_SPECS and max(map(len, sets)) <= SET_SPEC:
+            return sets
+        kept, size = [], 0
+        for each in sets:
+            size += len(each)
+            if len(each) > SET_SPEC or size > SET_SPECS:
+                longest = f"a setSpec of {one_line(identifier, 100)} ({len(each):,} characters, {size:,} in all)"
+                self.note("too-long", longest)
+            else:
+                kept.append(each)
+        return tuple(kept)
 
     def _note_sets(self, identifier: str, sets: Sequence[str]) -> None:
         """Note if it is in none of the sets that are asked for; where the first one is not, headers do not tell."""
@@ -299,6 +378,19 @@ _ODD = {
         "The repository's keeper has them written in the namespace of the answer: other harvesters leave them out.",
         Level.WARNING,
     ),
+    "crowded": (
+        "oai.too-large",
+        "{0:,} of the list's answers were read record by record, as they have too much in one place: {1}.",
+        "The repository's keeper looks what is so large in its answers: no harvester needs as much.",
+        Level.WARNING,
+    ),
+    "too-long": (
+        "oai.too-long",
+        "{0:,} values of the list are longer than is kept, and were left out or cut: such as {1}.",
+        "The repository's keeper looks what is written into them; a setSpec has 1,024 characters at most, what is in "
+        "the about containers of one record 1 MB.",
+        Level.WARNING,
+    ),
     "no-format": (
         "oai.no-metadata",
         "{0:,} of the list's records do not exist in this format, such as {1}.",
@@ -334,7 +426,7 @@ def _read_header(header: etree._Element, tags: tuple[str, ...]) -> tuple[list[st
         return [text_of(header)], "", ()
     identifiers, datestamp = [], ""
     sets = []
-    for child in header:
+    for child in header.iterchildren(*tags):
         tag, text = child.tag, child.text
         if len(child):
             text = text_of(child)
@@ -353,19 +445,18 @@ def _only_child(metadata: etree._Element | None, identifier: str) -> tuple[etree
         only = metadata[0]
         if isinstance(only.tag, str) and not only.tail:
             return only, ()
-    children = () if metadata is None else tuple(metadata)
-    root = next((child for child in children if isinstance(child.tag, str)), None)
-    if metadata is None or root is None:
+    elements = () if metadata is None else tuple(islice(metadata.iterchildren("*"), 2))
+    if metadata is None or not elements:
         what = "has no metadata" if metadata is None else "has metadata without any element"
         return None, (_about(identifier, "oai.no-metadata", f"{what}, and is not said to be deleted"),)
-    number = 1 if len(children) == 1 else sum(isinstance(child.tag, str) for child in children)
-    if number > 1:
+    if len(elements) > 1:
+        number = sum(1 for _ in metadata.iterchildren("*"))
         return None, (_about(identifier, "oai.metadata-parts", f"has {number} elements as metadata, not one"),)
-    texts = (metadata.text, *(child.tail for child in children))
+    texts = chain((metadata.text,), (child.tail for child in metadata))
     if any(text and not text.isspace() for text in texts):
         why = "has text beside its metadata, which is left out"
-        return root, (_about(identifier, "oai.metadata-parts", why, Level.WARNING),)
-    return root, ()
+        return elements[0], (_about(identifier, "oai.metadata-parts", why, Level.WARNING),)
+    return elements[0], ()
 
 
 def _about(identifier: str, rule: str, what: str, level: Level = Level.ERROR) -> Finding:
@@ -373,20 +464,33 @@ def _about(identifier: str, rule: str, what: str, level: Level = Level.ERROR) ->
     return Finding(rule, message, _REMEDIES[rule], level, docid=identifier)
 
 
-def _content(root: etree._Element, *, with_digest: bool) -> tuple[bytes, str, str]:
-    """The metadata as a document of its own, their namespace, and their digest."""
-    content = _standing_alone(root)
-    namespace, brace, _ = str(root.tag).rpartition("}")
-    return content, namespace[1:] if brace else "", _digest(root, content) if with_digest else ""
+def _too_large(identifier: str, why: str) -> Finding:
+    message = f"The repository's record {one_line(identifier, 200)} is too large, and was left out: {why}."
+    return Finding("oai.too-large", message, _MEND_LARGE, docid=identifier)
 
 
 def _digest(root: etree._Element, content: bytes) -> str:
     """That of the metadata in canonical XML; or as they are, where they cannot be written so."""
     canonical = content
     with suppress(etree.C14NError, ValueError):  # Canonical XML has no relative namespace URIs.
-        if len(content) <= _FEW_ATTRIBUTES_BYTES or not _has_many_attributes(root):
+        if not _is_slow_to_order(root, content):
             canonical = etree.tostring(root, method="c14n", exclusive=True, with_comments=False)
     return hashlib.sha256(canonical).hexdigest()
+
+
+def _is_slow_to_order(root: etree._Element, content: bytes) -> bool:
+    """Whether canonical XML takes a time that grows with the square of the metadata's attributes or namespaces."""
+    if len(content) <= _FEW_ATTRIBUTES_BYTES:
+        return False
+    declared = content.count(b"xmlns")
+    if declared > _FEW_DECLARATIONS and declared * content.count(b"<") > _MOST_LOOKS:
+        depth = most = 0
+        for event, _ in etree.iterwalk(root, events=("start-ns", "end-ns")):
+            depth += 1 if event == "start-ns" else -1
+            most = max(most, depth)
+        if most * content.count(b"<") > _MOST_LOOKS:
+            return True
+    return bool(_has_many_attributes(root))
 
 
 def _standing_alone(element: etree._Element) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from math import inf
@@ -20,16 +21,18 @@ from metaharvest.model import Finding, Level, ListMethod, OaiOptions, Site
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, short_answer
+from metaharvest.sources.oai_pmh.bounds import SHORT_ANSWER
 from metaharvest.sources.oai_pmh.course import cut_off
 from metaharvest.text import shown_url
+from metaharvest.validation.parse_lock import parsing
 
 Result = TypeVar("Result")
 
 _LONGEST_URL = 4000
 """Characters: what is longer is sent as a form, as servers refuse long URLs."""
 
-_MOST_SHORT = 33_554_432
-"""Bytes of an answer that is read as a whole."""
+Read = Callable[[etree._Element, Answer], Result]
+"""Takes out of the tree of a short answer what is wanted of it; it is called in a thread."""
 
 
 class Repository:
@@ -71,18 +74,21 @@ class Repository:
 
         return await self._in_turn(ask, patience)
 
-    async def short(self, verb: str, arguments: Mapping[str, str], patience: Patience) -> tuple[etree._Element, Answer]:
-        """The answer to a question for something short. Raises FetchError, also where it breaks off; and NoAnswer."""
+    async def short(
+        self, verb: str, arguments: Mapping[str, str], patience: Patience, read: Read[Result]
+    ) -> tuple[Result, Answer]:
+        """What `read` takes out of the answer to a question for something short, and the answer.
+
+        Raises FetchError, also where the answer breaks off; and NoAnswer.
+        """
         with tempfile.SpooledTemporaryFile(max_size=1_048_576) as spool:
             file = cast(BinaryIO, spool)
 
-            async def ask() -> tuple[etree._Element, Answer]:
+            async def ask() -> tuple[Result, Answer]:
                 date = await self._ask(self._query(verb, arguments), file, patience.left())
-                tree, answer = short_answer(file.read(_MOST_SHORT), verb)
-                if not (answer.is_whole or answer.errors):
-                    raise FetchError(cut_off(answer), transient=True)
+                found, answer = await asyncio.to_thread(_taken, file.read(SHORT_ANSWER.size + 1), verb, read)
                 answer.date = date
-                return tree, answer
+                return found, answer
 
             return await self._in_turn(ask, patience)
 
@@ -111,7 +117,7 @@ class Repository:
                 query=self._query("GetRecord", arguments),
             )
         except FetchError as error:
-            if is_answer(error, "GetRecord"):
+            if await is_answer(error, "GetRecord"):
                 return error.page, error.seconds or 0.0
             raise
         return content, response.seconds
@@ -131,7 +137,7 @@ class Repository:
                 query=query,
             )
         except FetchError as error:
-            if not is_answer(error, query.arguments[len("verb=") :].partition("&")[0]):
+            if not await is_answer(error, query.arguments[len("verb=") :].partition("&")[0]):
                 raise
             file.seek(0)
             file.truncate()
@@ -149,12 +155,26 @@ class Repository:
         return Query(text, self._post or len(text) + len(self._site.list_url) > _LONGEST_URL)
 
 
-def is_answer(error: FetchError, verb: str) -> bool:
+def _taken(content: bytes, verb: str, read: Read[Result]) -> tuple[Result, Answer]:
+    """What `read` takes out of a short answer. Raises NoAnswer, and FetchError where it breaks off."""
+    with parsing():
+        tree, answer = short_answer(content, verb)
+        if not (answer.is_whole or answer.errors):
+            raise FetchError(cut_off(answer), transient=True)
+        return read(tree, answer), answer
+
+
+async def is_answer(error: FetchError, verb: str) -> bool:
     """Whether an error status came with an answer of the protocol: some repositories tell its errors so."""
     if error.transient or b"OAI" not in error.page:
         return False
+    return await asyncio.to_thread(_has_errors, error.page, verb)
+
+
+def _has_errors(page: bytes, verb: str) -> bool:
     try:
-        return bool(short_answer(error.page, verb)[1].errors)
+        with parsing():
+            return bool(short_answer(page, verb)[1].errors)
     except NoAnswer:
         return False
 

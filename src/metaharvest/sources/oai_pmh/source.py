@@ -77,7 +77,8 @@ class OaiSource:
             state = replace(state, progress=None)
         progress = _progress(state, options, description, full=full or bool(ahead) or state.from_is_off)
         progress = replace(progress, ahead=max(progress.ahead, int(description.identity.ahead.total_seconds())))
-        records = Records(self._site.list_url, options, digests=self._is_harvest)
+        largest = self._fetcher.http.max_document_bytes
+        records = Records(self._site.list_url, options, digests=self._is_harvest, largest=largest)
 
         def checkpoint_of(listing: OaiListing) -> Checkpoint:
             now = replace(state, identity=remembered)
@@ -147,7 +148,7 @@ class OaiSource:
     async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
         """One record by itself; see PagedSource. Raises FetchError, also for one that is deleted; NotUsable."""
         identifier = document.origin.identifier if document.origin else identifier_in(document.url)
-        records = Records(self._site.list_url, self._options)
+        records = Records(self._site.list_url, self._options, largest=self._fetcher.http.max_document_bytes)
         if too_long := records.too_long(identifier):
             raise NotUsable(too_long)
         await self._repository.heed_robots()

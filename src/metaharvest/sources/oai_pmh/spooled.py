@@ -2,6 +2,9 @@
 
 An answer that is on a disk is mapped, not read. What was looked at of it is given back now and then: it would count as
 memory of the process as long as the system has no other use for it.
+
+Everything is looked for a piece at a time, so that other threads have their turn, and so that no pattern sees more than
+a piece: a tag of more than LONGEST_TAG bytes is none.
 """
 
 from __future__ import annotations
@@ -17,18 +20,20 @@ Data = bytes | mmap
 WINDOW = 16_777_216
 """Bytes of a file that are looked at before the memory that they take is given back."""
 
+LONGEST_TAG = 65_536
+_PIECE = 262_144
+
 _NO_TAGS = re.compile(
-    rb"<!--(?:[^-]|-(?!-))*+-->"
-    rb"|<!\[CDATA\[(?:[^<\]]|\](?!\]>)|<(?!!\[CDATA\[))*+\]\]>"
-    rb"|<\?(?:[^<?]|\?(?!>)|<(?!\?))*+\?>"
+    rb"<!--(?:[^-]|-(?!-)){0,4096}+(?P<comment>-->)?"
+    rb"|<!\[CDATA\[(?:[^<\]]|\](?!\]>)|<(?!!\[CDATA\[)){0,4096}+(?P<section>\]\]>)?"
+    rb"|<\?(?:[^<?]|\?(?!>)|<(?!\?)){0,4096}+(?P<instruction>\?>)?"
 )
-"""Comments, CDATA sections and processing instructions: what looks like a tag in them is none.
+"""Comments, CDATA sections and processing instructions; of one that is long, or has no end, the beginning."""
 
-No comment has two hyphens in it: what would be one with them has lost its end, and would hide the records behind it.
-"""
+_OPENINGS = (b"<!--", b"<![CDATA[", b"<?")
 
-_NO_TAG = re.compile(rb"<!--|<!\[CDATA\[|<\?")
-"""How those begin."""
+_MOST_HIDDEN = 1_000_000
+"""So many of them are remembered, if there is something in them that looks like a tag."""
 
 
 def bytes_of(file: BinaryIO) -> Data:
@@ -48,19 +53,89 @@ def give_back(data: Data, upto: int) -> None:
         data.madvise(MADV_DONTNEED, 0, upto - upto % PAGESIZE)
 
 
-def without_tags(data: Data) -> Iterator[re.Match[bytes]]:
-    """What matches _NO_TAGS, one after the other; looked for in windows, as it may be long from one to the next."""
-    at = 0
-    for window in range(0, len(data), WINDOW):
-        until, at = window + WINDOW, max(at, window)
-        while (begin := _NO_TAG.search(data, at, until + len("<![CDATA[") - 1)) is not None:
-            found = _NO_TAGS.match(data, begin.start())
-            at = found.end() if found else begin.start() + 1
-            if found:
-                yield found
-        give_back(data, min(until, len(data)))
+def search(pattern: re.Pattern[bytes], data: Data, begin: int, end: int) -> re.Match[bytes] | None:
+    """What matches the pattern first between there, if it has at most LONGEST_TAG bytes."""
+    given_back = begin
+    for start in range(begin, end, _PIECE):
+        until = min(start + _PIECE, end)
+        found = pattern.search(data, start, min(until + LONGEST_TAG, end))
+        if found is not None and found.start() < until:
+            return found
+        if until - given_back > WINDOW:
+            give_back(data, until)
+            given_back = until
+    return None
+
+
+def find(data: Data, text: bytes, begin: int, end: int) -> int:
+    """Where this text is first between there; -1: nowhere."""
+    given_back = begin
+    for start in range(begin, end, _PIECE):
+        until = min(start + _PIECE, end)
+        found = data.find(text, start, min(until + len(text) - 1, end))
+        if found >= 0:
+            return found
+        if until - given_back > WINDOW:
+            give_back(data, until)
+            given_back = until
+    return -1
+
+
+def without_tags(data: Data) -> Iterator[tuple[int, int]]:
+    """Where comments, CDATA sections and processing instructions are: what looks like a tag in them is none.
+
+    No comment has two hyphens in it: what would be one with them has lost its end, and would hide the records behind
+    it. The same is so of a section or an instruction with the beginning of another one in it.
+    """
+    at = given_back = 0
+    while at < len(data):
+        until = min(at + _PIECE, len(data))
+        for found in _NO_TAGS.finditer(data, at, min(until + LONGEST_TAG, len(data))):
+            begin = found.start()
+            if begin >= until:
+                at = max(at, until)
+                break
+            end = found.end() if found.lastgroup else _end_of(found[0], begin, data)
+            at = begin + 1 if end is None else end
+            if end is not None:
+                yield begin, end
+            if at != found.end():
+                break
+        else:
+            at = max(at, until)
+        if at - given_back > WINDOW:
+            give_back(data, at)
+            given_back = at
+
+
+def _end_of(beginning: bytes, at: int, data: Data) -> int | None:
+    """Where the comment, section or instruction ends that begins there; None if its end is missing."""
+    opening = next(each for each in _OPENINGS if beginning.startswith(each))
+    at += len(opening)
+    if opening == b"<!--":
+        end = find(data, b"--", at, len(data))
+        return end + 3 if end >= 0 and data[end + 2 : end + 3] == b">" else None
+    closing = b"]]>" if opening == b"<![CDATA[" else b"?>"
+    another = find(data, opening, at, len(data))
+    end = find(data, closing, at, len(data) if another < 0 else another)
+    return end + len(closing) if end >= 0 else None
+
+
+def hidden_tags(data: Data) -> list[tuple[int, int]]:
+    """Those of them that have a `<` in them, behind their own: the first million."""
+    found = []
+    for begin, end in without_tags(data):
+        is_short = end - begin <= _PIECE
+        if (data.find(b"<", begin + 1, end) if is_short else find(data, b"<", begin + 1, end)) >= 0:
+            found.append((begin, end))
+            if len(found) >= _MOST_HIDDEN:
+                break
+    return found
 
 
 def blanked(text: bytes) -> bytes:
     """As long a text, in which all is blank where tags are none."""
-    return _NO_TAGS.sub(lambda found: b" " * len(found[0]), text)
+    shown = bytearray(text)
+    for begin, end in without_tags(text):
+        shown[begin:end] = b" " * (end - begin)
+    return bytes(shown)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
+
+from lxml import etree
 
 from metaharvest.errors import FetchError
 from metaharvest.model import ListMethod
 from metaharvest.sources.base import Patience
-from metaharvest.sources.oai_pmh.answers import NoAnswer
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
+from metaharvest.sources.oai_pmh.bounds import DATE
 from metaharvest.sources.oai_pmh.course import Course
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.repository import Repository
+
+_MOST_LOOKED_AT = 1_000
 
 
 class Windows:
@@ -42,9 +48,15 @@ class Windows:
         part = course.part(course.window, ListMethod.LIST_IDENTIFIERS)
         arguments = part.arguments(self._prefix, is_old=self._identity.version != "2.0")
         try:
-            tree, answer = await self._repository.short(part.verb, arguments, self._patience)
+            (datestamps, number), answer = await self._repository.short(part.verb, arguments, self._patience, _named)
         except (FetchError, NoAnswer):
             return None
-        self.look_at([each.text or "" for each in tree.iter(answer.root.name("datestamp"))], course)
-        number = sum(1 for _ in tree.iter(answer.root.name("identifier")))
+        self.look_at(datestamps, course)
         return number <= most and not (answer.token and answer.token.text)
+
+
+def _named(tree: etree._Element, answer: Answer) -> tuple[list[str], int]:
+    """The datestamps of the first records that an answer names, and the number of all."""
+    datestamps = islice(tree.iter(answer.root.name("datestamp")), _MOST_LOOKED_AT)
+    number = sum(1 for _ in tree.iter(answer.root.name("identifier")))
+    return [(each.text or "")[:DATE] for each in datestamps], number

@@ -1,0 +1,89 @@
+"""What a repository may send at most: lengths of values, sizes of records and answers, and what is around them.
+
+Whatever exceeds a bound becomes a finding with a number. The bounds are far above what repositories really send.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lxml import etree
+
+from metaharvest.fetch.xml_bounds import XmlLimits
+
+TOKEN = 65_536
+"""Characters of a resumption token."""
+
+SET_SPEC = 1_024
+"""Characters of a setSpec, and of a metadataPrefix."""
+
+SET_SPECS = 65_536
+"""Characters that all setSpecs of one record have together."""
+
+URI = 2_048
+"""Characters of a namespace, a schema location, a base URL."""
+
+DATE = 64
+"""Characters of a datestamp, a responseDate, an expirationDate."""
+
+IDENTIFIER = 4_096
+"""Characters of an identifier that are kept: one with more than some 800 cannot be harvested."""
+
+ABOUTS = 1_048_576
+"""Bytes that the about containers of one record have together."""
+
+SETS = 100_000
+"""Sets of one repository."""
+
+FORMATS = 10_000
+"""Metadata formats of one repository."""
+
+ERRORS = 20
+"""Errors of the protocol in one answer."""
+
+ADDRESSES = 100
+"""Mail addresses and compressions in an answer to Identify."""
+
+FRIENDS = 10_000
+"""Base URLs of other repositories in an answer to Identify."""
+
+RECORD_NODES = 1_000_000
+"""Elements, attributes, comments and processing instructions of one record; validation has the same limit."""
+
+SHORT_ANSWER = XmlLimits(size=33_554_432, nodes=1_000_000, namespaces=100_000, huge=True)
+"""An answer that is read as a whole: 100,000 sets with names and descriptions."""
+
+_DECLARATIONS = 100
+_DECLARED = 8_192
+
+
+def record_limits(largest: int) -> XmlLimits:
+    """The limits of one record, of which `largest` bytes are taken."""
+    return XmlLimits(size=largest, nodes=RECORD_NODES, namespaces=RECORD_NODES, huge=True)
+
+
+def crowd(element: etree._Element) -> str:
+    """What of the namespaces that are in scope at an element is too much to go with each record; "" if they may go.
+
+    They may be 100, have 8,192 characters together, and 2,048 each. Names of elements have their namespaces in them,
+    so that a long one costs its length for each element.
+    """
+    declared = element.nsmap
+    size = sum(map(len, declared.values())) + sum(len(prefix or "") for prefix in declared)
+    if len(declared) <= _DECLARATIONS and size <= URI:
+        return ""
+    if len(declared) > _DECLARATIONS:
+        return f"{len(declared):,} namespaces are declared around it; {_DECLARATIONS} can go with it"
+    if (longest := max(map(len, declared.values()))) > URI:
+        return f"a namespace around it has {longest:,} characters; {URI:,} are taken"
+    if size > _DECLARED:
+        return f"the namespaces around it have {size:,} characters; {_DECLARED:,} can go with it"
+    return ""
+
+
+def words_of(element: etree._Element, limit: int) -> str:
+    """The beginning of an element's text, at most so many characters, whatever comments are within it."""
+    if not len(element):
+        return (element.text or "")[:limit]
+    pieces: Any = element.xpath("descendant::text()[position() <= 1000]")
+    return "".join(map(str, pieces))[:limit]
