@@ -203,6 +203,7 @@ CREATE TABLE harvest_site_run (
 	site_schedule_id BIGINT NOT NULL, 
 	site_name VARCHAR(100) NOT NULL, 
 	kind VARCHAR(16) NOT NULL, 
+	rehearsal BOOLEAN DEFAULT false NOT NULL, 
 	status VARCHAR(16) NOT NULL, 
 	started_at TIMESTAMP WITHOUT TIME ZONE NOT NULL, 
 	ended_at TIMESTAMP WITHOUT TIME ZONE, 

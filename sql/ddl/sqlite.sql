@@ -196,6 +196,7 @@ CREATE TABLE harvest_site_run (
 	site_schedule_id INTEGER NOT NULL, 
 	site_name VARCHAR(100) NOT NULL, 
 	kind VARCHAR(16) NOT NULL, 
+	rehearsal BOOLEAN DEFAULT 0 NOT NULL, 
 	status VARCHAR(16) NOT NULL, 
 	started_at DATETIME NOT NULL, 
 	ended_at DATETIME, 

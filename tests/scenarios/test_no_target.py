@@ -13,6 +13,7 @@ from support.databases import TestDatabase
 from support.harvester import SETTINGS, Harvester, eml, publish
 from support.http_server import HttpServer
 from support.mails import text_of
+from support.oai_server import OaiServer
 
 NONE = '[target]\nkind = "none"\n'
 TOLD = "Nothing was uploaded: no repository is set, so documents were only fetched and checked."
@@ -87,7 +88,7 @@ def test_every_night_is_like_the_first(harvester: Harvester, server: HttpServer)
         [site] = run["sites"]
         assert (site["status"], site["inserted"], site["unchanged"]) == ("succeeded", 2, 0)
         assert len(server.asked("/a.1.1.xml")) == night
-    assert "HarvestListUnchanged" in harvester.operations(run["run_id"])
+        assert (site["next_harvest"], site["rehearsal"], run["rehearsal"]) == (None, True, True)
 
 
 @pytest.mark.parametrize(
@@ -163,11 +164,11 @@ def test_commands_tell_no_rehearsed_document_for_one_that_went_in(harvester: Har
         harvester.run(f"2026-11-{day}")
     known = told("documents", "show", "a.1")
     assert (known["revisions"], known["owners"]) == ([], [])
-    assert [each["repository_revision"] for each in (*known["listed"], *known["history"])] == [None] * 5
+    assert [each["repository_revision"] for each in known["history"]] == [None] * 4
+    assert known["listed"] == []
     assert {each["outcome"] for each in known["history"]} == {"inserted"}
     shown = harvester("documents", "show", "a.1").out
     assert "What went in" not in shown
-    assert "site: revision 1, would be inserted; nothing was uploaded" in shown
     assert "would be inserted; nothing was uploaded, 4 times" in shown
     found = told("diff", "1", "4")
     assert (found["totals"]["inserted"], found["totals"]["updated"]) == (2, 1)
@@ -191,6 +192,64 @@ def test_commands_tell_no_rehearsed_document_for_one_that_went_in(harvester: Har
         ("a.2.1", "inserted"),
         ("a.2.2", "inserted"),
     ]
+
+
+STATE = {
+    "harvest_document": "harvest_document_id",
+    "site_checkpoint": "site_schedule_id",
+    "site_problem": "site_problem_id",
+    "harvest_site_schedule": "site_schedule_id",
+    "document_revision": "document_revision_id",
+    "document_owner": "document_id",
+}
+"""The tables that say how sites and their documents stand, and what their rows are sorted by."""
+
+
+def state(harvester: Harvester) -> dict[str, list[tuple[Any, ...]]]:
+    return {table: harvester.rows(f"SELECT * FROM {table} ORDER BY {key}") for table, key in STATE.items()}
+
+
+def test_a_rehearsal_changes_nothing_of_a_site(harvester: Harvester, server: HttpServer) -> None:
+    """Failing documents, problems, dates and the watermark of a repository are what the last real run has left."""
+    switch(harvester, '[target]\nkind = "embedded"\n')
+    url = publish(server, "a.1.1", also=[("a.3.1", server.serve("/bad.xml", bad("a.3.1")))])
+    harvester.add_site("site", url)
+    harvester.add_site("lost", server.url("/no-list.xml"))
+    with OaiServer(3) as repository:
+        harvester("sites", "add", "repo", "--oai", repository.base_url, "--contact", "repo@example.org")
+        harvester.rows("UPDATE harvest_site_schedule SET datenextharvest = NULL")
+        harvester.run("2026-11-20")
+        before, failing = state(harvester), harvester("documents", "--failing", "--json").out
+        status = {site["site"]: site["last_status"] for site in json.loads(harvester("sites", "list", "--json").out)}
+        switch(harvester, NONE)
+        server.serve("/bad.xml", eml("a.3.1"))
+        publish(server, "a.1.2", path="/no-list.xml")
+        repository.delete("oai:test:1")
+        repository.put("oai:test:9")
+        run = harvester.run("2026-11-21")
+        assert {site["site"] for site in run["sites"] if site["rehearsal"]} == {"site", "lost", "repo"}
+        harvester.run("2026-11-21", "--force")
+    assert state(harvester) == before
+    assert harvester("documents", "--failing", "--json").out == failing
+    known = json.loads(harvester("sites", "list", "--json").out)
+    assert {site["site"]: site["last_status"] for site in known} == status
+    assert [each["rehearsal"] for each in known[0]["trend"]] == [False, True, True]
+    assert "lost: list-failed since 2026-11-20" in harvester("sites", "list").out
+
+
+@on_sqlite
+def test_every_view_marks_a_rehearsal(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    said = harvester("run", "--date", "2026-11-20").out
+    assert "It was a rehearsal: no site has a target" in said
+    assert "succeeded, rehearsal" in said
+    for command in (("runs",), ("runs", "show", "1"), ("sites", "show", "site")):
+        assert "succeeded, rehearsal" in harvester(*command).out, command
+    assert "none, then rehearsed" in harvester("sites", "list").out
+    assert "WARNING  last run: Run 1 of 2026-11-20 ended as succeeded. It was a rehearsal" in harvester("doctor").out
+    for command in (("runs",), ("runs", "show", "1")):
+        known = json.loads(harvester(*command, "--json").out)
+        assert (known[0] if isinstance(known, list) else known)["rehearsal"] is True
 
 
 @on_sqlite

@@ -69,6 +69,7 @@ def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
 
 def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
     from metaharvest.queries.runs import newest_runs
+    from metaharvest.queries.trends import status_in_words
 
     with invocation.harvester.reading() as session:
         rows = [_row(record) for record in newest_runs(session, limit)]
@@ -83,7 +84,7 @@ def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
     headings = [Column("run"), Column("date", 1), Column("status", 2)]
     headings += [Column(name, rank) for name, rank in counts]
     columns = ("run_id", "harvest_date", "status", "sites", "failed", *_COUNTS)
-    shown = [{**row, "failed": row["failed"] or ""} for row in rows]
+    shown = [{**row, "status": status_in_words(row), "failed": row["failed"] or ""} for row in rows]
     print_table(headings, [[row[column] for column in columns] for row in shown])
     for sentence in failing:
         print_line(sentence)
@@ -112,7 +113,8 @@ def _trend_row(site: Record) -> list[object]:
 def _row(record: RunRecord) -> dict[str, object]:
     dates = {name: record.run[name] for name in ("run_id", "harvest_date", "started_at", "ended_at")}
     took = {"took": _took(record), "took_seconds": record.as_mapping["took_seconds"]}
-    return {**dates, **took, "status": record.run["status"], **record.totals}
+    known = {"status": record.run["status"], "rehearsal": record.is_rehearsal}
+    return {**dates, **took, **known, **record.totals}
 
 
 def _fields(record: RunRecord) -> dict[str, object]:
@@ -134,6 +136,7 @@ def _took(record: RunRecord) -> str:
 
 def print_run(record: RunRecord) -> None:
     """The run as a table of its sites, and a sentence for each of them, or each target, that failed as a whole."""
+    from metaharvest.queries.trends import status_in_words
     from metaharvest.reports.words import LABELS
 
     status, headline = record.run["status"], f"Run {record.run['run_id']} ({record.run['harvest_date']})"
@@ -141,7 +144,10 @@ def print_run(record: RunRecord) -> None:
         told = "no site was due" if status == RunStatus.SUCCEEDED else f"{status}; no site was harvested"
         click.echo(f"{headline}: {told}.")
         return
-    click.echo(f"{headline}: {status}.")
+    rehearsed = (
+        " It was a rehearsal: no site has a target, so that nothing was uploaded." if record.is_rehearsal else ""
+    )
+    click.echo(f"{headline}: {status}.{rehearsed}")
     shown = [kind for kind in OutcomeKind if any(site[kind.column] for site in record.sites)]
     print_table(
         [
@@ -154,7 +160,7 @@ def print_run(record: RunRecord) -> None:
         ],
         [
             [
-                *(site[column] for column in ("site_name", "status", "listed")),
+                *(site["site_name"], status_in_words(site), site["listed"]),
                 *(site[column] or "" for column in (*(kind.column for kind in shown), "warnings")),
                 site["next_harvest"],
             ]

@@ -368,13 +368,18 @@ def show(invocation: Invocation, name: str, as_json: bool) -> None:
 
 
 def _print_harvests(invocation: Invocation, site: Record) -> None:
+    from metaharvest.queries.trends import status_in_words
+
     if not site["trend"]:
         click.echo("\nNo run has harvested it yet.")
         return
     click.echo("\nThe last harvests:")
     headings = ["run", "date", "status", "listed", "new", "updated", "unchanged", "failing", "warnings", "took"]
     shown = ("run_id", "harvest_date", "status", "listed", "inserted", "updated", "unchanged", "failing", "warnings")
-    listed = [{**each, "listed": "-" if each["listed"] is None else each["listed"]} for each in site["trend"]]
+    listed = [
+        {**each, "status": status_in_words(each), "listed": "-" if each["listed"] is None else each["listed"]}
+        for each in site["trend"]
+    ]
     print_table(headings, [[*(each[name] for name in shown), _took(each["took_seconds"])] for each in listed])
     if site["failing"]:
         command = f"{invocation.start} documents --failing --site {shlex.quote(site['name'])}"
@@ -385,8 +390,9 @@ def _print_harvests(invocation: Invocation, site: Record) -> None:
 def _in_words(site: Record) -> Record:
     from metaharvest.queries.trends import in_words
 
+    rehearsed = ", then rehearsed" if site["trend"] and site["trend"][-1]["rehearsal"] else ""
     return {
-        "last_status": site["last_status"] or "none",
+        "last_status": f"{site['last_status'] or 'none'}{rehearsed}",
         "failing": site["failing"] or "",
         "trend": in_words(site["trend"]),
         "took": _took(site["took_seconds"]),

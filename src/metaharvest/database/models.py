@@ -65,7 +65,7 @@ class HarvestSiteRun(Base):
     """A row for each site in a run. The outcomes add up to `listed`; if they do not, the status is `incomplete`.
 
     The seconds are sums over its documents, which are brought in side by side: together they may be more than the
-    harvest took.
+    harvest took. `rehearsal`: the site had no target, so that nothing was uploaded and nothing of the site has changed.
     """
 
     __tablename__ = "harvest_site_run"
@@ -75,6 +75,7 @@ class HarvestSiteRun(Base):
     site_schedule_id: Mapped[int] = mapped_column(KEY, index=True)
     site_name: Mapped[str] = mapped_column(String(100), index=True)
     kind: Mapped[str] = mapped_column(String(16))
+    rehearsal: Mapped[bool] = mapped_column(default=False, server_default=false())
     status: Mapped[str] = mapped_column(String(16), index=True)
     started_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
@@ -98,6 +99,10 @@ class HarvestSiteRun(Base):
     waiting_seconds: Mapped[float | None] = mapped_column(DOUBLE)
     checking_seconds: Mapped[float | None] = mapped_column(DOUBLE)
     storing_seconds: Mapped[float | None] = mapped_column(DOUBLE)
+
+
+IS_REAL = HarvestSiteRun.rehearsal.is_(False)
+"""Whether a site run is no rehearsal: only such site runs say how a site stands."""
 
 
 class HarvestOperation(Base):

@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from metaharvest import reports
 from metaharvest.config.settings import HttpSettings, Settings
 from metaharvest.database.engine import database_errors, readers
-from metaharvest.errors import DatabaseError, RunLost, ScheduleError
+from metaharvest.errors import DatabaseError, RunLost, ScheduleError, SettingsError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.limits import FairLimiter, FairPlace, Waiting
 from metaharvest.fetch.memory import MemoryBudget
@@ -35,6 +35,7 @@ from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.lookup import SourceFor
 from metaharvest.targets.interruption import interrupted_by
 from metaharvest.targets.lookup import Targets
+from metaharvest.targets.nothing import NoTarget
 
 log = logging.getLogger(__name__)
 
@@ -171,16 +172,26 @@ class Dispatcher:
             log.exception("The harvest of %s failed", site.name)
             await ctx.journal.site_met_unexpected_error(site, kind, error)
 
+    def _goes_nowhere(self, site: Site) -> bool:
+        """True if the site has no target: then its part of the run is a rehearsal."""
+        with suppress(SettingsError):  # it is reported where the target is opened
+            return isinstance(self.targets.of(site.name), NoTarget)
+        return False
+
     async def _harvest_or_retry(self, site: Site, kind: SiteRunKind, ctx: RunContext) -> None:
         ctx = replace(ctx, deadlines=ctx.deadlines.after_site(self.settings.harvester.site_deadline))
         ctx.progress.site_began(site.name)
         site = self.settings.applied_to(site)
+        if self._goes_nowhere(site):
+            if kind is SiteRunKind.RETRY:
+                return  # what failed is tried again once there is a target
+            site = site.rehearsed()
         try:
             source = self.source(site, ctx.fetcher)
         except ScheduleError as error:
             finding = Finding("site.row", str(error))
             await ctx.journal.site_broken(
-                BrokenSite(site.site_id, site.name, site.list_url, site.enabled, (finding,), site.contacts), kind
+                BrokenSite(site.registered_id, site.name, site.list_url, site.enabled, (finding,), site.contacts), kind
             )
             return
         with interrupted_by(ctx.deadlines.heed):

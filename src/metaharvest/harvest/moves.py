@@ -98,6 +98,8 @@ class SameRepository:
 
     def _of_repository(self) -> dict[int, Site]:
         own, settings = self._site_run.site, self._ctx.settings
+        if own.is_rehearsed:
+            return {}
         with self._ctx.reading() as session:
             sites = [each for each in read_sites(session) if isinstance(each, Site) and _has_records_of(each, own)]
         target = settings.target_of(own.name)

@@ -49,7 +49,7 @@ NO_SITE = Whose(None, None)
 
 def whose(site_run: SiteRun) -> Whose:
     """For the rows of this site run."""
-    return Whose(site_run.site.site_id, site_run.site_run_id, site_run.original_columns)
+    return Whose(site_run.site.registered_id, site_run.site_run_id, site_run.original_columns)
 
 
 @dataclass(frozen=True, slots=True)

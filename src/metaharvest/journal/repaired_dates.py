@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from sqlalchemy import Table, func, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import Base, HarvestRun, HarvestSiteRun
+from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRun
 from metaharvest.model import SiteRunStatus
 from metaharvest.sites.registry import read_sites_harvested_after, set_next_harvest
 
@@ -56,6 +56,7 @@ def _repair_sites(session: Session, today: date) -> int:
             .where(
                 HarvestSiteRun.site_schedule_id == site.site_id,
                 HarvestSiteRun.status.in_(_HARVESTED),
+                IS_REAL,
                 HarvestRun.harvest_date <= today,
             )
         )

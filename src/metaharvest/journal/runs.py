@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, writers
-from metaharvest.database.models import IS_HARVEST, HarvestLog, HarvestRun, HarvestSiteRun
+from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.site_runs import not_reported, report_queued
@@ -102,6 +102,7 @@ def finished_before(session: Session, run_id: int, today: date) -> dict[int, Sit
             HarvestRun.run_id > func.coalesce(last_whole.scalar_subquery(), 0),
             HarvestRun.harvest_date == today,
             HarvestSiteRun.status != SiteRunStatus.INTERRUPTED.value,
+            IS_REAL,
         )
         .order_by(HarvestSiteRun.site_run_id)
     )
@@ -127,6 +128,9 @@ def _interrupt(session: Session, run_id: int, now: datetime) -> list[str]:
     for site_run in left:
         site_run.status, site_run.ended_at = SiteRunStatus.INTERRUPTED.value, now
         site_run.failure_reason = "The run was interrupted; the next run takes it up."
+        if site_run.rehearsal:
+            site_run.status = SiteRunStatus.FAILED.value
+            site_run.failure_reason = "The run was interrupted; the next run begins the rehearsal again."
     return [site_run.site_name for site_run in left]
 
 

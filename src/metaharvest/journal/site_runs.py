@@ -7,7 +7,7 @@ totals, counted from the log, the site's dates, and the report that is owed to i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
@@ -17,7 +17,14 @@ from sqlalchemy.orm import Session
 
 from metaharvest import reports
 from metaharvest.database.dialects import next_numbers
-from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestSiteRun
+from metaharvest.database.models import (
+    Base,
+    HarvestDetailLog,
+    HarvestDocument,
+    HarvestLog,
+    HarvestSiteRun,
+    SiteCheckpoint,
+)
 from metaharvest.journal import problems, totals
 from metaharvest.journal.log_rows import LogRow, Stamp, Whose, whose, write_log
 from metaharvest.journal.outcomes import is_lost
@@ -91,10 +98,12 @@ class Closing:
 
 def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> list[SiteRun]:
     """Open the site runs, or take up those that a dead run left."""
+    # A rehearsal is not taken up: its number is that of no row.
     left = {
         row.site_schedule_id: row
         for row in session.scalars(_INTERRUPTED, {"sites": [opening.site.site_id for opening in openings]})
     }
+    forget_rehearsed(session, [opening.site for opening in openings])
     new = [opening for opening in openings if opening.site.site_id not in left]
     numbers = {
         opening.site.site_id: _take_up(session, left[opening.site.site_id], opening, stamp)
@@ -117,6 +126,13 @@ def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> lis
             )
         )
     return site_runs
+
+
+def forget_rehearsed(session: Session, sites: Iterable[Site]) -> None:
+    """Delete what a rehearsal has noted of these sites in the ledger, so that it changes nothing of them."""
+    numbers = [site.site_id for site in sites if site.is_rehearsed]
+    for table in (HarvestDocument, SiteCheckpoint) if numbers else ():
+        session.execute(delete(table).where(table.site_schedule_id.in_(numbers)))
 
 
 def fail(session: Session, site: Site | BrokenSite, kind: SiteRunKind, reason: str, row: LogRow, stamp: Stamp) -> None:
@@ -156,9 +172,10 @@ def _new_columns(site_run_id: int, opening: Opening, stamp: Stamp) -> dict[str, 
     return {
         "site_run_id": site_run_id,
         "run_id": stamp.run_id,
-        "site_schedule_id": opening.site.site_id,
+        "site_schedule_id": opening.site.registered_id,
         "site_name": opening.site.name,
         "kind": opening.kind.value,
+        "rehearsal": opening.site.is_rehearsed,
         "status": SiteRunStatus.RUNNING.value,
         "started_at": stamp.now,
         "list_url": shown_url(opening.site.list_url),
@@ -211,14 +228,17 @@ def close_all(
         for closing in closings
     }
     counted = totals.count(session, uncounted)
-    registered = read_sites_of(session, [closing.site_run.site.site_id for closing in closings])
+    registered = read_sites_of(session, [closing.site_run.site.registered_id for closing in closings])
     ends = [_end(closing, counted[closing.site_run.site_run_id]) for closing in closings]
-    harvested = [Harvested(end.closing.site_run.site, end.closing.version) for end in ends if end.is_harvest]
+    real = [end for end in ends if not end.closing.site_run.site.is_rehearsed]
+    harvested = [Harvested(end.closing.site_run.site, end.closing.version) for end in real if end.is_harvest]
     dates = set_dates(session, harvested, registered, stamp.today)
-    problems.update_problems(session, [_problems_of(end) for end in ends], stamp.today)
+    problems.update_problems(session, [_problems_of(end) for end in real], stamp.today)
     rows = [_closed_columns(end, dates, stamp) for end in ends]
     session.connection().execute(_THIS.values({name: bindparam(name) for name in rows[0] if name != "this"}), rows)
-    return _reported(session, closings, registered, stamp, settings, repositories)
+    reported = _reported(session, closings, registered, stamp, settings, repositories)
+    forget_rehearsed(session, [closing.site_run.site for closing in closings])
+    return reported
 
 
 def rows_without_documents(site: Site, unchanged: int, duplicates: int) -> tuple[LogRow, ...]:

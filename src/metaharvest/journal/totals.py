@@ -98,6 +98,7 @@ _LAST_LISTINGS = select(*_SITE_RUNS.c["site_schedule_id", "listed", "list_url", 
         .where(
             _SITE_RUNS.c.site_schedule_id.in_(bindparam("sites", expanding=True)),
             _SITE_RUNS.c.kind != SiteRunKind.RETRY.value,
+            _SITE_RUNS.c.rehearsal.is_(False),
             _SITE_RUNS.c.status.in_([SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value]),
         )
         .group_by(_SITE_RUNS.c.site_schedule_id)

@@ -152,6 +152,20 @@ class Site:
     ldap_password: str | None = None
     file_folder: Path | None = None
 
+    @property
+    def is_rehearsed(self) -> bool:
+        """True in a rehearsal: the number has a minus there, so that nothing that is known of the site is met."""
+        return self.site_id < 0
+
+    @property
+    def registered_id(self) -> int:
+        """The number of the row of the schedule."""
+        return abs(self.site_id)
+
+    def rehearsed(self) -> Site:
+        """The site for a run without a target: whatever is noted of it is noted under another number."""
+        return replace(self, site_id=-self.registered_id, list_version=None)
+
 
 Checkpoint = Mapping[str, object]
 """How far the listing of a repository has come, in its source's own words: JSON, which the journal keeps for it."""

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, select, update
+from sqlalchemy import Connection, Engine, func, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
@@ -25,7 +25,7 @@ from metaharvest.database.engine import (
     shown_database,
     writers,
 )
-from metaharvest.database.models import IS_HARVEST, HarvestOperation, HarvestRun
+from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestOperation, HarvestRun, HarvestSiteRun
 from metaharvest.errors import DatabaseError, LockHeld, SettingsError, TransformError
 from metaharvest.fetch.local_files import is_file_url, refusal
 from metaharvest.model import Deletions, RunStatus, Site
@@ -114,7 +114,7 @@ def _runs(session: Session, engine: Engine, now: datetime) -> Iterator[Check]:
     else:
         yield ok("run lock", "No run is under way.")
     if last is not None:
-        yield _last_run(last)
+        yield _last_run(last, is_rehearsal=_is_rehearsal(session, last.run_id))
     elif open_run is None:
         yield warning("last run", "There has been no run yet. `metaharvest run` makes one; put it into cron.")
 
@@ -137,8 +137,15 @@ def _open_run(run: HarvestRun, held: bool, now: datetime) -> Check:
     return ok("run lock", f"{who} is under way; {sign}.")
 
 
-def _last_run(run: HarvestRun) -> Check:
+def _is_rehearsal(session: Session, run_id: int) -> bool:
+    of_run = select(func.count()).where(HarvestSiteRun.run_id == run_id)
+    return bool(session.scalar(of_run)) and not session.scalar(of_run.where(IS_REAL))
+
+
+def _last_run(run: HarvestRun, *, is_rehearsal: bool) -> Check:
     sentence = f"Run {run.run_id} of {run.harvest_date} ended as {run.status}."
+    if is_rehearsal:
+        return warning("last run", f"{sentence} It was a rehearsal: no site has a target, so nothing was uploaded.")
     if run.status == RunStatus.FAILED.value:
         return problem("last run", f"{sentence} `metaharvest runs show {run.run_id}` tells why.")
     if run.status == RunStatus.INTERRUPTED.value:

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import (
     IS_HARVEST,
+    IS_REAL,
     HarvestRun,
     HarvestSiteRun,
     HarvestSiteSchedule,
@@ -90,7 +91,11 @@ def _run(session: Session, gauges: _Gauges) -> None:
 def _sites(session: Session, gauges: _Gauges) -> None:
     """Of each registered site: its last harvest of the whole list, and what is open."""
     row = HarvestSiteRun
-    newest = select(func.max(row.site_run_id)).where(row.kind != SiteRunKind.RETRY.value).group_by(row.site_schedule_id)
+    newest = (
+        select(func.max(row.site_run_id))
+        .where(IS_REAL, row.kind != SiteRunKind.RETRY.value)
+        .group_by(row.site_schedule_id)
+    )
     query = (
         select(HarvestSiteSchedule.name, row)
         .join(HarvestSiteSchedule, HarvestSiteSchedule.site_schedule_id == row.site_schedule_id)
@@ -144,7 +149,7 @@ def _last_successes(session: Session) -> dict[int, datetime]:
     row = HarvestSiteRun
     query = (
         select(row.site_schedule_id, func.max(row.ended_at))
-        .where(row.status.in_(_HARVESTED), row.kind != SiteRunKind.RETRY.value)
+        .where(IS_REAL, row.status.in_(_HARVESTED), row.kind != SiteRunKind.RETRY.value)
         .group_by(row.site_schedule_id)
     )
     return {site_id: ended for site_id, ended in session.execute(query) if ended is not None}

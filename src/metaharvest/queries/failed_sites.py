@@ -9,7 +9,7 @@ from datetime import date
 from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import HarvestRun, HarvestSiteRun
+from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun
 from metaharvest.model import SiteRunKind, SiteRunStatus
 from metaharvest.sites.ledger import nights
 
@@ -42,7 +42,7 @@ def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict
     """Those of these sites whose last harvest failed as a whole, by site."""
     row = HarvestSiteRun
     found: dict[int, FailedSite] = {}
-    is_harvest = (row.kind != SiteRunKind.RETRY.value, row.status != SiteRunStatus.RUNNING.value)
+    is_harvest = (IS_REAL, row.kind != SiteRunKind.RETRY.value, row.status != SiteRunStatus.RUNNING.value)
     for some in _batches(site_ids):
         newest = select(func.max(row.site_run_id)).where(row.site_schedule_id.in_(some), *is_harvest)
         numbers = session.scalars(newest.group_by(row.site_schedule_id)).all()
@@ -74,6 +74,7 @@ def _since() -> ScalarSelect[date]:
             good.site_schedule_id == row.site_schedule_id,
             good.site_run_id < row.site_run_id,
             good.kind != SiteRunKind.RETRY.value,
+            good.rehearsal.is_(False),
             good.status.in_(_HARVESTED),
         )
         .correlate(row)
@@ -87,6 +88,7 @@ def _since() -> ScalarSelect[date]:
             earlier.site_run_id <= row.site_run_id,
             earlier.site_run_id > last_harvest,
             earlier.kind != SiteRunKind.RETRY.value,
+            earlier.rehearsal.is_(False),
             earlier.status.in_(_NOT_HARVESTED),
         )
         .correlate(row)

@@ -9,7 +9,7 @@ from datetime import date
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSiteRun
+from metaharvest.database.models import IS_REAL, HarvestDetailLog, HarvestLog, HarvestSiteRun
 from metaharvest.model import OutcomeKind
 from metaharvest.queries.records import Record, columns, with_one_name
 
@@ -39,7 +39,7 @@ class LastOutcome:
 
 def last_outcomes(session: Session, site_id: int, document_ids: Iterable[str]) -> dict[Key, LastOutcome]:
     """The last outcome of each of these documents (at most DOCUMENTS_AT_ONCE) of a site, by document and revision."""
-    its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == site_id)
+    its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == site_id, IS_REAL)
     newest = (
         select(func.max(HarvestLog.harvest_log_id))
         .where(
@@ -60,7 +60,7 @@ def last_outcomes(session: Session, site_id: int, document_ids: Iterable[str]) -
 
 def documents_told(session: Session, site_id: int) -> set[str]:
     """The documents of a site that any finding in the log is about."""
-    its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == site_id)
+    its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == site_id, IS_REAL)
     query = (
         select(HarvestLog.document_id)
         .join(HarvestDetailLog, HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id)

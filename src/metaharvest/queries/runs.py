@@ -43,11 +43,17 @@ class RunRecord:
         """
         took = seconds_between(self.run["started_at"], self.run["ended_at"])
         sites = [{**_as_mapping(site), **self._failing_since(site)} for site in self.sites]
-        return {**self.run, "took_seconds": took, "sites": sites, "targets_away": list(self.targets_away)}
+        known = {"took_seconds": took, "rehearsal": self.is_rehearsal}
+        return {**self.run, **known, "sites": sites, "targets_away": list(self.targets_away)}
 
     def _failing_since(self, site: Record) -> Record:
         failed = self.failed.get(site["site_run_id"])
         return {"failed_since": failed.since if failed else None, "failed_nights": failed.nights if failed else 0}
+
+    @property
+    def is_rehearsal(self) -> bool:
+        """True if no site of the run had a target: nothing was uploaded."""
+        return bool(self.sites) and all(site["rehearsal"] for site in self.sites)
 
     @property
     def failed_as_a_whole(self) -> bool:

@@ -14,7 +14,7 @@ from metaharvest.database.models import HarvestSiteRun
 from metaharvest.model import Site, SiteOptions
 from metaharvest.queries.failed_sites import FailedSite, failed_sites
 from metaharvest.queries.records import Record
-from metaharvest.queries.trends import HARVESTS, harvests
+from metaharvest.queries.trends import HARVESTS, harvests, last_real_harvest
 from metaharvest.sites.due import is_due
 from metaharvest.sites.ledger import numbers_failing
 from metaharvest.sites.overdue import overdue_sites
@@ -94,7 +94,9 @@ def _harvested(
 ) -> Record:
     """How the site's last harvest ended, and how its documents stand; if it failed as a whole, since when and why."""
     trend, whole = harvests(session, site_id, number), failed.get(site_id)
-    last = trend[-1] if trend else {}
+    last: Record = trend[-1] if trend else {}
+    if last and last["rehearsal"]:
+        last = last_real_harvest(session, site_id) or {}
     number_failing, since = failing.get(site_id, (0, None))
     return {
         "last_status": last.get("status"),

@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestRun, HarvestSiteRun
+from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.queries.records import Record, columns
 
@@ -18,7 +18,7 @@ HARVESTS = 5
 READ_A_LIST = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value, SiteRunStatus.INCOMPLETE.value)
 
 _FAILING = tuple(kind.column for kind in OutcomeKind if kind in ERROR_OUTCOMES or kind is OutcomeKind.DEFERRED)
-_SHOWN = "site_run_id run_id status listed inserted updated unchanged warnings"
+_SHOWN = "site_run_id run_id rehearsal status listed inserted updated unchanged warnings"
 _HARVEST = f"{_SHOWN} started_at ended_at {' '.join(_FAILING)}"
 
 _QUERY = select(*columns(HarvestSiteRun, _HARVEST), HarvestRun.harvest_date).join(
@@ -26,8 +26,20 @@ _QUERY = select(*columns(HarvestSiteRun, _HARVEST), HarvestRun.harvest_date).joi
 )
 
 
+def last_real_harvest(session: Session, site_id: int) -> Record | None:
+    """The last harvest of a site that was no rehearsal."""
+    query = _QUERY.where(
+        HarvestSiteRun.site_schedule_id == site_id, HarvestSiteRun.kind != SiteRunKind.RETRY.value, IS_REAL
+    )
+    row = session.execute(query.order_by(HarvestSiteRun.site_run_id.desc()).limit(1)).mappings().first()
+    return None if row is None else _harvest(dict(row))
+
+
 def harvests(session: Session, site_id: int, number: int = HARVESTS, upto: int | None = None) -> list[Record]:
-    """The last harvests of a site, the oldest first, up to the site run `upto`; tries of single documents are none."""
+    """The last harvests of a site, the oldest first, up to the site run `upto`; tries of single documents are none.
+
+    Rehearsals are among them, and marked.
+    """
     query = (
         _QUERY.where(HarvestSiteRun.site_schedule_id == site_id, HarvestSiteRun.kind != SiteRunKind.RETRY.value)
         .order_by(HarvestSiteRun.site_run_id.desc())
@@ -55,8 +67,21 @@ def seconds_between(began: datetime, ended: datetime | None) -> float | None:
 
 
 def in_words(trend: Iterable[Record]) -> str:
-    """How many documents failed, harvest by harvest: `12 12 3`; of a harvest that came to no documents, `-`."""
-    return " ".join(str(each["failing"]) if each["listed"] else "-" for each in trend)
+    """How many documents failed, harvest by harvest: `12 12 3`; of a harvest that came to no documents, `-`.
+
+    The number of a rehearsal is in brackets.
+    """
+
+    def number(each: Record) -> str:
+        words = str(each["failing"]) if each["listed"] else "-"
+        return f"({words})" if each["rehearsal"] else words
+
+    return " ".join(map(number, trend))
+
+
+def status_in_words(harvest: Record) -> str:
+    """How a harvest ended, with a word about a rehearsal."""
+    return f"{harvest['status']}, rehearsal" if harvest["rehearsal"] else str(harvest["status"])
 
 
 def _harvest(row: Record) -> Record:

@@ -11,7 +11,7 @@ from sqlalchemy import and_, case, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
-from metaharvest.database.models import HarvestRun, HarvestSiteRun, HarvestSiteSchedule
+from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import SiteRunKind, SiteRunStatus
 from metaharvest.reports.over_nights import FailingSite, failing_sites
 from metaharvest.reports.site_view import NO_TABLE, TableNote
@@ -95,7 +95,7 @@ def digest_view(session: Session, today: date, settings: Settings) -> DigestView
             func.max(case((is_harvest, _ERRORS), else_=0)),
         )
         .join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
-        .where(HarvestRun.harvest_date >= begin, HarvestRun.harvest_date <= today)
+        .where(HarvestRun.harvest_date >= begin, HarvestRun.harvest_date <= today, IS_REAL)
         .group_by(HarvestSiteRun.site_schedule_id, HarvestRun.harvest_date)
     )
     weeks = {site_id: [_NOTHING] * WEEKS for site_id in names}

@@ -123,7 +123,8 @@ def unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDo
 def earlier_site_runs(session: Session, site_run: HarvestSiteRun) -> Iterator[int]:
     """The site's runs before this one, back to the last one that read the whole list."""
     of_site, number = HarvestSiteRun.site_schedule_id == site_run.site_schedule_id, HarvestSiteRun.site_run_id
-    query = select(HarvestSiteRun).where(of_site, number < site_run.site_run_id).order_by(number.desc()).limit(30)
+    same = HarvestSiteRun.rehearsal == site_run.rehearsal
+    query = select(HarvestSiteRun).where(of_site, same, number < site_run.site_run_id).order_by(number.desc()).limit(30)
     for earlier in session.scalars(query):
         yield earlier.site_run_id
         if earlier.kind != SiteRunKind.RETRY.value and earlier.listed:

@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, distinct, exists, func, o
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import (
+    IS_REAL,
     HarvestDetailLog,
     HarvestLog,
     HarvestRun,
@@ -47,6 +48,7 @@ _PREVIOUS = (
         HarvestSiteRun.site_schedule_id == bindparam("site"),
         HarvestSiteRun.site_run_id < bindparam("site_run"),
         HarvestSiteRun.kind != SiteRunKind.RETRY.value,
+        IS_REAL,
         HarvestSiteRun.status.in_([SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value]),
     )
     .order_by(HarvestSiteRun.site_run_id.desc())

@@ -85,7 +85,11 @@ def _told(session: Session, site_run: HarvestSiteRun) -> list[HarvestSiteRun]:
     reported = (
         select(row)
         .join(ReportOutbox, ReportOutbox.site_run_id == row.site_run_id)
-        .where(row.site_schedule_id == site_run.site_schedule_id, row.site_run_id < site_run.site_run_id)
+        .where(
+            row.site_schedule_id == site_run.site_schedule_id,
+            row.site_run_id < site_run.site_run_id,
+            row.rehearsal == site_run.rehearsal,
+        )
         .order_by(row.site_run_id.desc())
     )
     last = session.scalar(reported.where(~is_retry).limit(1))

@@ -14,7 +14,7 @@ from typing import TypeVar
 from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import IS_HARVEST, HarvestRun, HarvestSiteRun
+from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestRun, HarvestSiteRun
 from metaharvest.model import Site, SiteRunKind, SiteRunStatus
 from metaharvest.sites.due import due_since
 from metaharvest.sites.registry import read_sites_due_before
@@ -84,6 +84,7 @@ def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
             earlier.site_schedule_id == HarvestSiteRun.site_schedule_id,
             earlier.status.in_(_HARVESTED),
             earlier.kind != SiteRunKind.RETRY.value,
+            earlier.rehearsal.is_(False),
         )
         .scalar_subquery()
     )
@@ -94,6 +95,7 @@ def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
             HarvestSiteRun.status.in_(_NOT_HARVESTED),
             HarvestSiteRun.kind != SiteRunKind.RETRY.value,
             HarvestSiteRun.site_run_id > last_harvest,
+            IS_REAL,
         )
         .group_by(HarvestSiteRun.site_schedule_id)
     )
