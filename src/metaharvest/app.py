@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from metaharvest.reports import Deliveries, Dropped, Report, Repositories, Resent, ResentRefused
     from metaharvest.sites.metacat_import import ImportedRow
     from metaharvest.sites.metacat_tables import MetacatTables
+    from metaharvest.sites.site_import import SiteChange
     from metaharvest.sources.lookup import SourceFor
     from metaharvest.sources.oai_pmh.inspection import Inspection
     from metaharvest.targets.base import Target
@@ -322,6 +323,24 @@ class Harvester:
             wanted = LogImport(site_ids, since, today, self.now(), self.settings.harvester.zone)
             logged, details = tables.rows(metacat_tables.LOG), tables.rows(metacat_tables.DETAIL_LOG)
             return MetacatImport(tuple(rows), import_log(session, logged, details, wanted, dry_run=dry_run))
+
+    def import_sites(
+        self, content: bytes, *, dry_run: bool = False, allow_duplicates: bool = False
+    ) -> list[SiteChange]:
+        """Register the sites of a file: all of them, or none; nothing in a dry run. Raises MetaharvestError."""
+        from metaharvest.sites.allowed import require_allowed
+        from metaharvest.sites.site_files import read_sites_file
+        from metaharvest.sites.site_import import import_sites
+
+        def allowed(site: Site) -> None:
+            require_allowed(self.settings, site, ("documentlisturl", "options"))
+
+        rows = read_sites_file(content)
+        with self.writing() as session:
+            done = import_sites(session, rows, self.today(), allowed, allow_duplicates=allow_duplicates)
+            if dry_run:
+                session.rollback()
+        return done
 
     # -- the database
 

@@ -60,6 +60,8 @@ CASES: dict[str, list[tuple[str, ...]]] = {
     "run": [("run", "--site", "alder-creek", "--dry-run"), ("run", "--site", "alder-creek")],
     "runs": [("runs",)],
     "runs-show": [("runs", "show", "1"), ("runs", "show", "2")],
+    "sites-export": [("sites", "export")],
+    "sites-import": [("sites", "import", "sites.json"), ("sites", "import", "sites.json", "--dry-run")],
     "sites-import-metacat": [("sites", "import-metacat", "--csv", "schedule.csv", "--log")],
     "sites-list": [("sites", "list")],
     "sites-show": [("sites", "show", "alder-creek"), ("sites", "show", "broken")],
@@ -116,6 +118,7 @@ def harvested_twice(folder: Path, database: str) -> None:
         tell(folder, "run", "--force")
     tell(folder, "sites", "add", "broken", "--list-url", "https://b.example.org/l.xml", "--contact", "b@example.org")
     in_database(folder, "UPDATE harvest_site_schedule SET unit = 'fortnights' WHERE name = 'broken'")
+    tell(folder, "sites", "export", "-o", str(folder / "sites.json"))
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:

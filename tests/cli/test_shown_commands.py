@@ -68,13 +68,27 @@ FILLED_IN = {
 
 MEANT = {
     "sites add NAME --list-url URL --contact EMAILS [--every N] [--unit days|weeks|months] [--next DATE]": [
-        "sites add spare --list-url URL --contact EMAIL --every 2 --unit weeks --next 2026-12-01"
+        "sites add spare --list-url URL --contact EMAIL --every 2 --unit weeks --next 2026-12-01 --allow-duplicate"
     ],
-    "sites add NAME --list-url URL --contact EMAIL": ["sites add spare --list-url URL --contact EMAIL"],
+    "sites add NAME --list-url URL --contact EMAIL": [
+        "sites add spare --list-url URL --contact EMAIL --allow-duplicate"
+    ],
     "sites add NAME --oai BASEURL": ["sites add frogs --oai BASEURL"],
     "sites edit NAME [the same options; --name gives another name]": [
         "sites edit spare --every 1 --unit months --name spared"
     ],
+    "sites edit NAME --add-contact EMAIL --remove-contact EMAIL": [
+        "sites edit NAME --add-contact other@example.org",
+        "sites edit NAME --add-contact more@example.org --remove-contact other@example.org",
+    ],
+    "sites edit NAME --add-contact EMAIL": ["sites edit NAME --add-contact EMAIL"],
+    "sites export [--csv] [-o FILE]": ["sites export --csv -o sites.csv"],
+    "sites import FILE [--dry-run]": ["sites export -o sites.json", "sites import sites.json --dry-run"],
+    "sites export": ["sites export -o sites.json"],
+    "sites import sites.json --dry-run": ["sites export -o sites.json", "sites import sites.json --dry-run"],
+    "sites import sites.csv": ["sites export --csv -o sites.csv", "sites import sites.csv"],
+    "target withdraw": ["target withdraw ren-alder.5 --reason test"],
+    "target withdraw --undo": ["target withdraw ren-alder.5 --reason test", "target withdraw ren-alder.5 --undo"],
     "sites edit NAME --name NEW": ["sites edit basalt-flats --name basalt"],
     "sites disable NAME": ["sites disable spared", "sites enable spared"],
     "sites remove NAME": ["sites remove spared --yes"],
@@ -87,7 +101,7 @@ MEANT = {
     "sites enable": ["sites enable alder-creek"],
     "sites disable": ["sites disable alder-creek"],
     "sites confirm": ["sites confirm alder-creek"],
-    "sites add": ["sites add spare --list-url URL --contact EMAIL"],
+    "sites add": ["sites add spare --list-url URL --contact EMAIL --allow-duplicate"],
     "log --level": ["log --level error"],
     "list build": ["list build eml --base-url https://www.example.org/eml/ --dry-run"],
     "list build --write": ["list build eml --base-url https://www.example.org/eml/ --write"],

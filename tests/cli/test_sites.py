@@ -76,7 +76,7 @@ def test_an_option_that_makes_no_sense_is_a_usage_error(folder: Path, options: t
 def test_a_name_is_given_once(folder: Path) -> None:
     again = attempt(folder, "sites", "add", "alder-creek", "--list-url", URL, "--contact", "a@example.org")
     assert "already" in str(again.error)
-    tell(folder, "sites", "add", "elm", "--list-url", URL, "--contact", "a@example.org")
+    tell(folder, "sites", "add", "elm", "--list-url", f"{URL}?elm", "--contact", "a@example.org")
     renamed = attempt(folder, "sites", "edit", "elm", "--name", "alder-creek")
     assert isinstance(renamed.error, ScheduleError)
     assert "already" in str(renamed.error)

@@ -120,7 +120,10 @@ def test_schedule_and_log_of_a_metacat_are_taken_over_once(
     assert (done["log"]["details"], done["log"]["details_taken"], done["log"]["details_left_out"]) == (4, 2, 2)
     assert done["log"]["reasons"] == ["HARVEST_LOG_ID 6: there is no operation 'Nonsense'."]
 
-    assert [row["verdict"] for row in again["rows"]].count("present") == 6
+    # What was refused is refused again, also where the list is registered by now.
+    again_by_row = {row["row"]: (row["verdict"], row["site"]) for row in again["rows"]}
+    present = {row: ("present", site) for row, (_, site) in VERDICTS.items() if site is not None}
+    assert again_by_row == {**VERDICTS, **present}
     assert (again["log"]["taken"], again["log"]["present"], again["log"]["run_id"]) == (0, 5, None)
     assert len(schedule(harvester)) == 4
     assert harvester.rows("SELECT count(*) FROM harvest_log") == [(5,)]
@@ -480,3 +483,39 @@ def test_somebody_else_s_sqlite_file_is_only_read(harvester: Harvester, servers:
         other.chmod(0o755)
     assert (other / "metacat.db").read_bytes() == before
     assert [each.name for each in other.iterdir()] == ["metacat.db"]
+
+
+@on_sqlite
+def test_what_was_refused_is_said_each_time_until_it_is_put_right(harvester: Harvester, tmp_path: Path) -> None:
+    rows = (
+        "http://alder.example.org/list.xml,a@example.org\n"
+        "http://ALDER.example.org:80/list.xml,A@example.org;b@example.org\n"
+    )
+    (tmp_path / "schedule.csv").write_text(f"DOCUMENTLISTURL,CONTACT_EMAIL\n{rows}")
+    arguments = ("sites", "import-metacat", "--csv", str(tmp_path / "schedule.csv"))
+    first, second = harvester(*arguments), harvester(*arguments)
+    for said in (first, second):
+        assert said.code == 1
+        assert "Another row has the same list, and became the site alder.example.org" in said.out
+        assert "sites edit alder.example.org --add-contact b@example.org\n" in said.out
+    assert "1 registered already, 1 refused." in second.out
+    assert harvester("sites", "edit", "alder.example.org", "--add-contact", "b@example.org").code == 0
+    third = harvester(*arguments)
+    assert (third.code, "2 registered already, 0 refused." in third.out) == (0, True)
+
+
+@on_sqlite
+def test_a_database_of_metaharvest_is_not_taken_for_a_metacat(harvester: Harvester, tmp_path: Path) -> None:
+    harvester("sites", "add", "elm", "--list-url", "https://elm.example.org/l.xml", "--contact", "elm@example.org")
+    (tmp_path / "other").mkdir()
+    other = Harvester(tmp_path / "other")
+    said = other("sites", "import-metacat", "--database", f"sqlite:///{harvester.folder / 'metaharvest.db'}")
+    assert (said.code, said.out) == (2, "")
+    assert "is of metaharvest, and not of a Metacat: `metaharvest sites export` there" in said.err
+    (tmp_path / "schedule.csv").write_text(
+        "site_schedule_id,name,documentlisturl,source_kind\n1,elm,http://x/l.xml,a\n"
+    )
+    said = other("sites", "import-metacat", "--csv", str(tmp_path / "schedule.csv"))
+    assert (said.code, "is of metaharvest, and not of a Metacat" in said.err) == (2, True)
+    assert other.rows("SELECT name FROM harvest_site_schedule") == []
+    other.close()

@@ -21,6 +21,10 @@ ALL = {str(number): 1 for number in range(1, 26)}
 """What is held of a repository of 25 records: the highest revision of each."""
 
 
+ALLOWED = ("--allow-duplicate",)
+"""Tests register one repository several times: what sites have in common is their subject."""
+
+
 class Network:
     """A harvester, and the repository of its only site."""
 
@@ -30,7 +34,9 @@ class Network:
         self.night = 0
 
     def register(self, *options: str, name: str = "repo") -> str:
-        said = self.harvester("sites", "add", name, "--oai", self.server.base_url, "--origin", "test", *options)
+        said = self.harvester(
+            "sites", "add", name, "--oai", self.server.base_url, "--origin", "test", *ALLOWED, *options
+        )
         assert said.code == 0, said.err
         return said.out
 

@@ -8,6 +8,7 @@ import click
 
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_json, print_line
+from metaharvest.text import clean
 
 
 @click.group("contacts")
@@ -55,7 +56,7 @@ def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> No
         click.echo(f"{address} is in no site, delivery, report and log row.")
     else:
         click.echo(f"{address} was removed.")
-        print_line(f"  contacts of sites: {', '.join(done.sites) or 'none'}")
+        click.echo(clean(f"  contacts of sites: {', '.join(done.sites) or 'none'}"))
         click.echo(f"  deliveries: {done.deliveries}")
         click.echo(f"  stored reports: {done.reports}")
         click.echo(f"  rows of the log and others: {done.rows}")

@@ -12,7 +12,7 @@ import click
 
 from metaharvest.cli.invocation import day
 from metaharvest.model import Deletions, Level, ListMethod, Notify, Site, Unit, ValidationLevel
-from metaharvest.text import shown_url
+from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
     from metaharvest.model import Network, OaiOptions, SiteOptions
@@ -180,6 +180,40 @@ def _oai_options(default: Callable[[object], str]) -> list[Decorator]:
             f"from the base URL.{default('made from the base URL')}",
         ),
     ]
+
+
+allow_duplicate_option = click.option(
+    "--allow-duplicate",
+    is_flag=True,
+    help="Register a list, or a set of a repository, that another site has: for sites with targets of their own.",
+)
+
+
+def changed_contacts(
+    given: str | None, before: Site | BrokenSite, added: tuple[str, ...], removed: tuple[str, ...]
+) -> str:
+    """The contacts of a site with one more or less. Raises UsageError."""
+    from metaharvest.config.field_types import check_email
+    from metaharvest.sites.rows import split_addresses
+
+    if given is not None:
+        raise click.UsageError("--contact replaces all contacts: use it alone, or --add-contact and --remove-contact.")
+    contacts = list(before.contacts)
+    for address in split_addresses(", ".join(removed)):
+        if address.casefold() not in (each.casefold() for each in contacts):
+            known = ", ".join(contacts) or "none"
+            raise click.UsageError(f"{one_line(address)} is no contact of {before.name}. Its contacts: {known}.")
+        contacts = [each for each in contacts if each.casefold() != address.casefold()]
+    for address in split_addresses(", ".join(added)):
+        try:
+            checked = check_email(address)
+        except ValueError as error:
+            raise click.UsageError(f"{error}.") from error
+        if checked.casefold() not in (each.casefold() for each in contacts):
+            contacts.append(checked)
+    if not contacts:
+        raise click.UsageError(f"{before.name} would have no contact left: add another one with --add-contact.")
+    return ", ".join(contacts)
 
 
 def columns_of(options: Options, before: Site | BrokenSite | None) -> dict[str, Any]:

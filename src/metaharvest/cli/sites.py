@@ -12,14 +12,22 @@ import click
 
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_fields, print_json, print_line
-from metaharvest.cli.site_options import AS_SETTINGS, columns_of, give_origin, registration_options
+from metaharvest.cli.site_options import (
+    AS_SETTINGS,
+    allow_duplicate_option,
+    changed_contacts,
+    columns_of,
+    give_origin,
+    registration_options,
+)
+from metaharvest.cli.sites_files import export_sites, import_sites
 from metaharvest.cli.sites_import import import_metacat
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.model import Deletions, Site
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import date
     from pathlib import Path
 
@@ -38,6 +46,9 @@ _NOT_REGISTERED = (
 
 _MOST_CONTACTS = 5
 """Addresses that a repository names which become contacts by themselves."""
+
+_OF_REPOSITORIES = ("origin", "prefix", "sets", "begin", "until", "method", "full_every", "post")
+"""What is registered of an OAI-PMH repository."""
 
 
 _SITES = {
@@ -62,20 +73,24 @@ def command() -> None:
 
 
 command.add_command(import_metacat)
+command.add_command(export_sites)
+command.add_command(import_sites)
 
 
 @command.command("add")
 @click.argument("name")
 @registration_options(new=True)
 @click.option("--unasked", is_flag=True, help="OAI-PMH: register it without asking the repository what it is.")
+@allow_duplicate_option
 @click.pass_obj
-def add(invocation: Invocation, /, name: str, unasked: bool, **options: Any) -> None:
+def add(invocation: Invocation, /, name: str, unasked: bool, allow_duplicate: bool, **options: Any) -> None:
     """Register a site. NAME is yours to choose; reports and commands call the site by it.
 
     A site has a harvest list (--list-url), or is an OAI-PMH repository (--oai), which is asked what it is, and whether
     it has the format and the sets; the addresses that it gives are the contacts if none are named.
     """
     from metaharvest.sites.allowed import require_allowed
+    from metaharvest.sites.duplicates import require_new_source
     from metaharvest.sites.registry import add_site, new_site, read_sites
 
     harvester = invocation.harvester
@@ -93,6 +108,8 @@ def add(invocation: Invocation, /, name: str, unasked: bool, **options: Any) -> 
     with harvester.writing() as session:
         site = add_site(session, values)
         require_allowed(harvester.settings, site, values)
+        if not allow_duplicate:
+            require_new_source(site, read_sites(session))
         others = _of_the_same_records(site, read_sites(session))
     click.echo(f"Registered {site.name}: {_when(site)}.")
     if others:
@@ -176,20 +193,40 @@ def _inspected(harvester: Harvester, site: Site) -> tuple[Identity | None, Seque
 @click.option("--name", "new_name", metavar="NAME", help="Give the site another name.")
 @registration_options(new=False)
 @click.option("--unasked", is_flag=True, help="OAI-PMH: do not ask the repository whether it has what is asked for.")
+@click.option("--add-contact", metavar="EMAIL", multiple=True, help="One more contact. May be repeated.")
+@click.option("--remove-contact", metavar="EMAIL", multiple=True, help="One contact less. May be repeated.")
+@allow_duplicate_option
 @click.pass_obj
-def edit(invocation: Invocation, /, name: str, new_name: str | None, unasked: bool, **options: Any) -> None:
-    """Change a site; what is not named stays as it is.
+def edit(
+    invocation: Invocation,
+    /,
+    name: str,
+    new_name: str | None,
+    unasked: bool,
+    add_contact: tuple[str, ...],
+    remove_contact: tuple[str, ...],
+    allow_duplicate: bool,
+    **options: Any,
+) -> None:
+    """Change a site; what is not named stays as it is. Prints each value that changes, as it was and as it is.
+
+    --contact replaces all contacts; --add-contact and --remove-contact change one.
 
     An OAI-PMH repository is asked what it is, and whether it has the format and the sets, if its base URL or one of
     these is changed.
     """
+    from metaharvest.queries.sites import registered_site
     from metaharvest.sites.allowed import require_allowed
+    from metaharvest.sites.duplicates import require_new_source, source_key
     from metaharvest.sites.registry import edit_site, find_site, read_sites
 
     harvester = invocation.harvester
     _require_not_past(options["datenextharvest"], harvester.today())
     with harvester.writing() as session:
         former = find_site(session, name)
+        if add_contact or remove_contact:
+            options["contact_email"] = changed_contacts(options["contact_email"], former, add_contact, remove_contact)
+        before = registered_site(session, name, harvester.today())
         give_origin(options, former, read_sites(session))
         changes = columns_of(options, former)
         if new_name is not None:
@@ -198,9 +235,18 @@ def edit(invocation: Invocation, /, name: str, new_name: str | None, unasked: bo
             raise click.UsageError("Nothing to change: name at least one option.")
         site = edit_site(session, name, changes)
         require_allowed(harvester.settings, site, changes, former.name)
+        if not allow_duplicate and source_key(former) != source_key(site):
+            require_new_source(site, read_sites(session))
+        after = registered_site(session, site.name, harvester.today())
         is_other = isinstance(former, Site) and _asked_for(former) != _asked_for(site)
         others = _of_the_same_records(site, read_sites(session)) if is_other else []
-    click.echo(f"Changed {site.name}: {_when(site)}.")
+    differences = list(_differences(before, after))
+    if differences:
+        click.echo(f"Changed {site.name}: {_when(site)}.")
+        for line in differences:
+            click.echo(clean(f"  {line}"))
+    else:
+        click.echo(f"{site.name} was so already: nothing was changed.")
     if _has_login(former.list_url) and not _has_login(site.list_url):
         click.echo("The user name and password in its former URL were not kept: the new URL needs its own, if any.")
     if isinstance(former, Site) and _files(former) != _files(site):
@@ -215,6 +261,30 @@ def edit(invocation: Invocation, /, name: str, new_name: str | None, unasked: bo
             print_line(f"warning: {finding.message} {finding.remedy}", err=True)
         if problems:
             print_line(f"The next harvest of {site.name} fails if that stays so.", err=True)
+
+
+def _differences(before: Record, after: Record) -> Iterator[str]:
+    """`every: 1 -> 2` for each value of the registration that is another one."""
+    for label, value in _registration(before).items():
+        changed = _registration(after).get(label)
+        if _shown(value) != _shown(changed):
+            yield f"{label.replace('_', ' ')}: {_shown(value)} -> {_shown(changed)}"
+
+
+def _registration(site: Record) -> dict[str, object]:
+    """The values of a registration; those of a repository each by itself."""
+    derived = (*_NOT_REGISTERED, "frequency", "state", "options", "oai")
+    values = {label: value for label, value in site.items() if label not in derived}
+    asked = site.get("oai") or dict.fromkeys(_OF_REPOSITORIES)
+    return values | {f"oai_{label}": value for label, value in asked.items()}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (tuple, list)):
+        value = ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return one_line(str(value), 500) if value not in (None, "") else "none"
 
 
 def _asked_for(site: Site) -> tuple[object, ...]:

@@ -46,7 +46,7 @@ def withdraw(
 
     \b
     Examples:
-      metaharvest target withdraw knb-lter-gce.109 --reason "names a person who objects" --erase
+      metaharvest target withdraw knb-lter-gce.109 --reason "names a person who objects" --erase --yes
       metaharvest target withdraw knb-lter-gce.109 --undo
     """
     from metaharvest.harvest.withdrawing import WithdrawalRequest

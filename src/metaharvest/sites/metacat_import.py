@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.errors import ScheduleError
 from metaharvest.model import Site
+from metaharvest.sites.duplicates import source_key, url_key
 from metaharvest.sites.metacat_rows import Converted, converted
 from metaharvest.sites.metacat_tables import TableRow
 from metaharvest.sites.registry import add_site, new_site
@@ -92,8 +93,9 @@ class _ImportPlan:
         self, registered: Sequence[Site | BrokenSite], today: date, allowed: Callable[[Site], None], start: str
     ) -> None:
         self._names = {site.name.casefold() for site in registered}
-        self._owners = {site.list_url: site.name for site in registered}
-        self._planned: dict[str, tuple[str, Converted]] = {}
+        self._owners = {source_key(site): site for site in registered}
+        self._planned: dict[Hashable, tuple[str, Converted]] = {}
+        self._seen: dict[Hashable, Converted] = {}
         self._today = today
         self._allowed = allowed
         self._start = start
@@ -106,11 +108,15 @@ class _ImportPlan:
         if row.problem:
             again = "Mend the line, and import again: what is registered already is not doubled."
             return replace(result, reasons=(f"{row.problem[:1].upper()}{row.problem[1:]}.",), to_do=(again,))
-        if url in self._owners:
-            return replace(result, verdict=RowVerdict.PRESENT, site=self._owners[url])
-        made = converted(row.values, self._today)
-        if url in self._planned:
-            return self._second(result, made, *self._planned[url])
+        made, key = converted(row.values, self._today), url_key(url)
+        if owner := self._owners.get(key):
+            # Of the first row, the site's own contacts hold; a further row says what it said the first time.
+            first = self._seen.setdefault(key, made)
+            known = [*owner.contacts, *(made.contacts if first is made else [])]
+            return self._second(result, made, owner.name, known)
+        if key in self._planned:
+            name, first = self._planned[key]
+            return self._second(result, made, name, first.contacts)
         if made.problems:
             return self._refused(result, made, made.problems)
         made.values["name"] = self._name(url, made.values["ldapdn"] or "", schedule_id)
@@ -118,12 +124,12 @@ class _ImportPlan:
             self._allowed(new_site(made.values))
         except ScheduleError as error:
             return self._refused(result, made, [f"{line.rstrip('.')}." for line in str(error).splitlines()])
-        return self._taken(result, made, url)
+        return self._taken(result, made, key)
 
-    def _taken(self, result: ImportedRow, made: Converted, url: str) -> ImportedRow:
+    def _taken(self, result: ImportedRow, made: Converted, key: Hashable) -> ImportedRow:
         name = made.values["name"]
         self._names.add(name.casefold())
-        self._planned[url] = (name, made)
+        self._planned[key] = (name, made)
         to_do = []
         if made.password:
             reference = f"file:{name}.ldap-password"
@@ -137,14 +143,14 @@ class _ImportPlan:
             result, verdict=verdict, site=name, changes=tuple(made.changes), to_do=tuple(to_do), values=made.values
         )
 
-    def _second(self, result: ImportedRow, made: Converted, name: str, first: Converted) -> ImportedRow:
-        """A further row with the same list: it is the same site, unless it has contacts of its own."""
-        more = [each for each in made.contacts if each not in first.contacts]
+    def _second(self, result: ImportedRow, made: Converted, name: str, known: Sequence[str]) -> ImportedRow:
+        """A further row with a list that a site has: it is that site, unless it has contacts that are not `known`."""
+        more = [each for each in made.contacts if each.casefold() not in {one.casefold() for one in known}]
         if not more:
             return replace(result, verdict=RowVerdict.PRESENT, site=name)
         reason = f"Another row has the same list, and became the site {name}; a list is harvested once."
-        contacts = shlex.quote(", ".join((*first.contacts, *more)))
-        command = f"{self._start} sites edit {shlex.quote(name)} --contact {contacts}"
+        command = f"{self._start} sites edit {shlex.quote(name)}"
+        command += "".join(f" --add-contact {shlex.quote(each)}" for each in more)
         return replace(result, reasons=(reason,), to_do=(f"To let its contacts have the reports too: {command}",))
 
     def _refused(self, result: ImportedRow, made: Converted, problems: Sequence[str]) -> ImportedRow:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +61,9 @@ _REQUIRED = {
     LOG: ("harvest_log_id", "harvest_date", "harvest_operation_code"),
     DETAIL_LOG: ("harvest_log_id",),
 }
+_OURS = frozenset(("source_kind", "site_run_id", "fingerprint"))
+"""Columns that the tables of metaharvest have, and those of a Metacat have not."""
+
 _NOT_SET = frozenset(("", "NULL", "\\N", "(null)"))
 """What stands in a CSV file where a database has nothing."""
 
@@ -111,6 +114,7 @@ class DatabaseTables:
             problem = f"{self._shown} has no table {table.upper()}: name the database of Metacat"
             raise MetaharvestError(f"{problem}, and a user who may read it.")
         columns = {each["name"].lower(): each["name"] for each in inspector.get_columns(there[table])}
+        _require_metacat(columns, self._shown)
         _require_columns(table, columns, self._shown)
         known = [name for name in COLUMNS[table] if name in columns]
         # As bytes on SQLite, where a text may be in any encoding.
@@ -141,6 +145,7 @@ class CsvTables:
                 header = lines.readline()
                 delimiter = _delimiter(header, table)
                 names = [name.strip().lower() for name in next(csv.reader([header], delimiter=delimiter), [])]
+                _require_metacat(names, str(path))
                 _require_columns(table, names, str(path))
                 csv.field_size_limit(_LONGEST_VALUE)
                 quoting = _quoting(path, delimiter, len(names))
@@ -216,6 +221,15 @@ def _engine(url: URL) -> Engine:
 def _text(value: object) -> str | None:
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     return None if text is None or text == "" else str(text)
+
+
+def _require_metacat(names: Iterable[str], where: str) -> None:
+    """Raises MetaharvestError if the columns are those of metaharvest, whose tables have the names of Metacat's."""
+    if not _OURS.isdisjoint(names):
+        raise MetaharvestError(
+            f"{where} is of metaharvest, and not of a Metacat: `metaharvest sites export` there and `metaharvest sites "
+            "import` here take its sites over."
+        )
 
 
 def _require_columns(table: str, names: Mapping[str, str] | Sequence[str], where: str) -> None:

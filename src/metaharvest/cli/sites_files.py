@@ -1,0 +1,127 @@
+"""`metaharvest sites export` and `sites import`: the schedule as a file, JSON or CSV."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.printing import print_json, print_line
+from metaharvest.text import clean, one_line, shown_url
+
+if TYPE_CHECKING:
+    from metaharvest.sites.site_import import SiteChange
+
+_SOME_LEFT_OUT = 1
+
+
+@click.command("export")
+@click.option("--csv", "as_csv", is_flag=True, help="As CSV, for spreadsheets. [default: JSON]")
+@click.option("--json", "as_json", is_flag=True, help="As JSON. This is the default.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file. [default: stdout]")
+@click.option("--with-logins", is_flag=True, help="With the user names and passwords in the URLs of sites.")
+@click.pass_obj
+def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Path | None, with_logins: bool) -> int:
+    """Write all sites into a file, with everything that is registered of them.
+
+    `sites import` registers them in another installation. Exit code 1 if a row of the schedule cannot be exported.
+
+    \b
+    Examples:
+      metaharvest sites export -o sites.json
+      metaharvest sites export --csv -o sites.csv
+    """
+    from metaharvest.model import Site
+    from metaharvest.sites.registry import read_sites
+    from metaharvest.sites.site_files import as_mapping, csv_text, has_login, json_text
+
+    if as_csv and as_json:
+        raise click.UsageError("Use one of --json and --csv.")
+    with invocation.harvester.reading() as session:
+        rows = read_sites(session)
+    sites = [site for site in rows if isinstance(site, Site)]
+    mappings = [as_mapping(site, with_logins=with_logins) for site in sites]
+    # A mark at the beginning has spreadsheets read UTF-8.
+    text = f"\ufeff{csv_text(mappings)}" if as_csv else json_text(mappings)
+    if output is None:
+        click.echo(text.encode("utf-8"), nl=False)
+    else:
+        output.write_bytes(text.encode("utf-8"))
+        click.echo(f"Wrote {len(sites)} {'site' if len(sites) == 1 else 'sites'} to {output}.", err=True)
+    if without := [site.name for site in sites if has_login(site) and not with_logins]:
+        names = ", ".join(without)
+        print_line(f"Without the login in its URL, which --with-logins writes: {names}.", err=True)
+    broken = [site.name for site in rows if not isinstance(site, Site)]
+    for name in broken:
+        print_line(
+            f"{name} is not exported: its row cannot be used, and `metaharvest sites show NAME` says why.", err=True
+        )
+    return _SOME_LEFT_OUT if broken else 0
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@click.option("--dry-run", is_flag=True, help="Say what would become of each site, and write nothing.")
+@click.option("--allow-duplicate", is_flag=True, help="Also a list, or a set of a repository, that another site has.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplicate: bool, as_json: bool) -> None:
+    """Register the sites of a file that `sites export` wrote, or a spreadsheet: all of them, or none.
+
+    FILE is JSON or CSV; `-` is stdin. A site that is there by its name is changed; what the file does not name stays.
+    Done again, nothing changes. Sites that the file does not name stay as they are.
+
+    \b
+    Examples:
+      metaharvest sites import sites.json --dry-run
+      metaharvest sites import sites.csv
+    """
+    harvester = invocation.harvester
+    done = harvester.import_sites(_content(file), dry_run=dry_run, allow_duplicates=allow_duplicate)
+    if as_json:
+        print_json({"dry_run": dry_run, "imported": [_as_mapping(change) for change in done]})
+        return
+    for change in done:
+        if change.verdict == "unchanged":
+            continue
+        print_line(f"{change.name}: {change.verdict}.")
+        for name, (before, after) in change.changes.items():
+            click.echo(clean(f"  {name.replace('_', ' ')}: {_shown(before)} -> {_shown(after)}"))
+    counts = {verdict: sum(each.verdict == verdict for each in done) for verdict in ("added", "changed", "unchanged")}
+    click.echo(
+        f"{len(done)} sites: {counts['added']} added, {counts['changed']} changed, {counts['unchanged']} unchanged."
+    )
+    if dry_run:
+        click.echo("Nothing was written (--dry-run).")
+
+
+def _content(file: Path) -> bytes:
+    """Raises FileError."""
+    from metaharvest.config.files import read_file
+    from metaharvest.sites.site_files import MOST_BYTES
+
+    if str(file) == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return read_file(file, MOST_BYTES)
+    except OSError as error:
+        raise click.FileError(str(file), error.strerror) from error
+
+
+def _as_mapping(change: SiteChange) -> dict[str, object]:
+    return {
+        "site": change.name,
+        "verdict": change.verdict,
+        "changes": [f"{name}: {_shown(before)} -> {_shown(after)}" for name, (before, after) in change.changes.items()],
+    }
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(each)}" for name, each in value.items() if each not in (None, [], False))
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
+    return one_line(shown_url(str(value)), 500) if value not in (None, "") else "none"

@@ -1,0 +1,54 @@
+"""Finds sites that have the same source: one list, or one set and format of a repository, is harvested once.
+
+URLs count as the same where servers do not tell them apart: the case of the host, the default port, a `/` behind a base
+URL, the order of a query, escapes that need not be. `http` and `https` are two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from metaharvest.errors import ScheduleError
+from metaharvest.fetch.url import BadUrl, parse_url
+from metaharvest.model import Site
+from metaharvest.sites.rows import BrokenSite
+from metaharvest.text import one_line
+
+
+def url_key(url: str, *, is_repository: bool = False) -> Hashable:
+    """What the URLs of one source have in common. A login is a part of it: other users may get another list."""
+    try:
+        address = parse_url(url)
+        parts = urlsplit(address.url)
+    except (BadUrl, ValueError):
+        return unquote(url.strip())
+    path = unquote(parts.path) or "/"
+    query = tuple(sorted(parse_qsl(parts.query, keep_blank_values=True)))
+    host = address.host.rstrip(".")
+    return address.scheme, host, address.port, address.username, path.rstrip("/") if is_repository else path, query
+
+
+def source_key(site: Site | BrokenSite) -> Hashable:
+    """What sites with the same source have in common; of a broken row, only its URL is known."""
+    oai = site.options.oai if isinstance(site, Site) else None
+    if oai is None:
+        return url_key(site.list_url)
+    asked = (oai.origin, oai.prefix, frozenset(oai.sets), oai.begin, oai.until)
+    return url_key(site.list_url, is_repository=True), asked
+
+
+def require_new_source(site: Site, sites: Iterable[Site | BrokenSite]) -> None:
+    """Raises ScheduleError if another of these sites has the source of this one."""
+    key = source_key(site)
+    same = next((each for each in sites if each.site_id != site.site_id and source_key(each) == key), None)
+    if same is None:
+        return
+    name, own = one_line(same.name), one_line(site.name)
+    what = "this list" if site.options.oai is None else "this repository for the same format and sets"
+    off = "" if same.enabled else ", which is switched off"
+    raise ScheduleError(
+        f"The site '{name}'{off} harvests {what} already, so '{own}' would get `target.other-site` every night. "
+        f"`metaharvest sites edit '{name}'` changes that site. If the two go into different targets, "
+        "--allow-duplicate registers both."
+    )

@@ -1,0 +1,288 @@
+"""Sites as files: JSON, and CSV for spreadsheets, with all that is registered of a site.
+
+What is exported and imported again is the same, value by value. Reading says what is wrong with which line.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import date
+from typing import Any
+
+from metaharvest.config.secret_references import is_reference
+from metaharvest.errors import MetaharvestError
+from metaharvest.fetch.url import without_login
+from metaharvest.model import OaiOptions, Site, SiteOptions
+from metaharvest.sites.options import options_text
+from metaharvest.sites.rows import OAI
+from metaharvest.text import one_line
+
+FORMAT = "metaharvest sites 1"
+"""What a JSON file begins with, so that another one is not taken for it."""
+
+_COLUMNS = {
+    "name": "name",
+    "source_kind": "source_kind",
+    "list_url": "documentlisturl",
+    "contacts": "contact_email",
+    "every": "updatefrequency",
+    "unit": "unit",
+    "next_harvest": "datenextharvest",
+    "last_harvest": "datelastharvest",
+    "day_of_month": "day_of_month",
+    "notify": "notify",
+    "enabled": "enabled",
+    "ldapdn": "ldapdn",
+    "ldappwd": "ldappwd",
+}
+"""What a value is called in a file, and in the schedule."""
+
+_OWN = tuple(each.name for each in fields(SiteOptions) if each.name != "oai")
+_OAI = tuple(each.name for each in fields(OaiOptions))
+_LISTS = {"contacts": ", ", "allow_networks": ", ", "sets": " "}
+"""Values that are lists, and what stands between their parts in a cell."""
+
+_NUMBERS = ("every", "day_of_month", "max_loss", "full_every")
+_FLAGS = {"enabled": True, "post": False}
+"""Values that are true or false, and what they are if nothing stands there."""
+
+CSV_COLUMNS = (*_COLUMNS, *_OWN, *(f"oai_{name}" for name in _OAI))
+
+_AS_SETTINGS = "as-settings"
+"""What stands in a file where a site leaves to the settings what a packageId is that is not the docid."""
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r＝＋－＠]")
+MOST_BYTES = 64_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A site in a file: where it stands, its values as columns of the schedule, and what is wrong with it.
+
+    `options` are its own options, as far as the file names them.
+    """
+
+    place: str
+    values: Mapping[str, Any]
+    options: Mapping[str, Any]
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The site's name; empty if there is none."""
+        return str(self.values.get("name") or "")
+
+
+def as_mapping(site: Site, *, with_logins: bool = False) -> dict[str, Any]:
+    """All that is registered of a site; the login in its URL only if that is asked for."""
+    oai = site.options.oai
+    return {
+        "name": site.name,
+        "source_kind": site.source_kind,
+        "list_url": site.list_url if with_logins or not has_login(site) else without_login(site.list_url),
+        "contacts": list(site.contacts),
+        "every": site.frequency,
+        "unit": site.unit.value,
+        "next_harvest": _day(site.next_harvest),
+        "last_harvest": _day(site.last_harvest),
+        "day_of_month": site.day_of_month,
+        "notify": site.notify.value,
+        "enabled": site.enabled,
+        "ldapdn": site.ldap_name,
+        "ldappwd": site.ldap_password if is_reference(site.ldap_password) else None,
+        **{name: _plain(getattr(site.options, name)) for name in _OWN},
+        "package_id_mismatch": site.options.package_id_mismatch or _AS_SETTINGS,
+        "oai": {name: _plain(value) for name, value in asdict(oai).items()} if oai else None,
+    }
+
+
+def has_login(site: Site) -> bool:
+    """True if the URL of the site has a user name or a password."""
+    return "@" in site.list_url.partition("://")[2].partition("/")[0]
+
+
+def json_text(sites: Iterable[Mapping[str, Any]]) -> str:
+    """The file, as JSON."""
+    return json.dumps({"format": FORMAT, "sites": list(sites)}, indent=2, ensure_ascii=False) + "\n"
+
+
+def csv_text(sites: Iterable[Mapping[str, Any]]) -> str:
+    """The file, as CSV: no cell can begin a formula."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(CSV_COLUMNS)
+    for site in sites:
+        flat = {**site, **{f"oai_{name}": value for name, value in (site["oai"] or {}).items()}}
+        writer.writerow([_cell(name, flat.get(name)) for name in CSV_COLUMNS])
+    return text.getvalue()
+
+
+def read_sites_file(content: bytes) -> list[FileRow]:
+    """The sites in a file of either kind. Raises MetaharvestError if it is neither."""
+    if len(content) > MOST_BYTES:
+        raise MetaharvestError(f"The file has {len(content):,} bytes, and a file of sites has {MOST_BYTES:,} at most.")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MetaharvestError("The file is not UTF-8 text: save it as UTF-8.") from error
+    return _from_json(text) if text.lstrip()[:1] in ("{", "[") else _from_csv(text)
+
+
+def _from_json(text: str) -> list[FileRow]:
+    try:
+        stored = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MetaharvestError(f"The file is not JSON: {one_line(str(error))}.") from None
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT or not isinstance(stored.get("sites"), list):
+        raise MetaharvestError(f'The file is no export of sites: it must begin with "format": "{FORMAT}".')
+    return [_json_row(f"site {number}", site) for number, site in enumerate(stored["sites"], 1)]
+
+
+def _json_row(place: str, site: object) -> FileRow:
+    if not isinstance(site, dict):
+        return FileRow(place, {}, {}, "it is no object")
+    oai = site.get("oai")
+    if oai is not None and not isinstance(oai, dict):
+        return FileRow(place, {}, {}, "oai is no object")
+    flat = {**{name: value for name, value in site.items() if name != "oai"}}
+    flat |= {f"oai_{name}": value for name, value in (oai or {}).items()}
+    return _row(f"{place} ({one_line(str(site.get('name')), 100)})", flat, no_oai="oai" in site and oai is None)
+
+
+def _from_csv(text: str) -> list[FileRow]:
+    lines = io.StringIO(text, newline="")
+    header = text.split("\n", 1)[0]
+    delimiter = max(",;\t", key=header.count)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    rows: list[FileRow] = []
+    begin = 1
+    try:
+        names = [name.strip().lower() for name in next(reader, [])]
+        if "name" not in names:
+            raise MetaharvestError(f"The first line names no column `name`. The columns are {', '.join(CSV_COLUMNS)}.")
+        if unknown := [name for name in names if name not in CSV_COLUMNS]:
+            known = ", ".join(CSV_COLUMNS)
+            raise MetaharvestError(
+                f"Line 1: there is no column {', '.join(map(one_line, unknown))}. There are {known}."
+            )
+        begin = reader.line_num + 1
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                rows.append(_csv_row(f"line {begin}", names, cells))
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        raise MetaharvestError(f"Line {begin} is not CSV: {error}.") from None
+    return rows
+
+
+def _csv_row(place: str, names: Sequence[str], cells: Sequence[str]) -> FileRow:
+    if len(cells) != len(names):
+        return FileRow(place, {}, {}, f"it has {len(cells)} values, and the first line names {len(names)} columns")
+    flat: dict[str, Any] = {}
+    for name, cell in zip(names, cells, strict=True):
+        text = cell[1:] if cell.startswith("'") and _FORMULA.match(cell[1:]) else cell
+        try:
+            flat[name] = _value(name.removeprefix("oai_"), text)
+        except ValueError as error:
+            return FileRow(place, {}, {}, f"{name} is '{one_line(text, 80)}': {error}")
+    return _row(place, flat, no_oai="oai_origin" in flat and not flat["oai_origin"])
+
+
+def _value(name: str, text: str) -> Any:
+    """What a cell stands for. Raises ValueError."""
+    if name in _LISTS:
+        parts = text.split() if name == "sets" else text.replace(";", ",").split(",")
+        return [part.strip() for part in parts if part.strip()]
+    stripped = text.strip()
+    if not stripped:
+        return None
+    if name in _NUMBERS:
+        try:
+            return int(stripped)
+        except ValueError:
+            raise ValueError("it must be a whole number") from None
+    if name in _FLAGS:
+        if stripped.lower() not in ("yes", "no", "true", "false", "1", "0"):
+            raise ValueError("it must be yes or no")
+        return stripped.lower() in ("yes", "true", "1")
+    return text if name == "name" else stripped
+
+
+def _row(place: str, flat: Mapping[str, Any], *, no_oai: bool) -> FileRow:
+    """A row from named values; those of a list site have none of a repository."""
+    own, asked = set(_OWN), {f"oai_{name}" for name in _OAI}
+    if unknown := [name for name in flat if name not in _COLUMNS and name not in own and name not in asked]:
+        return FileRow(place, {}, {}, f"there is no value called {', '.join(map(one_line, unknown))}")
+    values: dict[str, Any] = {}
+    for name, column in _COLUMNS.items():
+        if name not in flat:
+            continue
+        value = flat[name]
+        if name == "contacts":
+            if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+                return FileRow(place, {}, {}, "contacts is no list of addresses")
+            value = ", ".join(value)
+        values[column] = _FLAGS["enabled"] if name == "enabled" and value is None else value
+    options = {name: value for name, value in flat.items() if name in own}
+    repository = {name.removeprefix("oai_"): value for name, value in flat.items() if name in asked}
+    if no_oai or not any(value not in (None, [], False) for value in repository.values()):
+        options |= {"oai": None} if no_oai else {}
+    else:
+        options["oai"] = repository
+    return FileRow(place, values, options)
+
+
+def stored_options(row: FileRow, before: SiteOptions) -> str | None:
+    """The options of a site as the schedule has them: those of the file, and what it does not name as it was."""
+    stored: dict[str, Any] = json.loads(options_text(before) or "{}")
+    for name, value in row.options.items():
+        if name == "oai":
+            continue
+        stored.pop(name, None)
+        if value not in (None, "", [], _AS_SETTINGS):
+            stored[name] = value
+    if "oai" in row.options:
+        oai = {**stored.pop("oai", {}), **(row.options["oai"] or {})} if row.options["oai"] else {}
+        kept = {name: value for name, value in oai.items() if value not in (None, "", [], False)}
+        if kept:
+            stored["oai"] = kept
+    return json.dumps(stored) if stored else None
+
+
+def require_kind(values: Mapping[str, Any], options: str | None) -> Mapping[str, Any]:
+    """The values with the source kind that the options imply, where the file names none."""
+    if "source_kind" in values and values["source_kind"] is not None:
+        return values
+    is_repository = "oai" in json.loads(options or "{}")
+    return {**values, "source_kind": OAI if is_repository else "harvest-list"}
+
+
+def problem_of(error: MetaharvestError) -> str:
+    """What is wrong with a site, in one line."""
+    return one_line(" ".join(str(error).splitlines()), 1000)
+
+
+def _day(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()
+
+
+def _plain(value: object) -> object:
+    """A value as JSON has it."""
+    if isinstance(value, tuple):
+        return [str(each) for each in value]
+    return value if value is None or isinstance(value, bool | int) else str(value)
+
+
+def _cell(name: str, value: object) -> str:
+    key = name.removeprefix("oai_")
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = _LISTS[key].join(value) if key in _LISTS and isinstance(value, list) else str(value)
+    return f"'{text}" if _FORMULA.match(text) else text
