@@ -80,3 +80,6 @@ def test_an_answer_that_is_empty_either_way_is_asked_for_twice_and_costs_no_comp
     assert caught.value.findings[0].rule == "http.empty"
     fetcher.fetch(server.serve("/a.xml", b"<eml/>"))
     assert codings(server) == ["gzip", "identity", "gzip"]
+    with pytest.raises(FetchError):
+        fetcher.fetch(server.url("/empty.xml"))
+    assert codings(server)[3:] == ["gzip"]

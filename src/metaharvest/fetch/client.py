@@ -126,6 +126,7 @@ class Fetcher:
         self._multi = CurlMulti()
         self._idle: dict[Path | None, list[CurlHandle]] = {}
         self._plain: set[str] = set()
+        self._asked_plain: set[str] = set()
 
     async def fetch(
         self,
@@ -256,7 +257,7 @@ class Fetcher:
             )
             await self._exchange(exchange, question, given)
             location = exchange.location
-            if location is None and exchange.is_lost_in_coding:
+            if location is None and exchange.is_lost_in_coding and self._may_help(exchange):
                 is_again = True
                 question.file.seek(start)
                 question.file.truncate()
@@ -270,6 +271,14 @@ class Fetcher:
             spent += exchange.seconds
             here = redirected(here, location, spent, question.query)
         raise FetchError(sentences.too_many_redirects(here.url, given), seconds=spent)
+
+    def _may_help(self, exchange: Exchange) -> bool:
+        """Whether to ask without compression; once a run and host where an answer is empty and names no compression."""
+        if exchange.headers.get("content-encoding"):
+            return True
+        is_first = exchange.address.host not in self._asked_plain
+        self._asked_plain.add(exchange.address.host)
+        return is_first
 
     async def _exchange(self, exchange: Exchange, question: _Question, given: Circumstances) -> None:
         """Perform the exchange when its host has a connection free. A list is asked for even if its host was away."""

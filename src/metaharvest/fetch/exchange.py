@@ -111,7 +111,10 @@ class Exchange:
 
     @property
     def is_lost_in_coding(self) -> bool:
-        """True if nothing came where compression was allowed, or what came cannot be decompressed to its end."""
+        """True if nothing came where compression was allowed, or what came cannot be decompressed to its end.
+
+        Some servers that fail to compress send nothing, and no Content-Encoding either.
+        """
         if self.plain or not self.is_document or self.status == _NO_CONTENT:
             return False
         return self.stop is StopReason.ENCODING or (self.code == 0 and not (self.complete and self.size))
