@@ -15,6 +15,9 @@ from support.databases import TestDatabase, on_one_database
 from support.harvester import Harvester
 
 LISTS = ("--list-url", "https://elm.example.org/list.xml", "--contact", "elm@example.org")
+ASKED = {"method": "list-records"}
+"""What is registered of each repository."""
+
 COLUMNS = (
     "name, source_kind, documentlisturl, contact_email, updatefrequency, unit, datenextharvest, datelastharvest, "
     "day_of_month, notify, enabled, ldapdn, ldappwd"
@@ -92,6 +95,30 @@ def test_an_import_says_each_value_that_changes_and_leaves_the_others(harvester:
     )
     after = registered(harvester)
     assert [row for row in after if row[0] != "elm"] == [row for row in before if row[0] != "elm"]
+
+
+@on_one_database
+def test_a_repository_that_a_person_writes_into_a_file_gets_an_origin(harvester: Harvester) -> None:
+    rows = (
+        "name,source_kind,list_url,contacts,oai_prefix,oai_sets,oai_origin\n"
+        "oak,oai-pmh,https://oak.example.org/oai,oak@example.org,eml,birds fish,\n"
+        "yew,oai-pmh,https://yew.example.org/oai,yew@example.org,,,\n"
+        "elm,,https://elm.example.org/list.xml,elm@example.org,,,\n"
+    )
+    (harvester.folder / "sites.csv").write_text(rows)
+    said = harvester("sites", "import", str(harvester.folder / "sites.csv"))
+    assert said.code == 0, said.err
+    found = {row[0]: (row[1], row[-1]) for row in registered(harvester)}
+    assert found == {
+        "elm": ("harvest-list", {}),
+        "oak": (
+            "oai-pmh",
+            {"oai": {"origin": "oak.example.org-oai", "prefix": "eml", "sets": ["birds", "fish"], **ASKED}},
+        ),
+        "yew": ("oai-pmh", {"oai": {"origin": "yew.example.org-oai", "prefix": "oai_dc", **ASKED}}),
+    }
+    again = harvester("sites", "import", str(harvester.folder / "sites.csv"))
+    assert again.out == "3 sites: 0 added, 0 changed, 3 unchanged.\n"
 
 
 @on_one_database

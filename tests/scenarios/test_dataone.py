@@ -446,3 +446,17 @@ def test_the_commands_look_into_the_node(
     assert "urn:node:mnMetaharvest (A node for tests). It lists 3 objects to us." in said
     assert f"The token is that of {HARVESTER}; it expires on" in said
     assert f"We may create documents there. They will belong to {HARVESTER}." in said
+
+
+def test_a_withdrawn_document_is_archived_and_what_the_node_keeps_is_said(
+    install: Install, node: MemberNode, server: HttpServer
+) -> None:
+    harvester = install()
+    harvester.add_site("elm", publish(server, "w.1.1", "w.2.1"))
+    harvester.run(MONDAY)
+    said = harvester("target", "withdraw", "w.1", "--reason", "a person objects", "--erase", "--yes")
+    assert said.code == 0, said.err
+    assert "deleted; it keeps the bytes of what it deletes: ask those who run it to remove them." in said.out
+    run = harvester.run(TUESDAY)
+    assert harvester.outcomes(run["run_id"]) == {"w.1.1": "filtered"}
+    assert {pid: each.archived for pid, each in node.stored().items()} == {"w.1.1": True, "w.2.1": False}

@@ -190,7 +190,8 @@ def _csv_row(place: str, names: Sequence[str], cells: Sequence[str]) -> FileRow:
             flat[name] = _value(name.removeprefix("oai_"), text)
         except ValueError as error:
             return FileRow(place, {}, {}, f"{name} is '{one_line(text, 80)}': {error}")
-    return _row(place, flat, no_oai="oai_origin" in flat and not flat["oai_origin"])
+    asked = [value for name, value in flat.items() if name.startswith("oai_")]
+    return _row(place, flat, no_oai="oai_origin" in flat and not any(asked))
 
 
 def _value(name: str, text: str) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -12,8 +13,9 @@ from sqlalchemy.orm import Session
 from metaharvest.errors import MetaharvestError, ScheduleError, TransformError
 from metaharvest.model import Site, SiteOptions
 from metaharvest.sites.duplicates import require_new_source
+from metaharvest.sites.origins import origin_for, origins
 from metaharvest.sites.registry import add_site, edit_site, new_site, read_sites
-from metaharvest.sites.rows import BrokenSite, row_values
+from metaharvest.sites.rows import OAI, BrokenSite, row_values
 from metaharvest.sites.site_files import FileRow, as_mapping, problem_of, require_kind, stored_options
 
 _MOST_TOLD = 50
@@ -53,7 +55,7 @@ def import_sites(
         names.setdefault(row.name, row.place)
         if not problem:
             try:
-                done.append(_imported(session, row, known.get(row.name), today, allowed))
+                done.append(_imported(session, row, known.get(row.name), known.values(), today, allowed))
             except (ScheduleError, TransformError) as error:
                 problem = problem_of(error)
         if problem:
@@ -68,9 +70,15 @@ def import_sites(
 
 
 def _imported(
-    session: Session, row: FileRow, before: Site | BrokenSite | None, today: date, allowed: Callable[[Site], None]
+    session: Session,
+    row: FileRow,
+    before: Site | BrokenSite | None,
+    known: Collection[Site | BrokenSite],
+    today: date,
+    allowed: Callable[[Site], None],
 ) -> SiteChange:
     options = stored_options(row, before.options if isinstance(before, Site) else SiteOptions())
+    options = _with_origin(options, row, before, known)
     values: dict[str, Any] = {**row.values, "options": options}
     values = {name: _DEFAULTS[name] if value is None and name in _DEFAULTS else value for name, value in values.items()}
     if before is None:
@@ -89,6 +97,20 @@ def _imported(
     after = as_mapping(site, with_logins=True)
     changes = {name: (former.get(name), value) for name, value in after.items() if former.get(name) != value}
     return SiteChange(site.name, "changed" if changes else "unchanged", changes)
+
+
+def _with_origin(
+    options: str | None, row: FileRow, before: Site | BrokenSite | None, known: Collection[Site | BrokenSite]
+) -> str | None:
+    """The options with an origin, where the file has a repository and gives it none: as `sites add` makes it."""
+    stored = json.loads(options or "{}")
+    if "oai" not in stored and row.values.get("source_kind") != OAI:
+        return options
+    asked = stored.setdefault("oai", {})
+    url = str(row.values.get("documentlisturl") or (before.list_url if before else ""))
+    if not asked.get("origin"):
+        asked["origin"] = origin_for(url, origins(known))
+    return json.dumps(stored)
 
 
 _DEFAULTS = {"updatefrequency": 1, "unit": "days", "notify": "always", "source_kind": "harvest-list", "enabled": True}
