@@ -218,6 +218,14 @@ def test_html_is_free_where_eml_lets_anything_stand() -> None:
     assert finding.message.startswith("<b>, opened in line 26, is never closed")
 
 
+def test_an_unknown_element_beside_parts_of_a_document_is_no_html() -> None:
+    for wrong in ("<a/>", "<b>x</b>"):
+        [finding] = findings_of(DOCUMENT.replace("<pubDate>", f"{wrong}<pubDate>"))
+        assert finding.rule == "schema.unexpected-element"
+    [finding] = findings_of(DOCUMENT.replace("<pubDate>", "<b><pubDate>"))
+    assert finding.message.startswith("<b>, opened in line 12, is never closed")
+
+
 def test_eml_has_no_element_that_is_taken_for_html() -> None:
     from metaharvest.validation.catalogue import eml_names
 

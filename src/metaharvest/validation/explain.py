@@ -111,8 +111,8 @@ def _with_html_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
     holders: dict[etree._Element, etree._Element] = {}
     for finding in found:
         element = finding.element
-        if element is not None and _is_html(element):
-            holders.setdefault(_holder(element), element)
+        if element is not None and _is_html(element) and _is_text(around := _holder(element)):
+            holders.setdefault(around, element)
     told: dict[etree._Element, ElementFinding] = {}
     kept: list[ElementFinding] = []
     for finding in found:
@@ -136,6 +136,13 @@ def _holder(element: etree._Element) -> etree._Element:
     while parent is not None and (_is_html(parent) or shown_name(parent) in html_text.INNER):
         element, parent = parent, parent.getparent()
     return element if parent is None else parent
+
+
+def _is_text(holder: etree._Element) -> bool:
+    """Whether an element is one of those in which text stands, and has no parts of another kind."""
+    if shown_name(holder) in html_text.TEXTS:
+        return True
+    return all(_is_html(child) or shown_name(child) in html_text.INNER for child in holder.iterchildren("*"))
 
 
 def _within(element: etree._Element, holders: Mapping[etree._Element, object]) -> etree._Element | None:

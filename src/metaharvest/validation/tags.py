@@ -63,11 +63,12 @@ class TagFault:
 
 @dataclass(slots=True)
 class _Open:
-    """A start tag whose end tag has not come yet."""
+    """A start tag whose end tag has not come yet. `has_parts`: it has elements that are none of a text."""
 
     name: str
     start: int
     end: int
+    has_parts: bool = False
 
 
 @dataclass(slots=True)
@@ -140,8 +141,7 @@ class _Reader:
         if rest and "=" not in rest and (token["blank"] or not is_end) and not meant and not self._is_tag(token, name):
             self._less_than(token)
             return
-        if self._is_eml and not self._free and html_text.is_html(name):
-            self._add_html(token, name)
+        if self._is_eml and not self._free and html_text.is_html(name) and self._add_html(token, name):
             return
         if not token["end"]:
             if not self._is_broken(token, meant or name, is_end):
@@ -167,6 +167,8 @@ class _Reader:
             self._has_root = True
             self._is_eml = name.rpartition(":")[2] == "eml"
             self._takes_markdown = "eml-2.2" in token[0]
+        if self._stack and name not in html_text.INNER:
+            self._stack[-1].has_parts = True
         self._stack.append(_Open(name, token.start(), token.end()))
         self._names[name] += 1
         self._free += name in html_text.FREE
@@ -304,13 +306,15 @@ class _Reader:
         self._fault("xml.bad-tag", f"The tag {tag} has no > at its end.", f"Write {tag}>.", token.start(), token.end())
         return True
 
-    def _add_html(self, token: re.Match[str], name: str) -> None:
+    def _add_html(self, token: re.Match[str], name: str) -> bool:
+        """Take a tag for HTML in the text that it is in; false if it is in no text."""
         holder = next((opened for opened in reversed(self._stack) if opened.name not in html_text.INNER), None)
-        if holder is None:
-            return
+        if holder is None or (holder.has_parts and holder.name not in html_text.TEXTS):
+            return False
         inside = self._html.setdefault(holder.start, _Html(holder.name, token.start(), token.end()))
         inside.end = token.end()
         inside.names[name] = None
+        return True
 
     def _html_fault(self, found: _Html) -> TagFault:
         codes = html_text.codes_in(self._text[found.start : found.end])
