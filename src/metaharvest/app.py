@@ -224,7 +224,7 @@ class Harvester:
                 values = metrics(session, attempt, self.today())
         except MetaharvestError:
             values = metrics(None, attempt, self.today())
-        write_metrics(values, self.settings.path(self.settings.monitoring.metrics_file))
+        write_metrics(values, self.settings.written_path(self.settings.monitoring.metrics_file))
 
     # -- reports
 

@@ -9,6 +9,7 @@
     ├── DatabaseError          the database cannot be used
     │   ├── DatabaseUnavailable    it cannot be opened, read or written
     │   └── SchemaMismatch         its tables are older or newer than this program
+    ├── NotWritten             the database refused one statement
     ├── LockHeld               another run is under way
     ├── RunLost                this run is no longer the one that may write
     └── HarvestError           an expected failure on the way of a document; carries findings
@@ -70,6 +71,10 @@ class DatabaseUnavailable(DatabaseError):
 
 class SchemaMismatch(DatabaseError):
     """The tables are missing, older or newer than this program."""
+
+
+class NotWritten(MetaharvestError):
+    """The database refused one statement, for the values in it; what others write goes in. The text is its reason."""
 
 
 class LockHeld(MetaharvestError):

@@ -447,7 +447,7 @@ RULES: dict[str, Rule] = {
         "Write `&lt;` in place of `<`.",
     ),
     "xml.mismatched-tag": Rule(
-        "An element is closed by another name",
+        "A start tag or an end tag is missing, or misspelt",
         "An end tag is missing, misspelt, or in the wrong place.",
         "Close each element with its own name, the one opened last first.",
     ),
@@ -599,6 +599,12 @@ RULES: dict[str, Rule] = {
         "Text was left between tags, or was put into an element that holds only elements.",
         "Remove the text, or move it into the element where it belongs.",
     ),
+    "schema.no-type": Rule(
+        "A type that the schema does not have",
+        "xsi:type names a type, and the schema of the format has no type of that name.",
+        "Remove xsi:type from these elements, or offer the records in a format that has the type, such as qualified "
+        "Dublin Core.",
+    ),
     "schema.other": Rule(
         "Not valid by the schema",
         "The document differs from the schema in a less usual way; the message is the validator's own.",
@@ -680,10 +686,10 @@ RULES: dict[str, Rule] = {
         "can give the site the validation level strict.",
     ),
     "validation.too-expensive": Rule(
-        "Checking took too long",
-        "The document could not be checked within the time that the settings allow for one document ([validation] "
-        "time_limit): elements are nested very deeply, or it has many thousands of ids and references, or very long "
-        "values.",
+        "Checking took too long, or too much memory",
+        "The document could not be checked within the time and the memory that the settings allow for one document "
+        "([validation] time_limit, memory_limit): elements are nested very deeply, or it has many thousands of ids and "
+        "references, or very long values.",
         "Simplify the document. If it is right as it is, the harvester's administrator can raise the limit.",
     ),
     "http.server-stopped": Rule(
@@ -1160,6 +1166,20 @@ RULES: dict[str, Rule] = {
         "The disk where the harvester puts lists while it reads them is full, or may not be written to.",
         "The administrator should make room there, or have TMPDIR name another folder. The site is harvested again in "
         "the next run.",
+        for_contact=_OURS,
+    ),
+    "harvest.database-full": Rule(
+        "The database is full",
+        "The disk of the database has no room left. The site that has stored most in this run was put off, so that the "
+        "documents of other sites could be stored.",
+        "The administrator should make room where the database is. The documents are tried again in the next run.",
+        for_contact=_OURS,
+    ),
+    "harvest.not-written": Rule(
+        "The database refused what was to be written",
+        "A value of this site is too long or too large for the database, as for max_allowed_packet of MariaDB. Only "
+        "this site is affected.",
+        "The administrator should look which value it is, and report it to the developers.",
         for_contact=_OURS,
     ),
     "harvest.helper-lost": Rule(

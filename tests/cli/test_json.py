@@ -41,6 +41,8 @@ CASES: dict[str, list[tuple[str, ...]]] = {
     "documents": [("documents",), ("documents", "--failing"), ("documents", "--rule", "eml.id-duplicate")],
     "documents-show": [("documents", "show", "ren-basalt.17"), ("documents", "show", "ren-alder.1")],
     "filter-test": [("filter", "test", "filters.xml", "list.xml", "eml/discharge.xml")],
+    "figures": [("figures", "--from", "2000-01-01"), ("figures", "--per", "site"), ("figures", "--per", "week")],
+    "problems": [("problems",), ("problems", "--site", "alder-creek")],
     "normalize-test": [("normalize", "test", "normalize.xml", "list.xml", "eml/discharge.xml", "HARVEST_LOG.csv")],
     "list-add": [("list", "add", "new.xml", "eml/discharge.xml", "--base-url", "https://www.example.org/")],
     "list-build": [("list", "build", "eml", "--base-url", "https://www.example.org/", "--dry-run")],

@@ -40,7 +40,20 @@ def test_the_page_has_questions_of_all_kinds() -> None:
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if "`metaharvest " in line]
     assert len(rows) == len(commands())
     named = {command.split()[1] for command in commands()}
-    assert named == {"documents", "log", "sites", "runs", "diff", "reports", "target", "database", "doctor"}
+    assert named == {
+        "documents",
+        "log",
+        "sites",
+        "runs",
+        "diff",
+        "reports",
+        "target",
+        "database",
+        "doctor",
+        "problems",
+        "figures",
+        "export",
+    }
 
 
 def test_each_command_answers_as_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

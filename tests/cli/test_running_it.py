@@ -91,7 +91,7 @@ def test_what_init_writes_as_a_unit_says_is_where_the_unit_may_write(unit: str, 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_each_run_writes_the_file_for_prometheus(harvester: Harvester, server: HttpServer, tmp_path: Path) -> None:
-    file = tmp_path / "metrics" / "metaharvest.prom"
+    file = tmp_path / "metaharvest.prom"
     harvester.config.write_text(f'{SETTINGS}[monitoring]\nmetrics_file = "{file}"\n', encoding="utf-8")
     harvester.add_site('elm "x"', publish(server, "a.1.1", "a.2.1"), contact_email="elm@example.org")
     server.serve("/a.2.1.xml", b"<broken")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Self
 
 import pytest
 from sqlalchemy import Engine, insert, select, update
@@ -29,6 +30,14 @@ class Named:
 
     name: str
     size: int = 1
+    site_id: int = 1
+
+    def refused(self, reason: str) -> Self | None:
+        """There is nothing less to write."""
+
+    def put_off(self) -> Self:
+        """It stores nothing."""
+        return self
 
 
 def add(session: Session, names: Sequence[str]) -> Sequence[str]:

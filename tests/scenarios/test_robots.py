@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.harvester import SETTINGS, Harvester, publish
+from support.hostile_run import GoodSite, measured_run
 from support.http_server import HttpServer
 from support.mails import words_of
 
@@ -102,4 +103,19 @@ def test_where_it_is_binding_documents_that_are_forbidden_are_not_asked_for(tmp_
     [site] = harvester.run("2026-11-20")["sites"]
     assert (site["inserted"], site["access_error"]) == (1, 1)
     assert not [each for each in server.requests if "a.2" in each.path]
+    harvester.close()
+
+
+@pytest.mark.parametrize("number", [1_500, 12_000])
+def test_many_agents_with_many_rules_hold_no_other_site_up(tmp_path: Path, server: HttpServer, number: int) -> None:
+    agents = "".join(f"User-agent: {each}\n" for each in range(number))
+    rules = "".join(f"Disallow: /{each}*b\n" for each in range(number))
+    server.serve("/robots.txt", f"{agents}User-agent: *\n{rules}".encode())
+    harvester = Harvester(tmp_path)
+    harvester.add_site("site", publish(server, "a.1.1"))
+    with GoodSite(documents=60) as good:
+        harvester.add_site("good", good.list_url)
+        cost = measured_run(harvester, good, "--date", "2026-11-20")
+        assert good.is_harvested(harvester)
+    assert (cost.code, cost.peak_mb < 300, cost.gap < 5, cost.processor < 30) == (0, True, True, True), cost
     harvester.close()

@@ -395,3 +395,25 @@ def test_a_signal_to_all_processes_loses_nothing_of_what_is_under_way(harvester:
     assert harvester.outcomes(1)["a.250.1"] == "inserted"
     assert set(harvester.outcomes(1).values()) == {"inserted", "deferred"}
     assert harvester.rows("SELECT count(*) FROM harvest_detail_log WHERE rule = 'harvest.helper-lost'") == [(0,)]
+
+
+def test_a_document_that_needs_too_much_memory_costs_itself_alone(harvester: Harvester, server: HttpServer) -> None:
+    """It is told as too expensive, and not tried again as if a worker had died by chance."""
+    harvester.config.write_text(f"{harvester.config.read_text()}\n[validation]\nmemory_limit = 150\n")
+    elements = "<a b='1'/>" * 450_000
+    tail = f"<additionalMetadata><metadata><x>{elements}</x></metadata></additionalMetadata></eml:eml>".encode()
+    large_one = eml("large.1.1").replace(b"</eml:eml>", tail)
+    entries = [valid(server, number) for number in range(5)]
+    entries.insert(2, ("large.1.1", server.serve("/large.1.1.xml", large_one)))
+    harvester.add_site("alder", server.serve("/list.xml", harvest_list(entries)))
+    run = harvester.run(DAY)
+    assert run["status"] == "with-errors"
+    assert set(harvester.held()) == {f"v.{number}.1" for number in range(5)}
+    assert harvester.rows("SELECT rule, error_message FROM harvest_detail_log") == [
+        (
+            "validation.too-expensive",
+            "The document could not be checked within 150 MB of memory, the most that it may take.",
+        )
+    ]
+    assert harvester.rows("SELECT next_attempt FROM harvest_document WHERE document_id = 'large.1'") == [(None,)]
+    wait_until(all_gone)

@@ -83,6 +83,31 @@ def comments_that_do_not_end() -> bytes:
     return b"<?xml version='1.0'?><x><![CDATA[" + b"<!--" * 500_000 + b"]]><?xml version='1.0'?></x>"
 
 
+def _many_attributes(number: int) -> str:
+    return "".join(f' b{each}=""' for each in range(number))
+
+
+def an_element_of_12_000_attributes() -> bytes:
+    """On an element that the schema knows."""
+    return eml("2.2.0", "", f"<pubPlace{_many_attributes(12_000)}>x</pubPlace>")
+
+
+def twenty_elements_of_990_attributes() -> bytes:
+    """As many as one element may have, on each of several that the schema knows."""
+    return eml("2.2.0", _contacts(ORGANIZATION, _many_attributes(990)) * 20)
+
+
+def five_hundred_elements_of_40_attributes() -> bytes:
+    """The same with few on each."""
+    return eml("2.2.0", _contacts(ORGANIZATION, _many_attributes(40)) * 500)
+
+
+def many_namespaces_in_scope() -> bytes:
+    """200 levels with 40 namespaces each, and 3,000 elements below them."""
+    opening = "".join("<a" + "".join(f' xmlns:n{level}_{each}="u"' for each in range(40)) + ">" for level in range(200))
+    return eml("2.2.0", f"{opening}{'<b/>' * 3000}{'</a>' * 200}")
+
+
 COSTLY: dict[Callable[[], bytes], set[str]] = {
     many_similar_ids: {"eml.reference-unresolved"},
     quotes_in_a_number: {"schema.bad-value"},
@@ -95,5 +120,9 @@ COSTLY: dict[Callable[[], bytes], set[str]] = {
     a_text_between_comments: set(),
     many_declarations: {"xml.declaration-not-first"},
     comments_that_do_not_end: {"xml.declaration-not-first"},
+    an_element_of_12_000_attributes: {"schema.unexpected-attribute"},
+    twenty_elements_of_990_attributes: {"schema.unexpected-attribute"},
+    five_hundred_elements_of_40_attributes: {"schema.unexpected-attribute"},
+    many_namespaces_in_scope: {"schema.unexpected-element"},
 }
 """The rules that each of them breaks."""

@@ -13,10 +13,14 @@ from typing import Self
 class TcpProxy:
     """Passes on everything to `host`:`port`; `cut()` breaks what is connected and refuses more, until `mend()`.
 
-    Of a connection whose first bytes `loses_answer` says True to, nothing that comes back is passed on.
+    Of a connection whose first bytes `loses_answer` says True to, nothing that comes back is passed on. A connection on
+    which the client sends more than `most` bytes at once, without an answer, is closed, as MariaDB does.
     """
 
-    def __init__(self, host: str, port: int, loses_answer: Callable[[bytes], bool] | None = None) -> None:
+    def __init__(
+        self, host: str, port: int, loses_answer: Callable[[bytes], bool] | None = None, most: int | None = None
+    ) -> None:
+        self._most = most
         self._there = (host, port)
         self._loses_answer = loses_answer
         self._lock = threading.Lock()
@@ -71,9 +75,10 @@ class TcpProxy:
             # A database server speaks first: only where it matters is the client waited for.
             first = _received(here) if self._loses_answer else b""
             lost = self._loses_answer is not None and self._loses_answer(first)
-            back = threading.Thread(target=_pass_on, args=(there, here, lost), daemon=True)
+            sent = _Sent(self._most)
+            back = threading.Thread(target=_pass_on, args=(there, here, sent.answered, lost), daemon=True)
             back.start()
-            _pass_on(here, there, first=first)
+            _pass_on(here, there, sent.may_send, first=first)
             back.join()
             with self._lock:
                 self._open -= {here, there}
@@ -85,10 +90,32 @@ def _received(source: socket.socket) -> bytes:
     return b""
 
 
-def _pass_on(source: socket.socket, sink: socket.socket, lost: bool = False, first: bytes = b"") -> None:
+class _Sent:
+    """How many bytes a client has sent since the last answer."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._size = 0
+
+    def may_send(self, size: int) -> bool:
+        self._size += size
+        return self._most is None or self._size <= self._most
+
+    def answered(self, _size: int) -> bool:
+        self._size = 0
+        return True
+
+
+def _pass_on(
+    source: socket.socket,
+    sink: socket.socket,
+    may_pass: Callable[[int], bool],
+    lost: bool = False,
+    first: bytes = b"",
+) -> None:
     with contextlib.suppress(OSError):
         sink.sendall(first)
-        while data := source.recv(65_536):
+        while (data := source.recv(65_536)) and may_pass(len(data)):
             if not lost:
                 sink.sendall(data)
     _shut(source)

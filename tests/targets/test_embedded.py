@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
+import pytest
 from sqlalchemy import insert
 
 from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import DocumentRevision
+from metaharvest.errors import TargetError
+from metaharvest.model import FetchedDocument, ListedDocument, RecordOrigin
+from metaharvest.targets.base import Upload
 from metaharvest.targets.embedded import EmbeddedTarget
 from support.harvester import Harvester
 
@@ -40,3 +46,22 @@ def test_what_is_asked_for_while_it_is_listed_is_answered(harvester: Harvester) 
             with writers(harvester.engine).begin() as session:
                 session.execute(insert(DocumentRevision), [{"document_id": "a.1", "revision": 1, **same}])
     assert number == 1199
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"about": (b"<a/>" * 250_001,)}, "its about elements have more than 1,000,000 bytes"),
+        ({"sets": ("s" * 1025,)}, "a setSpec has more than 1,024 characters"),
+        ({"namespace": "urn:" + "n" * 2048}, "its namespace has more than 2,048 characters"),
+    ],
+)
+def test_a_value_that_is_too_long_to_be_kept_is_refused(
+    harvester: Harvester, values: dict[str, Any], words: str
+) -> None:
+    origin = replace(RecordOrigin("https://r.example.org/oai", "oai:r:1", "oai_dc", "2026-11-20", ""), **values)
+    document = ListedDocument("r.1", 1, "", "https://r.example.org/oai", origin=origin)
+    upload = Upload(FetchedDocument(document, b"<a/>", "0" * 64, 0.0), 1, datetime(2026, 11, 20, tzinfo=UTC))
+    with readers(harvester.engine)() as session, pytest.raises(TargetError) as refused:
+        EmbeddedTarget(readers(harvester.engine)).upload([upload], session)
+    assert words in refused.value.findings[0].message

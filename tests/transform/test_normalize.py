@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -148,6 +149,18 @@ def test_nothing_is_taken_away_and_only_new_elements_are_added(written: str, con
     assert len(after) == len(before) + number
     assert [element for element in after if element in before] == before
     assert [(element.tag, element.text, dict(element.attrib)) for element in before] == texts
+
+
+def test_a_deep_document_takes_little_memory(tmp_path: Path) -> None:
+    """The texts of all its elements together are as long as the square of it."""
+    made = read(tmp_path, """<mapping xpath="//a"><newElement name="a"><newValue>x</newValue></newElement></mapping>""")
+    content = b"<r>" + b"<a>" * 240 + b"t" * 100_000 + b"</a>" * 240 + b"</r>"
+    tracemalloc.start()
+    try:
+        normalized(made, content)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_no_more_than_ten_thousand_elements_are_added(tmp_path: Path) -> None:

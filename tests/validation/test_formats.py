@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from lxml import etree
 
 from metaharvest.model import Finding, Level, ListedDocument, RecordOrigin, ValidationLevel, Verdict
 from metaharvest.validation import Treatment
 from metaharvest.validation.formats import FORMATS
+from metaharvest.validation.lenient import is_accepted_date
 from support import format_documents
 from support.eml_documents import VALIDATOR, eml
 from support.format_documents import VALID
@@ -223,3 +225,80 @@ def test_the_formats_are_those_of_the_documents_here() -> None:
         "ISO 19139",
         "ISO 19139-2",
     }
+
+
+DATE_TIME = "<gmd:dateStamp><gco:DateTime>{}2026-11-20T03:00:00Z{}</gco:DateTime>"
+DURATION = "<gml:endPosition>2021</gml:endPosition><gml:duration>{}P1Y{}</gml:duration>"
+SPACE = "\n        "
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("<gmd:dateStamp><gco:Date>2026-11-20</gco:Date>", DATE_TIME),
+        ("<gml:endPosition>2021</gml:endPosition>", DURATION),
+    ],
+)
+def test_white_space_around_dates_of_iso_19139_is_no_mistake(old: str, new: str) -> None:
+    assert old in VALID["iso"]
+    assert verdict(VALID["iso"].replace(old, new.format(SPACE, SPACE))) == Verdict()
+    assert not verdict(VALID["iso"].replace(old, new.format(SPACE + "x", SPACE))).acceptable
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "wrong"),
+    [
+        ("date", "2026-02-28", "2026-02-30"),
+        ("time", "10:00:00", "10"),
+        ("dateTime", "2026-02-28T10:00:00Z", "2026-02-28 10:00"),
+        ("gYear", "2026", "26"),
+        ("gYearMonth", "2026-02", "2026-13"),
+        ("gMonthDay", "--02-28", "02-28"),
+        ("gDay", "---03", "3"),
+        ("gMonth", "--04", "4"),
+        ("duration", "P1Y", "1Y"),
+    ],
+)
+def test_white_space_is_no_mistake_around_any_date_or_duration(kind: str, value: str, wrong: str) -> None:
+    schema = etree.XMLSchema(
+        etree.XML(
+            f'<s:schema xmlns:s="http://www.w3.org/2001/XMLSchema"><s:element name="a" type="s:{kind}"/></s:schema>'
+        )
+    )
+    for text, is_accepted in ((f" {value}\n", True), (f" {wrong}\n", False), (wrong, False)):
+        assert not schema.validate(etree.XML(f"<a>{text}</a>"))
+        message = str(schema.error_log.last_error.message)  # type: ignore[attr-defined]
+        assert is_accepted_date(message) is is_accepted
+
+
+DETAIL = (
+    "<gmd:spatialResolution><gmd:MD_Resolution><gmd:levelOfDetail><gco:CharacterString>fine</gco:CharacterString>"
+    "</gmd:levelOfDetail></gmd:MD_Resolution></gmd:spatialResolution><gmd:language>"
+)
+
+
+def test_iso_19139_2_that_is_valid_by_the_schema_of_noaa_is_valid() -> None:
+    content = VALID["iso-2"].replace("<gmd:language>", DETAIL, 1)
+    assert content != VALID["iso-2"]
+    assert verdict(content) == Verdict()
+    assert verdict(content + "<!-- large -->" * 30_000) == Verdict()
+    found = errors(content.replace("levelOfDetail", "levelOfSomething"))
+    assert "levelOfSomething is not expected at this place." in found[0].message
+    assert not verdict(VALID["iso"].replace("<gmd:language>", DETAIL, 1)).acceptable
+
+
+def test_a_type_that_the_schema_does_not_have_is_told_once() -> None:
+    subjects = "".join(f'<dc:subject xsi:type="dcterms:LCSH">{number}</dc:subject>\n' for number in range(44))
+    content = VALID["oai_dc"].replace("<dc:date>", f"{subjects}<dc:date>")
+    content = content.replace("<oai_dc:dc ", '<oai_dc:dc xmlns:dcterms="http://purl.org/dc/terms/" ')
+    [finding] = errors(content)
+    assert finding.rule == "schema.no-type"
+    assert finding.message == (
+        "xsi:type names the type LCSH, which the schema of this format does not have. "
+        "The same is so at 43 more places of the record."
+    )
+    assert finding.line
+    others = content.replace('<dc:subject xsi:type="dcterms:LCSH">', "<dcterms:subject>")
+    [finding] = errors(others.replace("</dc:subject>", "</dcterms:subject>"))
+    assert "purl.org/dc/terms/; it should be in" in finding.message
+    assert "The same is so at 43 more places" in finding.message

@@ -254,3 +254,57 @@ def test_what_costs_is_limited() -> None:
     assert len(tag_faults("<eml>" + "<!--" * 100_000)) == 1
     assert tag_faults("<a " + "b" * 1_000_000) == []
     assert len(tag_faults("<a>" * 200_000)) == 1
+
+
+NESTED = """<?xml version="1.0" encoding="UTF-8"?>
+<eml:eml xmlns:eml="https://eml.ecoinformatics.org/eml-2.2.0" packageId="alder.1.1" system="alder">
+  <dataset>
+    <title>Water level</title>
+    <creator><organizationName>Alder</organizationName></creator>
+    <abstract>
+      <para>
+        <itemizedlist>
+          <listitem>
+            <para>One
+              <itemizedlist>
+                <listitem><para>Two</para></listitem>
+                <listitem><para>Three</para></listitem>
+              </itemizedlist>
+            </para>
+          </listitem>
+          <listitem><para>Four</para></listitem>
+        </itemizedlist>
+      </para>
+    </abstract>
+    <contact><organizationName>Alder</organizationName></contact>
+  </dataset>
+</eml:eml>
+"""
+
+
+@pytest.mark.parametrize("tag", re.findall(r"</?(?:para|listitem|itemizedlist)>", NESTED)[:6], ids=str)
+def test_a_tag_that_is_missing_among_elements_of_its_name_is_one_finding(tag: str) -> None:
+    for match in re.finditer(re.escape(tag), NESTED):
+        found = findings_of(NESTED[: match.start()] + NESTED[match.end() :])
+        assert len(found) == 1, (match.start(), found)
+        assert tag.strip("</>") in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("removed", "message", "remedy"),
+    [
+        (
+            r"</?individualName>",
+            "givenName and surName are not known inside creator",
+            "<individualName>…</individualName>",
+        ),
+        (r"</?dataset>", "contact are not known inside eml", "Put them into <dataset>…</dataset>"),
+        (r"</?keywordSet>", "keyword is not known inside dataset", "Put them into <keywordSet>…</keywordSet>"),
+    ],
+)
+def test_elements_whose_element_around_them_is_missing_are_one_finding(removed: str, message: str, remedy: str) -> None:
+    [finding] = findings_of(re.sub(removed, "", DOCUMENT))
+    assert finding.rule == "schema.unexpected-element"
+    assert message in finding.message
+    assert remedy in finding.remedy
+    assert "Remove" not in finding.remedy

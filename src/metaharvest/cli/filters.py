@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+_MOST_BYTES = 1_073_741_824
 _PIPE = "-"
 _STATES = {True: ("TAKEN", "green"), False: ("LEFT OUT", "yellow"), None: ("UNDECIDED", "red")}
 _DELETED = "DELETED", "cyan"
@@ -77,11 +78,20 @@ def read_record(record: str) -> tuple[str, bytes]:
     from metaharvest.sources.given.arguments import NO_PIPE
 
     if record != _PIPE:
-        return record, Path(record).read_bytes()
+        return record, _content_of(Path(record))
     pipe: BinaryIO | None = getattr(sys.stdin, "buffer", None)
     if pipe is None or pipe.isatty():
         raise click.UsageError(NO_PIPE)
     return record, pipe.read()
+
+
+def _content_of(path: Path) -> bytes:
+    from metaharvest.config.files import read_file
+
+    try:
+        return read_file(path, _MOST_BYTES)
+    except OSError as error:
+        raise click.FileError(str(path), error.strerror) from error
 
 
 def _mapping(tried: TriedRecord) -> dict[str, object]:

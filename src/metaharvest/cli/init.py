@@ -39,13 +39,13 @@ def _write_settings(path: Path) -> bool:
     """Write the file, unless there is one; whether it was written. Raises SettingsError."""
     import os
 
-    from metaharvest.config.files import PRIVATE
+    from metaharvest.config.files import PRIVATE, make_folder
     from metaharvest.config.paths import data_folder
     from metaharvest.errors import SettingsError
 
     template = (data_folder("templates") / "metaharvest.toml").read_bytes()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE), "wb") as file:
             file.write(template)
     except FileExistsError:

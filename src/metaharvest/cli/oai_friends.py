@@ -61,6 +61,7 @@ def friends(
 
 
 def _base_urls(invocation: Invocation, source: str, networks: tuple[Network, ...]) -> list[str]:
+    from metaharvest.config.files import open_file
     from metaharvest.sites.rows import no_base_url
     from metaharvest.sources.oai_pmh.friends import base_urls_in, is_url
     from metaharvest.sources.oai_pmh.inspection import inspect
@@ -71,7 +72,7 @@ def _base_urls(invocation: Invocation, source: str, networks: tuple[Network, ...
     elif not path.is_file():
         raise click.UsageError(f"'{one_line(source)}' is no URL, and there is no such file.")
     else:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             named = tuple(base_urls_in(file.read(_MOST_BYTES)))
     found = []
     for url in dict.fromkeys(named):

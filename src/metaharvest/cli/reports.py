@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, day, login
+from metaharvest.cli.invocation import ROWS, Invocation, day, login, trimmed
 from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.text import clean, one_line
@@ -27,6 +27,12 @@ _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
 @click.option("--undelivered", is_flag=True, help="Only those that somebody has not got.")
 @click.option("--site", metavar="NAME", help="Only those to the contacts of this site.")
 @click.option("--kind", type=click.Choice(["site", "admin", "digest"]), help="Only those of this kind.")
+@click.option(
+    "--document",
+    metavar="ID",
+    callback=trimmed,
+    help="Only those to contacts about harvests in which something happened to this document.",
+)
 @click.option("--recipient", metavar="ADDRESS", help="Only those to this address.")
 @click.option("--state", type=click.Choice(list(_STATES.values())), help="Only those with a delivery that is so.")
 @table_options
@@ -38,6 +44,7 @@ def command(
     undelivered: bool,
     site: str | None,
     kind: str | None,
+    document: str | None,
     recipient: str | None,
     state: str | None,
     as_json: bool,
@@ -50,7 +57,7 @@ def command(
         from metaharvest.queries.outbox import ReportFilter
 
         key = next((key for key, word in _STATES.items() if word == state), None)
-        _list(context.obj, limit, ReportFilter(undelivered, site, kind, recipient, key), as_json)
+        _list(context.obj, limit, ReportFilter(undelivered, site, kind, recipient, key, document), as_json)
 
 
 @command.command("show")

@@ -23,7 +23,10 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 AS_SETTINGS = "as-settings"
 _NONE = "none"
 
-_OWN = ("package_id_mismatch", "networks", "ca_file", "validation", "filters", "normalize", "deletions", "max_loss")
+_OWN = (
+    "package_id_mismatch", "networks", "ca_file", "validation", "filters", "normalize", "deletions", "max_loss",
+    "add_groups", "remove_groups",
+)  # fmt: skip
 _OAI = ("prefix", "sets", "begin", "until", "method", "full_every", "origin", "post")
 """What is kept in the column `options`; the other options of `add` and `edit` have the names of columns."""
 
@@ -39,6 +42,16 @@ def _networks(
         return ()
     try:
         return tuple(check_network(part) for part in parts) or None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _groups(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names of groups; None if the option was not given."""
+    from metaharvest.sites.options import check_group
+
+    try:
+        return tuple(check_group(name.strip()) for name in names) or None
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -133,6 +146,22 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
             metavar="PERCENT",
             help="How many of its documents may be deleted in one harvest without being confirmed: 20 in any case, but "
             f"none with 0.{default(10)}",
+        ),
+        click.option(
+            "--add-to-group",
+            "add_groups",
+            metavar="GROUP",
+            multiple=True,
+            callback=_groups,
+            help="A group that the site belongs to: any name; `sites list --group` lists its sites. May be repeated.",
+        ),
+        click.option(
+            "--remove-from-group",
+            "remove_groups",
+            metavar="GROUP",
+            multiple=True,
+            callback=_groups,
+            help="A group that the site belongs to no longer. May be repeated.",
         ),
         click.option(
             "--ldapdn", metavar="DN", help="The site's login at the target, if it has one of its own; or `none`."
@@ -274,6 +303,9 @@ def _site_options(options: Options, before: Site | BrokenSite | None) -> str | N
         own = replace(own, deletions=Deletions(options["deletions"]))
     if options["max_loss"] is not None:
         own = replace(own, max_loss=options["max_loss"])
+    if options["add_groups"] is not None or options["remove_groups"] is not None:
+        groups = {*own.groups, *(options["add_groups"] or ())} - set(options["remove_groups"] or ())
+        own = replace(own, groups=tuple(sorted(groups)))
     files: dict[str, Any] = {
         name: None if options[name] in ("", _NONE) else Path(options[name])
         for name in ("ca_file", "filters", "normalize")

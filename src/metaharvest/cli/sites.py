@@ -61,6 +61,7 @@ _SITES = {
     "took": Column("took", 8),
     "next_harvest": Column("next", 5),
     "frequency": Column("frequency", 6),
+    "groups": Column("groups", 11),
     "contacts": Column("contacts", 9),
     "list_url": Column("list", 10),
 }
@@ -387,21 +388,58 @@ def confirm(invocation: Invocation, name: str) -> None:
 
 
 @command.command("list")
+@click.option(
+    "--state",
+    type=click.Choice(["off", "due", "waiting", "overdue", "broken"]),
+    help="Only those that are in this state.",
+)
+@click.option("--kind", type=click.Choice(["harvest-list", "oai-pmh"]), help="Only those that have this.")
+@click.option("--group", metavar="GROUP", help="Only those of this group.")
+@click.option("--failing", is_flag=True, help="Only those with failing documents, or whose last harvest failed.")
+@click.option("--overdue", is_flag=True, help="Only those that are overdue, as with --state overdue.")
+@click.option(
+    "--not-harvested-for",
+    type=click.IntRange(1, 100_000),
+    metavar="DAYS",
+    help="Only those that are on, and had no harvest that succeeded for so many days, or ever.",
+)
 @table_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
-def list_sites(invocation: Invocation, as_json: bool) -> None:
+def list_sites(
+    invocation: Invocation,
+    state: str | None,
+    kind: str | None,
+    group: str | None,
+    failing: bool,
+    overdue: bool,
+    not_harvested_for: int | None,
+    as_json: bool,
+) -> None:
     """List the sites: how each stands, when it is due, who is told.
 
     `last harvest` is the day of the last one that succeeded; `status` is how the last one ended, well or not.
     `trend` is how many documents failed in each of the last harvests, the newest last.
-    """
-    from metaharvest.queries.sites import registered_sites
 
+    \b
+    Examples:
+      metaharvest sites list --not-harvested-for 30
+      metaharvest sites list --failing --kind oai-pmh
+    """
+    from metaharvest.queries.sites import SiteFilter, registered_sites
+
+    if overdue and state not in (None, "overdue"):
+        raise click.UsageError(f"A site that is {state} is not overdue: use one of --overdue and --state.")
+    wanted = SiteFilter("overdue" if overdue else state, kind, group, failing, not_harvested_for)
+    today = invocation.harvester.today()
     with invocation.harvester.reading() as session:
-        sites = [_as_mapping(site) for site in registered_sites(session, invocation.harvester.today())]
+        known = registered_sites(session, today)
+    sites = [_as_mapping(site) for site in known if wanted.takes(site, today)]
     if as_json:
         print_json(sites)
+        return
+    if known and not sites:
+        click.echo("There is no such site.")
         return
     if not sites:
         click.echo("No site is registered yet. `metaharvest sites add NAME --list-url URL --contact EMAIL` adds one,")

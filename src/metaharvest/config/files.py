@@ -1,12 +1,14 @@
-"""Opens files that settings, options and rows of the schedule name: regular files only, and not more than is sane.
+"""Opens and replaces files that settings, options and rows of the schedule name: regular files only.
 
-A device may have no end, and a pipe may never have a beginning: neither may hold up a run, or take all memory.
+A device may have no end, and a pipe may never have a beginning: neither may hold up a run, or take all memory. Only the
+last folder of a path is made: the others may be a typing error.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -71,6 +73,35 @@ def is_open_to_all(path: Path) -> bool:
         )
     except OSError:
         return False
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put `content` at `path`, as a whole or not at all. Raises OSError if another thing than a file is there."""
+    require_folder(path.parent)
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link; name the file itself", str(path))
+    if path.exists():
+        _require_regular(path.lstat(), path)
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+    try:
+        with new.open("xb") as file:
+            file.write(content)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Make the folder, if it is not there, in one that is. Raises OSError, which names the folder that is missing."""
+    require_folder(folder.parent)
+    folder.mkdir(mode, exist_ok=True)
+
+
+def require_folder(folder: Path) -> None:
+    """Raises OSError, which names the first folder that is missing on the way to this one."""
+    missing = next((each for each in (*reversed(folder.parents), folder) if not os.access(each, os.F_OK)), None)
+    if missing is not None:
+        raise FileNotFoundError(errno.ENOENT, f"the folder {missing} is not there", str(missing))
 
 
 def _require_regular(found: os.stat_result, path: Path) -> None:

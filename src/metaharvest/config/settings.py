@@ -109,11 +109,15 @@ class HttpSettings(_Section):
 
 
 class ValidationSettings(_Section):
-    """What the checks are strict about, and accept in addition to EML; `time_limit`: seconds each, 0: no limit."""
+    """What the checks are strict about, and accept in addition to EML; `time_limit`: seconds each, 0: no limit.
+
+    `memory_limit`: MB of each process that checks documents; 0: no limit.
+    """
 
     package_id_mismatch: Level = Level.WARNING
     other_document_types: field_types.Texts = ()
     time_limit: field_types.SecondsOrNone = 60
+    memory_limit: Annotated[int, Field(ge=0, le=1_000_000)] = 1000
 
 
 class ReportsSettings(_Section):
@@ -213,6 +217,10 @@ class Settings(_Section):
             return (self.folder / at_home(path)).resolve()
         except (ValueError, RuntimeError, OSError) as error:
             raise SettingsError(f"The path {one_line(str(path))} cannot be used: {one_line(str(error))}.") from error
+
+    def written_path(self, path: Path) -> Path:
+        """As path(), for a file that is written: where it is a link, it stays one. Raises SettingsError."""
+        return self.path(path.parent) / path.name
 
     @property
     def is_local(self) -> bool:

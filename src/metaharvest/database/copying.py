@@ -34,6 +34,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DataError, IntegrityError, StatementError
 
+from metaharvest.config.files import require_folder
 from metaharvest.database import dialects
 from metaharvest.database.engine import create_file, database_errors, run_lock, shown_database, upgrade
 from metaharvest.database.models import Base, HarvestOperation, HarvestSiteSchedule
@@ -132,6 +133,11 @@ def _copy(source: Engine, target: Engine, told: Callable[[CopiedTable], None]) -
 def _require_ours(target: Engine, source: Engine) -> None:
     """Mark the new database; raises MetaharvestError if something is in it that no copy of ours has left."""
     shown = shown_database(target)
+    if target.dialect.name == "sqlite":
+        try:
+            require_folder(Path(target.url.database or "").parent)
+        except OSError as error:
+            raise MetaharvestError(f"The database {shown} cannot be made: {error.strerror}.") from error
     create_file(target)
     with target.connect() as connection:
         there = set(inspect(connection).get_table_names())

@@ -8,13 +8,15 @@ a time limit on every wait for a lock.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import tempfile
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, event, func, select, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.config.secret_references import masked
@@ -95,13 +97,64 @@ def is_locked_out(error: BaseException | None) -> bool:
     The reasons: a deadlock, a lock time-out, a row that changed meanwhile. An error that only follows from that, such
     as one about a savepoint that the database removed, has the real one in its chain, which is searched.
     """
+    return any(
+        _code_of(said) in _LOCKED_MYSQL or getattr(said, "sqlstate", None) in _LOCKED_POSTGRESQL
+        for _, said in _chain(error)
+    )
+
+
+_FULL_MYSQL = (1021, 1114)
+_FAILED_MYSQL = (3, 1026, 1030)
+"""Errors while MariaDB writes a file; the message has the number of the system's error, of which 28 is "no space"."""
+
+
+def is_full(error: BaseException | None) -> bool:
+    """True if the database has no room for what is to be written: its disk, its quota or its tablespace is full."""
+    return any(
+        getattr(said, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+        or getattr(said, "sqlstate", None) == "53100"
+        or _code_of(said) in _FULL_MYSQL
+        or (_code_of(said) in _FAILED_MYSQL and re.search(r"\b28\b", str(said)) is not None)
+        for _, said in _chain(error)
+    )
+
+
+_PACKET_MYSQL = (1153, 1301)
+_LARGE = 100_000
+"""Characters or bytes of a statement's values, above which a server may close the connection because of them."""
+
+
+def is_about_statement(error: BaseException | None) -> bool:
+    """True if the database refused a statement for the values in it: too long, out of range, too large a packet."""
+    kinds = (DataError, IntegrityError, NotSupportedError)
+    return any(isinstance(each, kinds) or _code_of(said) in _PACKET_MYSQL for each, said in _chain(error))
+
+
+def may_be_about_statement(error: BaseException | None) -> bool:
+    """True if the connection was lost at a large statement: MariaDB closes it after a packet that is too large."""
+    return any(
+        isinstance(each, DBAPIError) and each.connection_invalidated and bool(each.statement) and _size(each) > _LARGE
+        for each, _ in _chain(error)
+    )
+
+
+def _chain(error: BaseException | None) -> Iterator[tuple[BaseException, Any]]:
+    """An error and those behind it, each with what the driver said."""
     while error is not None:
-        said: Any = getattr(error, "orig", None)
-        code = said.args[0] if said is not None and said.args else None
-        if code in _LOCKED_MYSQL or getattr(said, "sqlstate", None) in _LOCKED_POSTGRESQL:
-            return True
+        yield error, getattr(error, "orig", None)
         error = error.__cause__ or error.__context__
-    return False
+
+
+def _code_of(said: Any) -> object:
+    return said.args[0] if said is not None and said.args else None
+
+
+def _size(error: DBAPIError) -> int:
+    """How long the texts in the values of the statement are; the values are those of one row, or of many."""
+    rows: Any = error.params
+    rows = rows if isinstance(rows, list | tuple) and rows and isinstance(rows[0], dict | tuple | list) else [rows]
+    values = (value for row in rows if row for value in (row.values() if isinstance(row, dict) else row))
+    return sum(len(value) for value in values if isinstance(value, str | bytes))
 
 
 def reason_of(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, insert, inspect, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, TimeoutError
 from sqlalchemy.orm import Session, sessionmaker
 
-from metaharvest.config.files import create_private
+from metaharvest.config.files import create_private, make_folder
 from metaharvest.config.paths import data_folder
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings, where_looked
@@ -112,7 +112,7 @@ def create_file(engine: Engine) -> None:
     if engine.dialect.name != "sqlite" or not engine.url.database or engine.url.database == ":memory:":
         return
     path = Path(engine.url.database)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with suppress(OSError):
         create_private(path)
 

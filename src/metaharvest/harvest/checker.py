@@ -21,6 +21,7 @@ from metaharvest.errors import HarvestError
 from metaharvest.harvest.limits import CheckLimits
 from metaharvest.harvest.worker_pool import (
     NoWorkers,
+    OutOfMemory,
     Task,
     TookTooLong,
     TransformTookTooLong,
@@ -43,6 +44,8 @@ MOST_QUICK_WORKERS = 4
 
 THOROUGH_WORKERS = 2
 """Documents that may be checked thoroughly at a time; one of each site, so that one site cannot hold them all."""
+
+_MB = 1_000_000
 
 _ATTEMPTS = 2
 """How often a worker may end under a document before the document is blamed."""
@@ -84,10 +87,11 @@ class Checker:
         self._limits = limits
         self._validator = Validator(settings.other_document_types)
         self._seconds = settings.time_limit
+        self._memory = settings.memory_limit
         types = settings.other_document_types
         number = limits.quick_workers or min(MOST_QUICK_WORKERS, max(1, _cores() - 1))
-        self._quick = WorkerPool(number, types, limits.quick_seconds, limits, meanwhile)
-        self._thorough = WorkerPool(THOROUGH_WORKERS, types, self._seconds, limits)
+        self._quick = WorkerPool(number, types, limits.quick_seconds, limits, meanwhile, self._memory * _MB)
+        self._thorough = WorkerPool(THOROUGH_WORKERS, types, self._seconds, limits, memory_bytes=self._memory * _MB)
         self._thorough_free = asyncio.Semaphore(THOROUGH_WORKERS)
         self._sites: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._too_costly: Counter[int] = Counter()
@@ -168,6 +172,8 @@ class Checker:
                 [verdict] = await self._thorough.check_all([task])
             except TookTooLong:
                 return Verdict((_too_expensive(self._seconds),))
+            except OutOfMemory:
+                return Verdict((_too_large(self._memory),))
             except TransformTookTooLong:
                 return Verdict((too_costly(),))
             except WorkerLost:
@@ -243,6 +249,15 @@ def _too_expensive(seconds: float) -> Finding:
         "Look for what makes it so costly: elements nested very deeply, many thousands of ids and references, or very "
         "long values. If the document is right as it is, ask the harvester's administrator to raise the limit "
         "([validation] time_limit).",
+    )
+
+
+def _too_large(megabytes: int) -> Finding:
+    return Finding(
+        "validation.too-expensive",
+        f"The document could not be checked within {megabytes:,} MB of memory, the most that it may take.",
+        "Divide the document, or look for what is repeated very often in it: elements, attributes, namespaces. If the "
+        "document is right as it is, ask the harvester's administrator to raise the limit ([validation] memory_limit).",
     )
 
 

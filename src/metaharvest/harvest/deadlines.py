@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from metaharvest.model import Finding, Level
@@ -58,12 +58,13 @@ class Deadlines:
     """The signal, and the deadlines: moments (time.monotonic) after which nothing is begun, and what to say then.
 
     heed() and heed_time() are asked by callers that give up, or defer, what they were about to do if there is a reason:
-    `heeded` keeps it, for cut_short() to tell.
+    `heeded` keeps it, for cut_short() to tell. `given_up` says whether a site is given up for another reason, and why.
     """
 
     stop: StopSignal
     moments: tuple[tuple[float, Finding], ...] = ()
     heeded: set[Finding] = field(default_factory=set)
+    given_up: Callable[[], Finding | None] = lambda: None
 
     def after_run(self, seconds: float) -> Deadlines:
         """With the deadline for the whole run, from now; 0: none."""
@@ -98,7 +99,7 @@ class Deadlines:
         passed = next((finding for at, finding in self.moments if now >= at), None)
         if passed is not None:
             self.heeded.add(passed)
-        return passed
+        return passed or self.given_up()
 
     def cut_short(self) -> Finding | None:
         """Why something was deferred or given up, by the signal or one of these deadlines; None: all was done."""
@@ -121,4 +122,4 @@ class Deadlines:
     def _with(self, seconds: float, finding: Finding) -> Deadlines:
         if not seconds:
             return self
-        return Deadlines(self.stop, (*self.moments, (time.monotonic() + seconds, finding)), self.heeded)
+        return replace(self, moments=(*self.moments, (time.monotonic() + seconds, finding)))

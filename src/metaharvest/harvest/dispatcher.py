@@ -179,7 +179,9 @@ class Dispatcher:
         return False
 
     async def _harvest_or_retry(self, site: Site, kind: SiteRunKind, ctx: RunContext) -> None:
-        ctx = replace(ctx, deadlines=ctx.deadlines.after_site(self.settings.harvester.site_deadline))
+        deadlines = ctx.deadlines.after_site(self.settings.harvester.site_deadline)
+        given_up = partial(ctx.journal.no_room_for, site.site_id)
+        ctx = replace(ctx, deadlines=replace(deadlines, given_up=given_up))
         ctx.progress.site_began(site.name)
         site = self.settings.applied_to(site)
         if self._goes_nowhere(site):

@@ -10,7 +10,16 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from metaharvest.errors import DatabaseError, FetchError, HarvestError, ListError, RunLost, TargetError, TransformError
+from metaharvest.errors import (
+    DatabaseError,
+    FetchError,
+    HarvestError,
+    ListError,
+    NotWritten,
+    RunLost,
+    TargetError,
+    TransformError,
+)
 from metaharvest.harvest.context import READING_TURN_SECONDS, RunContext
 from metaharvest.harvest.documents import Tally, harvest_documents, harvest_unchanged
 from metaharvest.harvest.looks import look_again
@@ -76,7 +85,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
         # The line is not one of the list, but of a file whose name and line the message has.
         await ctx.journal.target_refused(site_run, [replace(finding, line=None) for finding in error.findings])
     except Exception as error:
-        if not is_no_room(error):
+        if not (is_no_room(error) or isinstance(error, NotWritten)):
             log.exception("The harvest of %s failed", site.name)
         await ctx.journal.site_failed(site_run, error)
     return True

@@ -19,6 +19,7 @@ def treatment_of(site: Site, settings: Settings) -> Treatment:
         options.validation,
         read_filters(options.filters) if options.filters else None,
         read_normalization(options.normalize) if options.normalize else None,
+        settings.http.max_document_bytes,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import multiprocessing
+import signal
 import sys
 import threading
 import time
@@ -52,12 +53,16 @@ class TransformTookTooLong(WorkerLost):
     """The worker ended itself, as a site's filters or normalising took too long."""
 
 
+class OutOfMemory(WorkerLost):
+    """The worker ended as it had reached its memory limit."""
+
+
 class NoWorkers(Exception):
     """No worker could be started."""
 
 
 class WorkerPool:
-    """So many workers, each with so many seconds for a call; 0: no limit. For one event loop.
+    """So many workers, each with so many seconds for a call, and bytes of memory; 0: no limit. For one event loop.
 
     `other_document_types`: see ValidationSettings. `meanwhile` is called in a thread while the workers start.
     """
@@ -69,7 +74,9 @@ class WorkerPool:
         seconds: float,
         limits: CheckLimits,
         meanwhile: Callable[[], None] = lambda: None,
+        memory_bytes: int = 0,
     ) -> None:
+        self._memory_bytes = memory_bytes
         self.number = number
         self._types = other_document_types
         self._seconds = seconds
@@ -116,7 +123,7 @@ class WorkerPool:
         """Have the workers up: where that fails, the next call finds out."""
         try:
             longest = 2 * self._seconds + self._limits.patience if self._seconds else 0.0
-            given = self._types, longest, self._limits.transform_seconds
+            given = self._types, longest, self._limits.transform_seconds, self._memory_bytes
             self._pool = await asyncio.to_thread(_started, self.number, given)
             asyncio.get_running_loop().run_in_executor(None, self._meanwhile)
             await self._call([])
@@ -137,8 +144,12 @@ class WorkerPool:
             future = pool.schedule(worker.check_all, (list(tasks),), timeout=self._seconds or None)
             verdicts: list[Verdict | str] = await self._answer(pool, asyncio.wrap_future(future))
         except ProcessExpired as error:
-            took_too_long = error.exitcode == -worker.TOO_COSTLY
-            raise (TransformTookTooLong if took_too_long else WorkerLost)(str(error)) from error
+            kinds = {
+                -worker.TOO_COSTLY: TransformTookTooLong,
+                worker.OUT_OF_MEMORY: OutOfMemory,
+                -signal.SIGABRT: OutOfMemory,  # where a library does not go on without memory
+            }
+            raise kinds.get(error.exitcode, WorkerLost)(str(error)) from error
         except TimeoutError as error:
             # The pool measures by the clock of the machine, which may have been set meanwhile.
             raise (TookTooLong if time.monotonic() - began >= self._seconds else WorkerLost) from error
@@ -179,7 +190,7 @@ class WorkerPool:
         return pool
 
 
-def _started(number: int, given: tuple[tuple[str, ...], float, float]) -> ProcessPool | None:
+def _started(number: int, given: tuple[tuple[str, ...], float, float, int]) -> ProcessPool | None:
     """A pool whose processes were started and given this; None if the system allows none."""
     from pebble import ProcessPool
 

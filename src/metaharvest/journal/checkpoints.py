@@ -12,8 +12,10 @@ from sqlalchemy import bindparam, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog, SiteCheckpoint
+from metaharvest.errors import NotWritten
 from metaharvest.journal.ledger_rows import delete_entries, ledger_key
 from metaharvest.model import Checkpoint, ListedDocument, OutcomeKind, SiteRun
+from metaharvest.model.lengths import CHECKPOINT
 from metaharvest.sites.ledger import LedgerEntry
 from metaharvest.sites.records import AGAIN, FULL, MOVED, TREATMENT, KnownRecord, keep_listing_state
 
@@ -54,7 +56,7 @@ class PageEnd:
 
 
 def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: date) -> None:
-    """Keep this; the outcomes of the page are in the same transaction, or in one before it."""
+    """Keep this; the outcomes of the page are in the same transaction, or in one before it. Raises NotWritten."""
     for document, entry in end.to_delete:
         datestamp = document.origin.datestamp[:40] if document.origin else None
         told: dict[str, Any] = {"to_delete": True, "datestamp": datestamp}
@@ -74,8 +76,11 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: dat
     for first in range(0, len(end.document_ids), _AT_ONCE):
         some = end.document_ids[first : first + _AT_ONCE]
         session.execute(_NAMED, {"site": site_id, "documents": some, "number": end.listing})
+    checkpoint = json.dumps({**end.checkpoint, TREATMENT: end.treatment, AGAIN: end.again, MOVED: end.moved})
+    if len(checkpoint) > CHECKPOINT:
+        raise NotWritten(f"how far the list has come takes {len(checkpoint):,} characters, and may take {CHECKPOINT:,}")
     kept = {
-        "checkpoint": json.dumps({**end.checkpoint, TREATMENT: end.treatment, AGAIN: end.again, MOVED: end.moved}),
+        "checkpoint": checkpoint,
         "listing": end.listing,
         "site_run_id": site_run.site_run_id,
         "unchanged": end.unchanged,

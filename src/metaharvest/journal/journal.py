@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Self, TypeVar
 
@@ -19,7 +20,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.locks import HeldLock
 from metaharvest.database.models import HarvestDocument
-from metaharvest.errors import DatabaseError, RunLost
+from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
 from metaharvest.journal import forensics, lists, looks, outcomes, problems, purge, runs, site_runs
 from metaharvest.journal.ledger_rows import delete_entries, ledger_key
 from metaharvest.journal.lists import ListNote
@@ -60,6 +61,13 @@ _LONGEST_BACKLOG = 2000
 """Outcomes that may wait to be written before the caller that brings another one has to wait."""
 
 _Value = TypeVar("_Value")
+
+_FULL = Finding(
+    "harvest.database-full",
+    "The database is full. This site has stored most in this run, so its other documents were put off. The documents "
+    "of other sites were stored.",
+    "The administrator should make room where the database is; the next run goes on with it.",
+)
 
 
 class Journal:
@@ -149,6 +157,10 @@ class Journal:
     def abandon(self) -> None:
         """Write nothing more: what is under way is taken up by the next run, not deferred."""
         self._writer.abandon()
+
+    def no_room_for(self, site_id: int) -> Finding | None:
+        """Why nothing more of this site is stored in this run: the database is full, and this site has stored most."""
+        return _FULL if site_id in self._writer.without_room else None
 
     def on_stored(self, call: Callable[[int], None]) -> None:
         """Have `call` called, in the writer's thread, with the bytes of the documents that each commit has stored."""
@@ -272,7 +284,13 @@ class Journal:
         await self._end(Closing(site_run, rows, listed, unchanged, duplicates, version, is_complete, phases=phases))
 
     async def deferred(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
-        """Note why documents were deferred: one row for all of them, whose own rows carry no finding."""
+        """Note why documents were deferred: one row for all of them, whose own rows carry no finding.
+
+        That the database is full is noted when the site run is closed: only then it is known of all its documents.
+        """
+        findings = [finding for finding in findings if finding is not _FULL]
+        if not findings:
+            return
         row = LogRow("DocDeferred", " ".join(finding.message for finding in findings), tuple(findings))
         await self.write(site_run, lambda session: [row])
 
@@ -372,7 +390,10 @@ class Journal:
 
     def _now(self, write: Callable[[Session], _Value]) -> _Value:
         """What `write` returns, in a transaction after everything that was handed over before it."""
-        return self._writer.request(_write_each, write, hurry=True).result()
+        try:
+            return self._writer.request(_write_each, write, hurry=True).result()
+        except NotWritten as error:
+            raise DatabaseUnavailable(f"The database refused what the run was to write: {error}.") from error
 
     async def _soon(self, write: Callable[[Session], _Value]) -> _Value:
         """The same, for the event loop. While several sites are under way, what they write goes in together."""
@@ -400,7 +421,17 @@ class Journal:
             self.reports_not_made += 1
 
     def _close(self, session: Session, closings: Sequence[Closing]) -> Sequence[bool]:
+        closings = [self._with_no_room(closing) for closing in closings]
         return site_runs.close_all(session, closings, self._stamp(), self._settings, self._repositories)
+
+    def _with_no_room(self, closing: Closing) -> Closing:
+        """The same as incomplete, with the reason, where the database had no room for its documents."""
+        if (why := self.no_room_for(closing.site_run.site.site_id)) is None:
+            return closing
+        rows = (*closing.rows, LogRow("DocDeferred", why.message, (why,)))
+        if closing.status is not None:
+            return replace(closing, rows=rows)
+        return replace(closing, rows=rows, status=SiteRunStatus.INCOMPLETE, reason=why.message)
 
 
 def _write_each(session: Session, writes: Sequence[Callable[[Session], _Value]]) -> Sequence[_Value]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 
@@ -26,6 +26,19 @@ class ListNote:
     listed: int
     findings: tuple[Finding, ...] = ()
     size: int = 0
+
+    @property
+    def site_id(self) -> int:
+        """The site whose list it is."""
+        return self.site_run.site.site_id
+
+    def refused(self, reason: str) -> ListNote | None:
+        """The same without findings; None if there are none."""
+        return replace(self, findings=()) if self.findings else None
+
+    def put_off(self) -> ListNote:
+        """It stores no document."""
+        return self
 
     def rows(self) -> list[LogRow]:
         """What the log says of it."""

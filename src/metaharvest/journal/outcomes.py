@@ -74,7 +74,25 @@ class OutcomeNote:
         target = self.storing.target if self.storing else self.deleting
         return target is None or target.keeps
 
-    def refused(self, *findings: Finding) -> OutcomeNote:
+    @property
+    def site_id(self) -> int:
+        """The site whose document it is."""
+        return self.site_run.site.site_id
+
+    def refused(self, reason: str) -> OutcomeNote | None:
+        """The same as an upload error, which is shorter; None if it is that already."""
+        if self.outcome.kind is OutcomeKind.UPLOAD_ERROR and not self.outcome.findings:
+            return None
+        return self.unwritable(reason)
+
+    def put_off(self) -> OutcomeNote:
+        """The same, deferred, if a document is to be stored with it."""
+        if self.storing is None:
+            return self
+        held = self.known.target_revision if self.known else None
+        return replace(self, outcome=Outcome(self.outcome.document, OutcomeKind.DEFERRED, held), storing=None)
+
+    def as_upload_error(self, *findings: Finding) -> OutcomeNote:
         """The same, ended as an upload error."""
         refused = self.outcome.as_error(OutcomeKind.UPLOAD_ERROR, *findings)
         return replace(self, outcome=refused, storing=None, deleting=None, restamping=None)
@@ -82,7 +100,7 @@ class OutcomeNote:
     def unwritable(self, reason: str) -> OutcomeNote:
         """The same as an upload error; where that is not written either, with nothing but what the ledger has."""
         if self.storing is not None or self.deleting is not None or self.restamping is not None:
-            return self.refused(_not_stored(reason))
+            return self.as_upload_error(_not_stored(reason))
         findings = () if self.outcome.kind is OutcomeKind.UPLOAD_ERROR else (_not_stored(reason),)
         held = self.known.target_revision if self.known else None
         outcome = Outcome(self.outcome.document, OutcomeKind.UPLOAD_ERROR, held, findings)
@@ -135,14 +153,13 @@ def _write_one(session: Session, entry: OutcomeNote, stamp: Stamp) -> None:
         with session.begin_nested():
             _write_all(session, [entry], stamp)
     except TargetError as error:
-        _write_one(session, entry.refused(*error.findings), stamp)
+        _write_one(session, entry.as_upload_error(*error.findings), stamp)
     except Exception as error:
         if is_lost(error):
             raise
         log.exception("The outcome of %s could not be written", entry.outcome.document.docid)
-        if entry.outcome.kind is not OutcomeKind.UPLOAD_ERROR or entry.outcome.findings:
-            reason = one_line(masked(str(getattr(error, "orig", None) or error)))
-            _write_one(session, entry.unwritable(reason), stamp)
+        if less := entry.refused(one_line(masked(str(getattr(error, "orig", None) or error)))):
+            _write_one(session, less, stamp)
 
 
 Settled = tuple[Outcome, ledger.LedgerEntry | None]

@@ -9,10 +9,17 @@ import traceback
 
 from metaharvest.config.secret_references import masked
 from metaharvest.database.dialects import temporary_folder
+from metaharvest.errors import NotWritten
 from metaharvest.model import Finding
 from metaharvest.text import one_line
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+
+
+_REFUSED = (
+    "Only this is lost. The administrator should look which value of this site is too long or too large for the "
+    "database, and report it to the developers of metaharvest."
+)
 
 
 def is_no_room(error: Exception) -> bool:
@@ -33,6 +40,10 @@ def unexpected_error(error: Exception, what: str) -> Finding:
             f"{what}: there is no room for its temporary files in {folder} ({reason}).",
             f"The administrator should make room in {folder}, or have TMPDIR name another folder. The "
             "next run tries again.",
+        )
+    if isinstance(error, NotWritten):
+        return Finding(
+            "harvest.not-written", f"{what}: the database refused what was to be written: {error}.", _REFUSED
         )
     return Finding(
         "harvest.surprise",

@@ -9,22 +9,28 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from sqlalchemy import Engine, bindparam, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.dialects import is_locked_out
+from metaharvest.database.dialects import (
+    is_about_statement,
+    is_full,
+    is_locked_out,
+    may_be_about_statement,
+    reason_of,
+)
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.locks import HeldLock
 from metaharvest.database.models import HarvestRun
-from metaharvest.errors import DatabaseError, RunLost
+from metaharvest.errors import DatabaseError, NotWritten, RunLost
 from metaharvest.model import RunStatus
 
 log = logging.getLogger(__name__)
@@ -51,11 +57,24 @@ class GroupLimits:
 
 
 class Note(Protocol):
-    """Something that is handed over, for whose commit nobody waits; `size`: bytes of a document that it stores."""
+    """Something that is handed over, for whose commit nobody waits."""
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Bytes of the document that it stores."""
+        ...
+
+    @property
+    def site_id(self) -> int:
+        """The site that it is about."""
+        ...
+
+    def refused(self, reason: str) -> Self | None:
+        """The same with less to write, as the database refused it alone; None if there is nothing less."""
+        ...
+
+    def put_off(self) -> Self:
+        """The same without its document, as the database has no room for it."""
         ...
 
 
@@ -73,9 +92,12 @@ class Writer:
 
     `stored` is called in the writer's thread with the bytes of documents that a commit has stored.
 
-    Once a transaction has failed because of the database, or the run is lost, nothing is written any more: otherwise
-    a site run could be closed of which some outcomes were lost, or documents deferred that only the database held up.
-    The next run takes all of it up.
+    A statement that the database refuses costs the note or the request that it is for. A full disk costs the site that
+    has stored most in this run: `without_room` has the sites whose documents are put off.
+
+    Once a transaction has failed because the database is away, or the run is lost, nothing is written any more:
+    otherwise a site run could be closed of which some outcomes were lost, or documents deferred that only the database
+    held up. The next run takes all of it up.
     """
 
     def __init__(
@@ -101,6 +123,8 @@ class Writer:
         self._is_open = True
         self._failure: DatabaseError | RunLost | None = None
         self.stored: Callable[[int], None] = lambda size: None
+        self.without_room: set[int] = set()
+        self._stored_by: Counter[int] = Counter()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
@@ -153,7 +177,11 @@ class Writer:
             notes, requests = self._gather()
             try:
                 self._serve(notes, requests)
-            except Exception as error:  # noqa: BLE001 - a thread that ends would leave everybody waiting
+            except Exception as error:
+                # A thread that ends would leave everybody waiting. Some notes may be lost, and with them the run.
+                log.exception("The journal could not be written")
+                message = f"The journal could not be written: {type(error).__name__}: {error}"
+                self._failure = self._failure or DatabaseError(message)
                 self._fail([request for request in requests if not request.answer.done()], error)
 
     def _gather(self) -> tuple[list[Note], list[_Request]]:
@@ -176,29 +204,57 @@ class Writer:
         return notes, requests
 
     def _serve(self, notes: Sequence[Note], requests: Sequence[_Request]) -> None:
-        """Write these in one transaction; if something other than the database fails in it, each request alone."""
+        """Write these in one transaction; if that fails, write less: see _serve_less()."""
         if not notes and not requests:
             return
+        if self.without_room:
+            notes = [note.put_off() if note.site_id in self.without_room else note for note in notes]
         try:
             answers = self._commit(notes, requests)
         except Exception as error:  # noqa: BLE001 - raised again where the answer is awaited
-            if self._failure is not None or len(requests) + bool(notes) == 1:
-                self._fail(requests, error)
-                return
-            self._serve(notes, ())
-            for request in requests:
-                self._serve((), [request])
+            self._serve_less(notes, requests, error)
             return
         for request, answer in zip(requests, answers, strict=True):
             request.answer.set_result(answer)
+        for note in notes:
+            self._stored_by[note.site_id] += note.size
         if size := sum(note.size for note in notes):
             self.stored(size)
 
+    def _serve_less(self, notes: Sequence[Note], requests: Sequence[_Request], error: Exception) -> None:
+        """After a failure: without the documents of the largest writer, or each alone, or one with less in it."""
+        if self._failure is not None:
+            self._fail(requests, error)
+        elif is_full(error):
+            self._serve_without_largest(notes, requests, error)
+        elif len(notes) + len(requests) > 1:
+            for note in notes:
+                self._serve([note], ())
+            for request in requests:
+                self._serve((), [request])
+        elif notes:
+            log.warning("The database refused a row of the journal: %s", error)
+            self._serve([less for note in notes if (less := note.refused(reason_of(_behind(error))))], ())
+        else:
+            refused = NotWritten(reason_of(_behind(error))) if isinstance(error, DatabaseError) else error
+            self._fail(requests, refused)
+
+    def _serve_without_largest(self, notes: Sequence[Note], requests: Sequence[_Request], error: Exception) -> None:
+        """The disk is full: put off the documents of the site that has stored most; without one, nothing can go in."""
+        would_be = self._stored_by.copy()
+        for note in notes:
+            would_be[note.site_id] += note.size
+        largest = next((site for site, size in would_be.most_common() if size and site not in self.without_room), None)
+        if largest is None:
+            self._failure = error if isinstance(error, DatabaseError) else DatabaseError(str(error))
+            self._fail(requests, self._failure)
+            return
+        log.warning("The database is full: the documents of the site that has stored most are put off")
+        self.without_room.add(largest)
+        self._serve(notes, requests)
+
     def _fail(self, requests: Sequence[_Request], error: Exception) -> None:
-        """Tell those who wait; if nobody does, what was handed over is lost, and with it the run."""
-        if not requests and self._failure is None:
-            log.exception("The journal could not be written", exc_info=error)
-            self._failure = DatabaseError(f"The journal could not be written: {type(error).__name__}: {error}")
+        """Fail the pending requests."""
         for request in requests:
             request.answer.set_exception(error)
 
@@ -211,11 +267,23 @@ class Writer:
                 with self._transaction() as session:
                     return self._write(session, notes, requests)
             except (DatabaseError, RunLost) as error:
-                if not tries_left or not is_locked_out(error):
+                if tries_left and is_locked_out(error):
+                    tries_left -= 1
+                    log.warning("The journal writes again what the database gave up: %s", error)
+                    continue
+                if not (is_full(error) or is_about_statement(error) or self._closed_for_statement(error)):
                     self._failure = self._failure or error
-                    raise
-                tries_left -= 1
-                log.warning("The journal writes again what the database gave up: %s", error)
+                raise
+
+    def _closed_for_statement(self, error: Exception) -> bool:
+        """True if the connection was lost at a large statement, and another one works: the statement was at fault."""
+        if not may_be_about_statement(error):
+            return False
+        try:
+            with self._transaction():
+                return True
+        except (DatabaseError, RunLost):
+            return False
 
     def require_writable(self) -> None:
         """Raises DatabaseError or RunLost if the run cannot write any more, also if it was abandoned meanwhile."""
@@ -250,6 +318,11 @@ class Writer:
                 return self._lock.still_held()
         except DatabaseError as error:
             raise RunLost(f"{_LOST} {error}") from error
+
+
+def _behind(error: Exception) -> BaseException:
+    """The error of the database behind the sentence about it."""
+    return error.__cause__ or error
 
 
 _LOST = "This run has lost its lock, or another run has taken over; the next run goes on with what is left."

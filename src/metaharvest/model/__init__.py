@@ -103,7 +103,8 @@ class SiteOptions:
 
     `ca_file` has certificates to trust for this site alone, beside the others; a relative path as in the settings, like
     `filters` and `normalize`, the files that say which documents are left out and what is added to others. `max_loss`
-    is the share of a site's documents, in percent, that may be deleted in one harvest without being confirmed.
+    is the share of a site's documents, in percent, that may be deleted in one harvest without being confirmed. `groups`
+    are names that a steward gives to several sites.
     """
 
     package_id_mismatch: Level | None = None
@@ -114,6 +115,7 @@ class SiteOptions:
     normalize: Path | None = None
     deletions: Deletions | None = None
     max_loss: int | None = None
+    groups: tuple[str, ...] = ()
     oai: OaiOptions | None = None
 
 

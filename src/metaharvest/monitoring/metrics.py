@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.config.files import replace_file
 from metaharvest.database.models import (
     IS_HARVEST,
     IS_REAL,
@@ -59,8 +60,7 @@ def metrics(session: Session | None, attempt: Attempt, today: date) -> Collector
 
 def write_metrics(registry: CollectorRegistry, path: Path) -> None:
     """Write the file, as a whole or not at all. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_to_textfile(str(path), registry)
+    replace_file(path, generate_latest(registry))
 
 
 class _Gauges:

@@ -10,12 +10,13 @@ from datetime import datetime
 from html import escape
 from pathlib import Path
 
-from metaharvest.config.files import is_open_to_all
+from metaharvest.config.files import is_open_to_all, require_folder
 from metaharvest.config.paths import nearest_there
 from metaharvest.config.secret_references import exposed_file, is_reference, read_secret
 from metaharvest.config.settings import PREFIX, SECTIONS, MailSettings, Settings, where_looked
 from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.errors import SettingsError
+from metaharvest.fetch.url import is_loopback
 from metaharvest.monitoring.check import Check, ok, problem, warning
 
 _FULL_BYTES = 100_000_000
@@ -34,7 +35,7 @@ def check_settings(settings: Settings) -> Iterator[Check]:
     yield from _open_to_all(settings)
     yield from _templates(settings)
     yield _log_folder(settings)
-    yield _mail(settings)
+    yield from _mail(settings)
     yield _monitor(settings)
     yield from _metrics_file(settings)
 
@@ -178,6 +179,10 @@ def _log_folder(settings: Settings) -> Check:
     if settings.reports.admin != "log-file":
         return ok("administrator's report", "It is sent as mail.")
     folder = settings.path(settings.reports.log_folder)
+    try:
+        require_folder(folder.parent)
+    except OSError as error:
+        return problem("administrator's report", f"The folder {folder} cannot be made: {error.strerror}.")
     nearest = nearest_there(folder)
     if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
         return ok("administrator's report", f"It is written into {folder}.")
@@ -186,16 +191,20 @@ def _log_folder(settings: Settings) -> Check:
     )
 
 
-def _mail(settings: Settings) -> Check:
+def _mail(settings: Settings) -> Iterator[Check]:
     from metaharvest.reports.outbox import backend_for
 
+    mail = settings.mail
+    if mail.backend == "smtp" and mail.username and mail.security == "none" and not is_loopback(mail.host):
+        yield warning("mail", f"The password goes to {mail.host} unencrypted: set security in [mail].")
     with closing(backend_for(settings)) as backend:
         wrong = backend.probe()
     if wrong:
-        return problem("mail", wrong)
-    if settings.mail.backend == "maildir":
-        return ok("mail", f"Reports are put into the folder {settings.path(settings.mail.folder)}; nothing is sent.")
-    return ok("mail", f"The mail server {settings.mail.host}, port {settings.mail.port}, is ready to take messages.")
+        yield problem("mail", wrong)
+    elif mail.backend == "maildir":
+        yield ok("mail", f"Reports are put into the folder {settings.path(mail.folder)}; nothing is sent.")
+    else:
+        yield ok("mail", f"The mail server {mail.host}, port {mail.port}, is ready to take messages.")
 
 
 def _monitor(settings: Settings) -> Check:
@@ -215,11 +224,11 @@ def _metrics_file(settings: Settings) -> Iterator[Check]:
     """Whether the file for Prometheus can be written: it is written beside its place, and then moved there."""
     if settings.monitoring.metrics_file is None:
         return
-    name, file = "metrics file", settings.path(settings.monitoring.metrics_file)
+    name, file = "metrics file", settings.written_path(settings.monitoring.metrics_file)
     folder = file.parent
     if not folder.is_dir():
         yield problem(name, f"There is no folder {folder} for {file.name}: make it, or correct metrics_file.")
-    elif file.exists() and not file.is_file():
+    elif file.is_symlink() or (file.exists() and not file.is_file()):
         yield problem(name, f"{file} is no file, so it cannot be written: correct metrics_file in [monitoring].")
     elif not os.access(folder, os.W_OK | os.X_OK):
         yield problem(name, f"{file} cannot be written: let this user write to the folder {folder}.")

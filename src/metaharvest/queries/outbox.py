@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import (
     IS_HARVEST,
+    HarvestLog,
     HarvestRun,
     HarvestSiteRun,
     ReportDelivery,
     ReportOutbox,
 )
 from metaharvest.errors import MetaharvestError
-from metaharvest.queries.records import LARGEST_ID, Record, columns, records_under
+from metaharvest.queries.records import LARGEST_ID, Record, columns, parts_of_docid, records_under
 from metaharvest.queries.runs import site_number
 
 _OF_LATE = timedelta(days=7)
@@ -30,13 +31,17 @@ _DELIVERY = "recipient status attempts last_error last_attempt_at first_sent_at"
 
 @dataclass(frozen=True, slots=True)
 class ReportFilter:
-    """Which reports: of this site (whatever its name was), kind, recipient, state."""
+    """Which reports: of this site (whatever its name was), kind, recipient, state.
+
+    `document`: those of harvests in which the log says something of this document id, or docid.
+    """
 
     undelivered: bool = False
     site: str | None = None
     kind: str | None = None
     recipient: str | None = None
     state: str | None = None
+    document: str | None = None
 
 
 def newest_reports(session: Session, limit: int, which: ReportFilter | None = None) -> list[Record]:
@@ -59,7 +64,17 @@ def newest_reports(session: Session, limit: int, which: ReportFilter | None = No
     if which.site:
         its_runs = select(HarvestSiteRun.site_run_id).filter_by(site_schedule_id=site_number(session, which.site))
         statement = statement.where(ReportOutbox.site_run_id.in_(its_runs))
+    if which.document:
+        statement = statement.where(ReportOutbox.site_run_id.in_(_site_runs_about(which.document)))
     return _with_deliveries(session, statement.order_by(ReportOutbox.report_id.desc()).limit(limit))
+
+
+def _site_runs_about(name: str) -> Select[int | None]:
+    """The site runs whose log names this document id, or docid."""
+    is_named: ColumnElement[bool] = HarvestLog.document_id == name
+    if parts := parts_of_docid(name):
+        is_named = or_(is_named, and_(HarvestLog.document_id == parts[0], HarvestLog.revision == parts[1]))
+    return select(HarvestLog.site_run_id).where(is_named, HarvestLog.site_run_id.is_not(None))
 
 
 def newest_run(session: Session) -> int:

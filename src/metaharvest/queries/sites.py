@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import date
 
 from sqlalchemy import func, select
@@ -68,6 +69,38 @@ def registered_sites(session: Session, today: date) -> list[Record]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class SiteFilter:
+    """Which sites of the schedule are asked for; None, or false: whatever it is.
+
+    `state` is off, due, waiting, overdue or broken. `not_harvested_for`: without a harvest that succeeded for so many
+    days or more, or ever; of sites that are switched on.
+    """
+
+    state: str | None = None
+    kind: str | None = None
+    group: str | None = None
+    failing: bool = False
+    not_harvested_for: int | None = None
+
+    def takes(self, site: Record, today: date) -> bool:
+        """Whether this row, one of `registered_sites`, is asked for."""
+        last, state = site["last_harvest"], re.split("[ ,]", str(site["state"]))
+        days = self.not_harvested_for
+        is_late = site["enabled"] and (not isinstance(last, date) or (today - last).days >= (days or 0))
+        return (
+            (self.state is None or self.state in state)
+            and self.kind in (None, site["source_kind"])
+            and (self.group is None or self.group in site["groups"])
+            and (not self.failing or site["failing"] > 0 or site["last_status"] in BROKEN)
+            and (days is None or is_late)
+        )
+
+
+BROKEN = ("list-failed", "failed", "incomplete", "interrupted")
+"""Statuses of harvests that failed as a whole."""
+
+
 def registered_site(session: Session, name: str, today: date) -> Record:
     """The site of this name, as one of `registered_sites`. Raises ScheduleError if there is none."""
     site = find_site(session, name)
@@ -125,6 +158,7 @@ def _registered(session: Session, site: Site | BrokenSite, overdue: Mapping[str,
         "site": site.name,
         "site_id": site.site_id,
         "state": _state(site, overdue, today),
+        "source_kind": site.source_kind,
         "list_url": shown_url(site.list_url),
         "contacts": site.contacts,
         "frequency": f"{site.frequency} {site.unit}",
@@ -153,6 +187,7 @@ def _own(options: SiteOptions) -> Record:
         "normalize": str(options.normalize) if options.normalize else None,
         "deletions": options.deletions,
         "max_loss": options.max_loss,
+        "groups": options.groups,
         "oai": asdict(oai) if oai else None,
     }
 
@@ -173,6 +208,7 @@ def _broken(session: Session, site: BrokenSite) -> Record:
         "site": site.name,
         "site_id": site.site_id,
         "state": "broken" if site.enabled else "broken, off",
+        "source_kind": row["source_kind"],
         "list_url": shown_url(site.list_url),
         "contacts": (row["contact_email"],) if row["contact_email"] else (),
         "frequency": f"{row['updatefrequency']} {row['unit']}",

@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from metaharvest.config.files import make_folder
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
 from metaharvest.model import RunStatus, Site
@@ -193,7 +194,7 @@ def _to_log_file(session: Session, view: AdminView, settings: Settings, name: st
     note = TableNote(f"The table {name}.csv beside this file has the whole log of this run.", f"in {name}.csv")
     rendered = render("admin_report", replace(view, table=note), settings)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         _write(folder / f"{name}.csv", log_csv(session, view.run))
         _write(folder / f"{name}.txt", (rendered.subject, "\n\n", rendered.text))
         _write(folder / f"{name}.html", (rendered.html,))

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from metaharvest.config.files import make_folder, require_folder
 from metaharvest.config.paths import nearest_there
 from metaharvest.reports.mail import Attempt, Letter
 from metaharvest.reports.message import safe_file_name
@@ -38,9 +39,8 @@ class Maildir:
         stopped: list[Attempt] = []
         written = 0
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for name in _FOLDERS:
-                (self._folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self._folder, *(self._folder / name for name in _FOLDERS)):
+                make_folder(folder, 0o700)
             names = [_name(letter) for letter in letters]
             there = self._there(names)
             try:
@@ -69,6 +69,10 @@ class Maildir:
 
     def probe(self) -> str | None:
         """Whether the folder and those in it, or the nearest one above that exists, may be written to."""
+        try:
+            require_folder(self._folder.parent)
+        except OSError as error:
+            return f"The mail folder {self._folder} cannot be made: {error.strerror}."
         for folder in (self._folder, *(self._folder / name for name in _FOLDERS)):
             nearest = nearest_there(folder)
             if not nearest.is_dir():

@@ -23,6 +23,7 @@ _PREFIX = re.compile(r"[A-Za-z0-9\-_.!~*'()]+")
 
 _DATESTAMP = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?")
 _ORIGIN = re.compile(r"[A-Za-z0-9._~-]{1,200}")
+_GROUP = re.compile(r"[\w.-]{1,60}")
 _LONGEST = 300
 
 
@@ -48,8 +49,16 @@ def read_options(text: str) -> SiteOptions:
         normalize=_path(stored, "normalize"),
         deletions=_choice(stored, "deletions", Deletions),
         max_loss=_number(stored, "max_loss", 0, 100),
+        groups=tuple(check_group(each) for each in stored.get("groups", [])),
         oai=_oai(stored["oai"]) if stored.get("oai") is not None else None,
     )
+
+
+def check_group(name: object) -> str:
+    """`name`, if a group of sites may be called so. Raises ValueError if not."""
+    if isinstance(name, str) and _GROUP.fullmatch(name):
+        return name
+    raise ValueError(f"{name!r:.80} is no name of a group: up to 60 letters, digits and `_ . -`, without blanks")
 
 
 def check_datestamp(text: object) -> str:

@@ -11,8 +11,10 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, DocumentOrigin, DocumentRevision, DocumentTombstone, HarvestDocument
 from metaharvest.database.rows import insert_rows
+from metaharvest.errors import TargetError
 from metaharvest.fetch.url import without_login
-from metaharvest.model import ListedDocument, RecordOrigin
+from metaharvest.model import Finding, ListedDocument, RecordOrigin
+from metaharvest.model.lengths import too_long
 from metaharvest.targets.base import Deletion, Upload
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
@@ -30,7 +32,9 @@ def note_origins(session: Session, uploads: Sequence[Upload]) -> None:
 def restamp(session: Session, documents: Sequence[ListedDocument]) -> None:
     """Keep where these revisions come from, where their records have come again with newer datestamps."""
     rows = [
-        {"this": each.document_id, "number": each.revision, **_listed(each.origin)} for each in documents if each.origin
+        {"this": each.document_id, "number": each.revision, **_listed(each.origin)}
+        for each in documents
+        if each.origin and not too_long(each.origin)
     ]
     if rows:
         session.connection().execute(_AGAIN, rows)
@@ -97,6 +101,7 @@ def revive(session: Session, documents: Sequence[ListedDocument]) -> dict[str, i
 
 
 def _origin(upload: Upload) -> Mapping[str, object] | None:
+    """The row; None for a document of a list as it was received. Raises TargetError if a value is too long."""
     fetched, document = upload.fetched, upload.fetched.document
     origin = document.origin
     if origin is None and fetched.received is not None:
@@ -104,6 +109,9 @@ def _origin(upload: Upload) -> Mapping[str, object] | None:
         origin = RecordOrigin(url, document.document_id, "", "", "", document.document_type)
     if origin is None:
         return None
+    if why := too_long(origin):
+        message = f"The record is not stored: {why}."
+        raise TargetError(Finding("target.not-stored", message, _TOO_LONG))
     return {
         "document_id": document.document_id,
         "revision": document.revision,
@@ -126,6 +134,9 @@ def _listed(origin: RecordOrigin) -> Mapping[str, object]:
         "sets": _sets_as_json(origin.sets),
         "about": json.dumps([each.decode("utf-8", "replace") for each in origin.about]),
     }
+
+
+_TOO_LONG = "The keeper of the repository should make it shorter: nothing that describes a record is so long."
 
 
 @lru_cache(maxsize=256)

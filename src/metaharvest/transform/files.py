@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import cast
 
 from lxml import etree
 
+from metaharvest.config.files import read_file
 from metaharvest.errors import TransformError
 from metaharvest.model import Finding, limited
 from metaharvest.text import one_line
@@ -43,14 +45,14 @@ class RuleFile:
             resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
         )
         try:
-            with self._path.open("rb") as file:
-                content = file.read(_MAX_BYTES + 1)
+            content = read_file(self._path, _MAX_BYTES)
         except OSError as error:
+            if error.errno == errno.EFBIG:
+                remedy = f"Name a file that begins with <{name}>."
+                raise self._failed(f"has more than {_MAX_BYTES:,} bytes", remedy) from None
             raise self._failed(
                 f"cannot be read: {error.strerror}", "Name a file that is there, and may be read."
             ) from None
-        if len(content) > _MAX_BYTES:
-            raise self._failed(f"has more than {_MAX_BYTES:,} bytes", f"Name a file that begins with <{name}>.")
         try:
             root = etree.fromstring(content, parser)
         except (etree.XMLSyntaxError, LookupError, ValueError) as error:

@@ -9,7 +9,8 @@ others have added.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ class Normalization:
         added = before = 0
         while True:
             # Read anew for each pass: an element's text is another one after something was added inside it.
-            there: dict[etree._Element, set[tuple[str, str]]] = {}
+            there = _AddedBefore(self.mappings)
             for mapping in self.mappings:
                 for node in self._nodes(mapping, root):
                     added += self._add_beside(node, mapping, there, time_left)
@@ -83,19 +84,18 @@ class Normalization:
         self,
         node: Any,
         mapping: Mapping,
-        there: dict[etree._Element, set[tuple[str, str]]],
+        there: _AddedBefore,
         time_left: TimeLeft,
     ) -> int:
         place = _element_of(node)
         parent = None if place is None else place.getparent()
         if place is None or parent is None:
             return 0
-        if parent not in there:
-            there[parent] = {(child.tag, text_of(child)) for child in parent.iterchildren("*")}
+        in_parent = there.within(parent)
         text, added = text_of(node), 0
         for new, value in self._wanted(mapping, text, time_left):
-            if (new.name, value) not in there[parent]:
-                there[parent].add((new.name, value))
+            if (new.name, value) not in in_parent:
+                in_parent.add((new.name, value))
                 place = _added_after(place, new, value)
                 added += 1
         return added
@@ -105,6 +105,28 @@ class Normalization:
             if new.regexp is None or matches(new.regexp, new.ignore_case, text, time_left):
                 for value in new.values:
                     yield new, value
+
+
+class _AddedBefore:
+    """Which elements with which texts are there that may be added, by their parent.
+
+    No other text is kept: all texts of a deep document together are as long as the square of it.
+    """
+
+    def __init__(self, mappings: Sequence[Mapping]) -> None:
+        self._values: defaultdict[str, set[str]] = defaultdict(set)
+        for mapping in mappings:
+            for new in mapping.elements:
+                self._values[new.name].update(new.values)
+        self._found: dict[etree._Element, set[tuple[str, str]]] = {}
+
+    def within(self, parent: etree._Element) -> set[tuple[str, str]]:
+        """The names and texts of such children; the set may be added to."""
+        if parent not in self._found:
+            children = ((str(child.tag), child) for child in parent.iterchildren("*") if child.tag in self._values)
+            texts = ((name, text_of(child)) for name, child in children)
+            self._found[parent] = {(name, text) for name, text in texts if text in self._values[name]}
+        return self._found[parent]
 
 
 def _element_of(node: Any) -> etree._Element | None:

@@ -24,7 +24,17 @@ from queue import SimpleQueue
 from lxml import etree
 
 from metaharvest.model import Level, ListedDocument, ValidationLevel, Verdict, limited
-from metaharvest.validation import against_schema, catalogue, eml, formats, identity, parse_lock, places, wellformed
+from metaharvest.validation import (
+    against_schema,
+    catalogue,
+    eml,
+    explain,
+    formats,
+    identity,
+    parse_lock,
+    places,
+    wellformed,
+)
 from metaharvest.validation.catalogue import VERSIONS, Described, EmlVersion
 from metaharvest.validation.titles import title_of
 from metaharvest.validation.treatment import BY_EML, TransformLimit, Treatment, by_normalizing, transformed
@@ -132,7 +142,11 @@ class Validator:
     ) -> list[places.ElementFinding]:
         described = formats.format_of(root)
         if described is not None:
-            return self._schema_findings(root, content, described, tools)
+            found = explain.folded(self._schema_findings(root, content, described, tools))
+            other = formats.other_format_of(root) if _has_errors(found) else None
+            if other is not None and not _has_errors(others := self._schema_findings(root, content, other, tools)):
+                return others
+            return found
         return [formats.no_schema_finding(root)] if level is ValidationLevel.VERY_STRICT else []
 
     def _schema_findings(
@@ -158,6 +172,8 @@ class Validator:
                 return None
             if root.getroottree().docinfo.internalDTD is not None:
                 return None
+            if against_schema.crowded_element(root, content) is not None:
+                return None
             version = identity.version_of(root)
             described = version or (None if how.level is None else formats.format_of(root))
             if described is None or described not in tools.schemas or (version and version.is_ambiguous):
@@ -171,6 +187,10 @@ class Validator:
         ):
             return None
         return title_of(root)
+
+
+def _has_errors(found: Iterable[places.ElementFinding]) -> bool:
+    return any(finding.level is Level.ERROR for finding in found)
 
 
 def _verdict_of(found: list[places.ElementFinding], content: bytes, root: etree._Element) -> Verdict:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -34,6 +35,13 @@ MAX_EXPLAINED_BYTES = 1_000_000
 _has_wide_element = etree.XPath("boolean(//*[*[5000]])")
 """xmlschema's time for errors among the children of one element grows with the square of their number."""
 
+_has_many_attributes = etree.XPath("boolean(//*[@*[50]])")
+_MAX_ATTRIBUTE_ERRORS = 1000
+"""xmlschema writes down all attributes of an element for each error in one: 12,000 errors in 12 elements take 48 s."""
+
+_MAX_DECLARATIONS = 10_000_000
+"""Declarations of namespaces times tags: xmlschema makes a list of those in scope for each element."""
+
 _XSD = "{http://www.w3.org/2001/XMLSchema}"
 _NEEDED = frozenset({"dataset", "citation", "software", "protocol", "title", "creator", "contact"})
 """Elements of which a document needs one, or that are all of it."""
@@ -49,7 +57,7 @@ _DECIMALS = frozenset({"decimal", "float", "double"})
 _VAGUE = frozenset({"schema.bad-value", "schema.other"})
 """Rules that say less than any other rule about the same element."""
 
-_MISSING = re.compile(r" lacks ([\w.-]+)\.$|: ([\w.-]+) is missing\.$")
+_MISSING = re.compile(r" lacks ([\w.-]+(?:,? [\w.-]+){0,20})\.$|: ([\w.-]+(?:,? [\w.-]+){0,20}) is missing\.$")
 _ATTRIBUTE = re.compile(r"attribute (\S+?)=")
 _ATTRIBUTE_VALUE = re.compile(r"^attribute [^\s=]++='.*?': ", re.DOTALL)
 _BOUND = re.compile(r"value has to be (less|greater) (?:than )?or equal")
@@ -57,15 +65,14 @@ _NAMED = re.compile(r"['\"]([^'\"]+)['\"]")
 
 
 def explained_findings(
-    root: etree._Element, log: Sequence[Any], size: int, described: Described
+    root: etree._Element, log: Sequence[Any], content: bytes, described: Described
 ) -> list[ElementFinding]:
-    """The errors of a document that is not schema-valid. `log`: libxml2's errors; `size`: bytes of the source.
+    """The errors of a document that is not schema-valid. `log`: libxml2's errors; `content`: the source.
 
     After MAX_FINDINGS findings the rest is only counted.
     """
     explains = isinstance(described, EmlVersion) or described.explains
-    too_much = not explains or size > MAX_EXPLAINED_BYTES or _has_wide_element(root)
-    found = [] if too_much else _explained_by_xmlschema(root, described)
+    found = [] if not explains or _is_costly(root, log, content) else _explained_by_xmlschema(root, described)
     places = {finding.element for finding in found}
     parents = {element.getparent() for element in places if element is not None}
     tree = root.getroottree()
@@ -92,10 +99,13 @@ def _with_text_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
         missing = _MISSING.search(each.message)
         if parent is None or parent not in texts or parent in told or missing is None:
             continue
-        name = missing[1] or missing[2]
+        names = re.split(", | or ", missing[1] or missing[2])
+        name = "para" if "para" in names else names[0]
         text = texts[parent]
-        message = f"{text.message.removesuffix('.')}; {name} is missing."
+        message = f"{text.message.removesuffix('.')}; {missing[1] or missing[2]} is missing."
         remedy = f"Put the text into the element that is missing: <{name}>…</{name}>."
+        if name != "para" and len(names) > 1:
+            remedy = "Put the text into the one of these elements that it belongs to."
         told[parent] = replace(text, message=message, remedy=remedy)
         texts[element] = each
     folded = {each for each in texts.values() if each.rule == "schema.missing-element"}
@@ -175,9 +185,34 @@ def _html_finding(holder: etree._Element, first: etree._Element) -> ElementFindi
     )
 
 
+def _is_costly(root: etree._Element, log: Sequence[Any], content: bytes) -> bool:
+    """True if xmlschema would take long for the errors of this document."""
+    if len(content) > MAX_EXPLAINED_BYTES or content.count(b"xmlns") * content.count(b"<") > _MAX_DECLARATIONS:
+        return True
+    if _has_wide_element(root) or _has_many_attributes(root):
+        return True
+    return sum("attribute '" in entry.message for entry in log) > _MAX_ATTRIBUTE_ERRORS
+
+
 def findings_without_places(log: Sequence[Any]) -> list[ElementFinding]:
     """libxml2's errors, without places: for documents with so many errors that finding the places takes too long."""
     return [_from_libxml2(entry, None) for entry in log[:MAX_FINDINGS]] + [UNSHOWN] * (len(log) - MAX_FINDINGS)
+
+
+def folded(found: Sequence[ElementFinding]) -> list[ElementFinding]:
+    """The findings about a record, those that say the same as one: one program writes all of them, and repeats itself.
+
+    The first has the place and the number of the others.
+    """
+    numbers = Counter((each.rule, each.message) for each in found if each is not UNSHOWN)
+    kept: list[ElementFinding] = []
+    for finding in found:
+        number = 1 if finding is UNSHOWN else numbers.pop((finding.rule, finding.message), 0)
+        if number > 1:
+            places = "1 more place" if number == 2 else f"{number - 1:,} more places"
+            finding = replace(finding, message=f"{finding.message} The same is so at {places} of the record.")
+        kept += [finding] if number else []
+    return kept
 
 
 UNSHOWN = ElementFinding("schema.other", "The document does not agree with the schema in another place.", "", None)
@@ -226,7 +261,8 @@ def _explained_by_xmlschema(root: etree._Element, described: Described) -> list[
 def _once(found: list[ElementFinding]) -> list[ElementFinding]:
     """Each error once: if a value breaks its type, its pattern and its length, findings of vague rules are dropped."""
     plain = {finding.element for finding in found if finding.rule not in _VAGUE}
-    return list(dict.fromkeys(each for each in found if each.rule not in _VAGUE or each.element not in plain))
+    once = dict.fromkeys(each for each in found if each.rule not in _VAGUE or each.element not in plain)
+    return _with_wrapped_as_one(list(once))
 
 
 def _finding_of(error: Any) -> ElementFinding | None:
@@ -268,7 +304,8 @@ def _children(error: Any) -> ElementFinding:
     if name not in order:
         rule = "schema.unexpected-element"
         message = f"{name} is not known inside {_name(parent)} at this place."
-        return ElementFinding(rule, message, f"{_meant(name, order)} {_allowed(order, parent, model)}", child)
+        remedy = f"{_meant(name, order)} {_allowed(order, parent, model)}"
+        return _Unknown(rule, message, remedy, child, wrappers=tuple(_wrappers(name, model)))
     later = _first_later_sibling(child, model)
     if later is not None:
         message = f"{name} stands after {later}, and must come before it."
@@ -283,6 +320,67 @@ def _children(error: Any) -> ElementFinding:
     message = f"{name} is one too many: {_name(parent)} does not take another one here."
     remedy = f"Remove it, or move it to where it belongs. {_allowed(order, parent, model)}"
     return ElementFinding("schema.too-many-elements", message, remedy, child)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown(ElementFinding):
+    """A finding about an element that its parent does not know; those of its `wrappers` that the parent knows do."""
+
+    wrappers: tuple[str, ...] = ()
+
+
+def _wrappers(name: str, model: Any) -> Iterator[str]:
+    """The elements of this model that take an element of this name."""
+    for particle in model.iter_elements():
+        content: Any = getattr(getattr(particle, "type", None), "content", None)
+        if particle.name and hasattr(content, "iter_elements"):
+            within = (each.name for each in content.iter_elements() if each.name)
+            if name in map(_local, within):
+                yield _local(particle.name)
+
+
+def _with_wrapped_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
+    """The findings; elements that stand where another one around them is missing are one."""
+    told: list[ElementFinding] = []
+    together: list[_Unknown] = []
+    for each in found:
+        if isinstance(each, _Unknown) and together and _belong_together(together[-1], each):
+            shared = tuple(name for name in together[-1].wrappers if name in each.wrappers)
+            together.append(replace(each, wrappers=shared))
+            continue
+        told += _around(together)
+        together = [each] if isinstance(each, _Unknown) else []
+        told += [] if together else [each]
+    return [*told, *_around(together)]
+
+
+def _belong_together(one: _Unknown, following: _Unknown) -> bool:
+    if one.element is None or following.element is None or not set(one.wrappers) & set(following.wrappers):
+        return False
+    return next(one.element.itersiblings("*"), None) is following.element
+
+
+def _around(together: list[_Unknown]) -> list[ElementFinding]:
+    """These as one finding, which names the element that is missing around them; or as they are."""
+    if not together:
+        return []
+    first, wrappers = together[0], together[-1].wrappers[:3]
+    plain = ElementFinding(first.rule, first.message, first.remedy, first.element)
+    if not wrappers:
+        return [plain, *(ElementFinding(each.rule, each.message, each.remedy, each.element) for each in together[1:])]
+    around = " or ".join(f"<{name}>…</{name}>" for name in wrappers)
+    if len(together) == 1:
+        return [replace(plain, remedy=f"Put it into {around}, whose tags seem to be missing. {_kept(first.remedy)}")]
+    names = list(dict.fromkeys(_name(each.element) for each in together))
+    parent = None if first.element is None else first.element.getparent()
+    joined = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    message = f"{joined} {'are' if len(names) > 1 else 'is'} not known inside {_name(parent)} at this place."
+    return [replace(plain, message=message, remedy=f"Put them into {around}, whose tags seem to be missing.")]
+
+
+def _kept(remedy: str) -> str:
+    """What the parent takes, without the advice to remove the element or to rename it."""
+    return remedy.partition("? " if remedy.startswith("Did you mean") else "spelling. ")[2]
 
 
 def _in_another_namespace(child: etree._Element, right: str | None) -> ElementFinding:

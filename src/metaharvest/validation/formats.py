@@ -62,6 +62,16 @@ _ISO = tuple(
     (f"http://www.isotc211.org/2005/{name}", f"isotc211/{name}/{file}.xsd")
     for name, file in (("gmd", "gmd"), ("gmx", "gmx"), ("gmi", "gmi"), ("srv", "srv"))
 )
+_NOAA = Format(
+    "ISO 19139-2 (NOAA)",
+    _GMI,
+    tuple(
+        (f"http://www.isotc211.org/2005/{name}", f"isotc211-noaa/{name}/{name}.xsd")
+        for name in ("gmd", "gmx", "gmi", "srv")
+    ),
+)
+"""Documents of NOAA obey this one, which has some elements more than the schema of ISO."""
+
 _ISO_WITH_OLD_GML = Format("ISO 19139", _GMD, ((_GMD, "isotc211-pangaea/gmd.xsd"),))
 _NOT_WITH_OLD_GML = {_GMI, "http://www.isotc211.org/2005/gmx", "http://www.isotc211.org/2005/srv"}
 """Parts of ISO 19139 whose schemas are here with the newer GML only."""
@@ -95,6 +105,12 @@ def format_of(root: etree._Element) -> Format | None:
     if name.namespace in (_GMD, _GMI) and (used := _namespaces(root)) & {_OLD_GML}:
         return _ISO_WITH_OLD_GML if used.isdisjoint(_NOT_WITH_OLD_GML) else None
     return FORMATS.get(name.namespace)
+
+
+def other_format_of(root: etree._Element) -> Format | None:
+    """Another schema of the same format, by which a document may be valid as well; None if there is none."""
+    is_new = etree.QName(root).namespace == _GMI and _OLD_GML not in _namespaces(root)
+    return _NOAA if is_new else None
 
 
 def _namespaces(root: etree._Element) -> set[str | None]:

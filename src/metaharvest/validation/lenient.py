@@ -7,7 +7,7 @@ URI may not contain, such as blanks and non-ASCII letters, and then checks the s
 each part, the escapes. RFC 2396 allows names of any registry as authority, so an empty port, or a port that is not a
 number, is accepted. libxml2 follows RFC 3986, which allows only numbers as port, and `[` only around an address.
 
-Dates and times: XML Schema ignores white space around them; libxml2 does so only within a union of types.
+Dates, times and durations: XML Schema ignores white space around them; libxml2 does so only within a union of types.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ _URI = (
     rf"(?:[A-Za-z][A-Za-z0-9+.\-]*:(?![#]|\Z)(?:(?=/|\?){_PATH}|(?![/?]){_OPAQUE})|(?![^/?#]*:){_PATH})"
     rf"(?:\?{_REST})?(?:\#{_REST})?"
 )
+_DATES = ("date", "time", "dateTime", "gYear", "gYearMonth", "gMonthDay", "gDay", "gMonth", "duration")
 _REFUSED = re.compile(
     r"Element '[^']*'(?:, attribute '[^']*')?: '(.*)' "
-    r"is not a valid value of the atomic type 'xs:(anyURI|date|time)'\.",
+    rf"is not a valid value of the atomic type 'xs:(anyURI|{'|'.join(_DATES)})'\.",
     re.DOTALL,
 )
 _WHITE = " \t\r\n"
@@ -67,10 +68,6 @@ def _uri() -> re.Pattern[str]:
 
 @cache
 def _dates() -> Any:
-    """A schema of the elements `date` and `time`. Several threads may use it: its error log is not read."""
-    return etree.XMLSchema(
-        etree.XML(
-            '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="date" type="xs:date"/>'
-            '<xs:element name="time" type="xs:time"/></xs:schema>'
-        )
-    )
+    """A schema with an element for each of _DATES. Several threads may use it: its error log is not read."""
+    elements = "".join(f'<xs:element name="{name}" type="xs:{name}"/>' for name in _DATES)
+    return etree.XMLSchema(etree.XML(f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{elements}</xs:schema>'))

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from metaharvest.text import one_line
 from metaharvest.validation import html_text
@@ -22,6 +23,10 @@ _MOST_CHARACTERS = 2_000_000
 
 _MOST_FAULTS = 100
 _MOST_SEARCHES = 500
+_MOST_DUE = 20
+_MOST_AHEAD = 2_000
+"""Tags that are looked at in advance."""
+
 _LONG_TEXT = 10_000
 _LONGEST_NAMES = 200
 _SIMILAR = 0.75
@@ -184,10 +189,40 @@ class _Reader:
         if self._stack and self._stack[-1].name == name:
             self._pop()
             self._just_closed = None
-        elif self._names[name]:
+        elif self._names[name] and not self._stands_too_early(name, token.end()):
             self._close_others(name, token)
         else:
             self._closes_nothing(name, token)
+
+    def _stands_too_early(self, name: str, end: int) -> bool:
+        """Whether what follows fits better if this end tag is left out: then it is one too many.
+
+        So it is where the start tag of an element is missing that stands in another one of its name.
+        """
+        due = [opened.name for opened in self._stack[: -_MOST_DUE - 1 : -1]]
+        if name not in due:
+            return False
+        following = self._ends_after(end)
+        inside = due.index(name) + 1
+        without, with_it = _fitting(following, due), _fitting(following, due[inside:])
+        return without > with_it and without >= inside
+
+    def _ends_after(self, end: int) -> list[str]:
+        """The next end tags that close what is open here, and not what begins after this place."""
+        found: list[str] = []
+        depth = 0
+        for token in islice(_TOKEN.finditer(self._text, end), _MOST_AHEAD):
+            if not token["name"] or (token["rest"] or "").rstrip().endswith("/"):
+                continue
+            if not token["slash"]:
+                depth += 1
+            elif depth:
+                depth -= 1
+            else:
+                found.append(token["name"])
+                if len(found) == _MOST_DUE:
+                    break
+        return found
 
     def _close_others(self, name: str, token: re.Match[str]) -> None:
         """An element further out ends here: those within it were never closed."""
@@ -290,14 +325,16 @@ class _Reader:
         """Tell of a tag of this name that another one interrupts; false if it is no tag."""
         shown = one_line(name, 100)
         if self._text[token.end()] in "\"'":
-            lost = next((pair[1] for pair in _PAIR.finditer(token[0]) if _swallows(pair[2])), None)
+            lost = next((pair for pair in _PAIR.finditer(token[0]) if _swallows(pair[2])), None)
+            start = token.start()
             message = f"A quotation mark is missing in the tag <{shown}>."
             remedy = 'Write attributes as name="value", with a quotation mark (") on either side of the value.'
             if lost is not None:
-                message = f"The value of {lost} has no quotation mark at its end."
-                remedy = f'Write {lost}="…", with a quotation mark (") on either side of the value.'
+                start += lost.start()
+                message = f"The value of {lost[1]} has no quotation mark at its end."
+                remedy = f'Write {lost[1]}="…", with a quotation mark (") on either side of the value.'
             # From here on the parser takes texts for values, and values for texts.
-            self._fault("xml.bad-tag", message, remedy, token.start(), len(self._text))
+            self._fault("xml.bad-tag", message, remedy, start, len(self._text))
             return True
         if not is_end and not self._closes_later(name, token.end()):
             self._less_than(token)
@@ -351,6 +388,12 @@ class _Reader:
 
     def _line(self, place: int) -> int:
         return self._text.count("\n", 0, place) + 1
+
+
+def _fitting(found: list[str], due: list[str]) -> int:
+    """How many of the end tags that were found are those that are due, from the first on."""
+    pairs = enumerate(zip(found, due, strict=False))
+    return next((number for number, (one, other) in pairs if one != other), min(len(found), len(due)))
 
 
 def _swallows(value: str) -> bool:

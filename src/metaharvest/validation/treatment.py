@@ -24,13 +24,15 @@ class Treatment:
     """What is done with a document, in this order: parsed, filtered, normalised, checked.
 
     `package_id_mismatch`: the level of the finding if an EML document's packageId is not its docid in the list.
-    `level`: None for EML's own rules alone, where any other document is refused.
+    `level`: None for EML's own rules alone, where any other document is refused. `max_bytes`: as many may a document
+    have that was normalised; 0: no limit.
     """
 
     package_id_mismatch: Level = Level.WARNING
     level: ValidationLevel | None = None
     filters: Filters | None = None
     normalization: Normalization | None = None
+    max_bytes: int = 0
 
     @property
     def transforms(self) -> bool:
@@ -75,7 +77,8 @@ def transformed(
                 if not decision.is_taken:
                     return Verdict(filtered=left_out(how.filters, decision), title=title_of(root))
             if how.normalization is not None and how.normalization.add_to(root, time_left):
-                return etree.tostring(root.getroottree(), encoding="UTF-8", xml_declaration=True)
+                made = etree.tostring(root.getroottree(), encoding="UTF-8", xml_declaration=True)
+                return Verdict((_too_large(how.max_bytes),)) if 0 < how.max_bytes < len(made) else made
     except TransformTooCostly:
         return Verdict((too_costly(),))
     except NotEvaluated as why:
@@ -88,6 +91,11 @@ _REMEDY = (
     "The harvester's administrator should simplify the XPath or the regular expression in the files of this site; "
     "`metaharvest filter test` and `metaharvest normalize test` try them on a document."
 )
+
+
+def _too_large(max_bytes: int) -> Finding:
+    message = f"With what the site's normalising adds, the document has more than {max_bytes:,} bytes."
+    return Finding("filter.too-expensive", message, _REMEDY)
 
 
 def by_normalizing() -> Finding:

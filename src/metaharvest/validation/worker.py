@@ -6,10 +6,13 @@ imported here is imported in every worker, so it is kept small: xmlschema only c
 
 from __future__ import annotations
 
+import os
+import resource
 import signal
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from metaharvest.model import ListedDocument, Verdict
 from metaharvest.validation import Treatment, Validator
@@ -17,30 +20,44 @@ from metaharvest.validation import Treatment, Validator
 TOO_COSTLY = signal.SIGPROF
 """The signal by which it does: nothing else ends the evaluation of an XPath."""
 
+OUT_OF_MEMORY = 77
+"""The exit code of a process that has reached its memory limit: what is left of its memory may be in pieces."""
+
 _validator: Validator | None = None
 """The process's one validator. A pool gives its functions nothing but their arguments, so `start` leaves it here."""
 
 _longest = 0.0
 _transform_seconds = 0.0
+_memory_bytes = 0
 
 
-def start(other_document_types: tuple[str, ...], longest: float = 0.0, transform_seconds: float = 3.0) -> None:
+def start(
+    other_document_types: tuple[str, ...],
+    longest: float = 0.0,
+    transform_seconds: float = 3.0,
+    memory_bytes: int = 0,
+) -> None:
     """The pool's initializer. `other_document_types`: as for Validator.
 
     `longest`: seconds after which the process ends itself if a call is not done; 0: none. The pool ends it earlier,
     unless the process of the run is gone. `transform_seconds`: processor time that a site's filters and normalising may
-    take for one document, before the process ends itself.
+    take for one document, before the process ends itself. `memory_bytes`: what the process may use (RLIMIT_DATA) before
+    it ends itself; 0: no limit.
 
     SIGINT and SIGHUP go to all processes of a terminal; only the main process acts on them. The pool ends a worker with
     SIGTERM: with its default action that works at any moment, also in the middle of C code.
     """
-    global _validator, _longest, _transform_seconds
-    _longest, _transform_seconds = longest, transform_seconds
+    global _validator, _longest, _transform_seconds, _memory_bytes
+    _longest, _transform_seconds, _memory_bytes = longest, transform_seconds, memory_bytes
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for number in (signal.SIGTERM, TOO_COSTLY):
         signal.signal(number, signal.SIG_DFL)
     _validator = Validator(other_document_types, at_once=1, limit=_limited)
+    if memory_bytes:
+        _, highest = resource.getrlimit(resource.RLIMIT_DATA)
+        most = memory_bytes if highest == resource.RLIM_INFINITY else min(memory_bytes, highest)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, highest))
 
 
 @contextmanager
@@ -67,7 +84,34 @@ def check_all(batch: list[tuple[bytes, ListedDocument, Treatment]]) -> list[Verd
 
 
 def _verdict_or_error(validator: Validator, content: bytes, document: ListedDocument, how: Treatment) -> Verdict | str:
+    _forget_peak()
     try:
-        return validator.check(content, document, how)
+        verdict = validator.check(content, document, how)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
     except Exception as error:  # noqa: BLE001 - the other documents of the batch are checked all the same
+        if _is_near_limit():
+            os._exit(OUT_OF_MEMORY)
         return "".join(traceback.format_exception(error))
+    if not verdict.acceptable and _is_near_limit():
+        # libxml2 gives no certain sign of it: a parser that got no memory speaks of an unknown error.
+        os._exit(OUT_OF_MEMORY)
+    return verdict
+
+
+def _forget_peak() -> None:
+    """Let Linux count the highest use of memory from here on, if it was high before."""
+    if _is_near_limit():
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")
+
+
+def _is_near_limit() -> bool:
+    """True if the process has used more than half of its memory limit. Without /proc: False."""
+    if not _memory_bytes:
+        return False
+    try:
+        peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        return False
+    return int(peak.split()[1]) * 1024 > _memory_bytes / 2

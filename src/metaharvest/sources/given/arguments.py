@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import select
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,9 @@ _NO_DOMAINS = (".xml", ".eml", ".txt", ".html")
 _PIECE = 1_048_576
 _NOTHING = "Name a harvest list, a document, or a folder of them: a URL or a file."
 _MOST_NOTES = 10
+PIPE_SECONDS = 60.0
+"""How long a named pipe is waited for."""
+
 _MOST_PIPED = 1_073_741_824
 
 
@@ -219,12 +223,27 @@ def _read_argument(
     elif stat.S_ISDIR(kind):
         _add_folder(path, found)
     elif stat.S_ISFIFO(kind):
-        with path.open("rb") as pipe:
+        with _opened_pipe(path) as pipe:
             _add(_piped(pipe, folder, one_line(argument), _absolute(path).as_uri()), found)
     elif stat.S_ISREG(kind):
         _add(_local_file(path), found)
     else:
         raise CannotBeChecked(f"{one_line(argument)} is not a file, but a device or a socket.")
+
+
+def _opened_pipe(path: Path) -> BinaryIO:
+    """A named pipe, once something comes through it: without anybody who writes, nothing ever would."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        raise CannotBeChecked(f"{one_line(str(path))} cannot be read: {error.strerror}.") from error
+    if not select.select([descriptor], [], [], PIPE_SECONDS)[0]:
+        os.close(descriptor)
+        raise CannotBeChecked(
+            f"{one_line(str(path))} is a pipe, and nothing came through it within {PIPE_SECONDS:g} seconds."
+        )
+    os.set_blocking(descriptor, True)
+    return os.fdopen(descriptor, "rb")
 
 
 def _kind(path: Path) -> int | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from metaharvest.sources.oai_pmh.bounds import DATE, TOKEN
+from metaharvest.text import without_credentials
 
 _OLD = re.compile(r"http://www\.openarchives\.org/OAI/(?:(1\.[01])/)?OAI_\w+")
 
@@ -129,6 +130,13 @@ class Identity:
     friends: tuple[str, ...] = ()
     response_date: str = ""
     ahead: timedelta = timedelta(0)
+
+    def __post_init__(self) -> None:
+        """A repository may repeat the login with which it was asked: no text keeps one."""
+        for name in ("name", "base_url", "earliest", "deleted_record", "granularity", "response_date"):
+            object.__setattr__(self, name, without_credentials(getattr(self, name)))
+        for name in ("emails", "compression", "friends"):
+            object.__setattr__(self, name, tuple(map(without_credentials, getattr(self, name))))
 
     @property
     def has_seconds(self) -> bool:

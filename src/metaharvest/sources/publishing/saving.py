@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -17,6 +18,8 @@ def replace_file(path: Path, content: bytes) -> None:
     Where `path` is a link, the file that it leads to is replaced. Raises OSError; then the old file is untouched.
     """
     there = Path(os.path.realpath(path))
+    if there.exists() and not there.is_file():
+        raise OSError(errno.EINVAL, "it is not a file, but a folder, a device or a pipe", str(there))
     # Beside it, since only within a file system a file can be renamed; hidden, so that it is not listed or served.
     new = there.with_name(f".metaharvest-{secrets.token_hex(8)}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _NEW_FILE)

@@ -28,6 +28,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, delete, select
 
+from metaharvest.config.files import make_folder
 from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import FolderMarker
 from metaharvest.errors import TargetError
@@ -62,7 +63,7 @@ def read_marker(files: Files) -> str | None:
 
 def begin(files: Files, *, mend: bool = False) -> str:
     """Make what is ours in a folder, the marker last; its id. What is there stays, but a damaged marker if `mend`."""
-    files.base.mkdir(parents=True, exist_ok=True)
+    make_folder(files.base)
     with files.folder(OURS, make=True):
         pass
     # Two that begin at the same time would not have the same marker.

@@ -1,0 +1,106 @@
+"""`metaharvest export`: what is known, as one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from metaharvest.cli.invocation import Invocation
+from metaharvest.text import clean
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from metaharvest.reports.workbook import Sheet
+
+_SITES = (
+    "name", "state", "groups", "source_kind", "list_url", "contacts", "every", "unit", "notify", "enabled",
+    "last_harvest", "next_harvest", "last_status", "failing", "failing_since", "took_seconds",
+)  # fmt: skip
+_DOCUMENTS = (
+    "site", "docid", "document_id", "revision", "title", "outcome", "url", "document_type", "failing_since", "nights",
+    "attempts", "next_attempt", "run_id", "harvest_date",
+)  # fmt: skip
+_FINDING = ("level", "rule", "line", "column", "message", "remedy")
+_RUNS = ("run_id", "harvest_date", "status", "started_at", "ended_at")
+_TOTALS = ("sites", "listed", "inserted", "updated", "unchanged", "attention", "errors")
+_REPORT = ("report_id", "created_at", "kind", "run_id", "subject")
+_DELIVERY = ("recipient", "status", "attempts", "last_attempt_at", "first_sent_at", "last_error")
+_MOST = 10_000
+"""Runs, and reports."""
+
+
+@click.group("export")
+def command() -> None:
+    """Write what is known into one file.
+
+    \b
+    Example: metaharvest export workbook harvest.xlsx
+    """
+
+
+@command.command("workbook")
+@click.argument("file", metavar="FILE.xlsx", type=click.Path(dir_okay=False, path_type=Path))
+@click.pass_obj
+def workbook(invocation: Invocation, file: Path) -> None:
+    """Write a workbook for a spreadsheet program: sites, failing documents, problems, runs, deliveries, a sheet each.
+
+    No text in it becomes a formula or a link. A file of this name is replaced. Of runs and of reports it has the newest
+    10,000.
+
+    \b
+    Example: metaharvest export workbook harvest.xlsx
+    """
+    from metaharvest.reports.workbook import write_workbook
+
+    today = invocation.harvester.today()
+    with invocation.harvester.reading() as session:
+        try:
+            written = write_workbook(file, _sheets(session, today))
+        except OSError as error:
+            raise click.FileError(str(file), error.strerror) from error
+    told = ", ".join(f"{number:,} {name}" for name, number in written.items())
+    click.echo(clean(f"Wrote {file}. Rows: {told}."))
+
+
+def _sheets(session: Session, today: date) -> Iterator[Sheet]:
+    from metaharvest.queries.problems import RuleTotal, open_problems
+    from metaharvest.queries.sites import registered_sites
+    from metaharvest.reports.workbook import Sheet
+
+    sites = registered_sites(session, today)
+    yield Sheet("sites", _SITES, ([site[name] for name in _SITES] for site in sites))
+    yield Sheet("documents failing", (*_DOCUMENTS, *_FINDING), _documents(session, today))
+    names = [each.name for each in fields(RuleTotal)]
+    problems = (asdict(each) for each in open_problems(session))
+    yield Sheet("problems", names, ([row[name] for name in names] for row in problems))
+    yield Sheet("runs", (*_RUNS, *_TOTALS), _runs(session))
+    yield Sheet("deliveries", (*_REPORT, *_DELIVERY), _deliveries(session))
+
+
+def _documents(session: Session, today: date) -> Iterator[list[object]]:
+    from metaharvest.queries.documents import DocumentFilter, document_rows
+
+    for row in document_rows(session, DocumentFilter(failing=True), today):
+        for finding in row["findings"] or [{}]:
+            yield [*(row[name] for name in _DOCUMENTS), *(finding.get(name) for name in _FINDING)]
+
+
+def _runs(session: Session) -> Iterator[list[object]]:
+    from metaharvest.queries.runs import newest_runs
+
+    for record in newest_runs(session, _MOST):
+        yield [*(record.run[name] for name in _RUNS), *(record.totals[name] for name in _TOTALS)]
+
+
+def _deliveries(session: Session) -> Iterator[list[object]]:
+    from metaharvest.queries.outbox import newest_reports
+
+    for report in newest_reports(session, _MOST):
+        for delivery in report["deliveries"]:
+            yield [*(report[name] for name in _REPORT), *(delivery[name] for name in _DELIVERY)]

@@ -1,0 +1,72 @@
+"""`metaharvest problems`: what is wrong over all sites, by rule."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING
+
+import click
+
+from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.printing import print_csv, print_json
+from metaharvest.cli.tables import Column, print_table, table_options
+
+if TYPE_CHECKING:
+    from metaharvest.queries.problems import RuleTotal
+
+_HEADINGS = (
+    Column("rule"),
+    Column("documents", 1),
+    Column("sites", 2),
+    Column("since", 4),
+    Column("level", 5),
+    Column("what it is", 3, wrap=True),
+)
+
+
+@click.command("problems")
+@click.option("--site", metavar="NAME", help="Only those of this site. [default: all registered ones]")
+@table_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each rule.")
+@click.pass_obj
+def command(invocation: Invocation, site: str | None, as_json: bool, as_csv: bool) -> None:
+    """Count the open problems by rule: in how many documents, at how many sites, since when.
+
+    `documents --rule RULE` lists the documents of one.
+
+    \b
+    Examples:
+      metaharvest problems
+      metaharvest problems --site basalt-flats --csv
+    """
+    from metaharvest.queries.problems import RuleTotal, open_problems
+
+    if as_json and as_csv:
+        raise click.UsageError("Use one of --json and --csv.")
+    with invocation.harvester.reading() as session:
+        found = open_problems(session, site)
+    rows = [asdict(each) for each in found]
+    if as_json:
+        print_json(rows)
+    elif as_csv:
+        from metaharvest.reports import table_csv
+
+        names = [each.name for each in fields(RuleTotal)]
+        print_csv(table_csv(names, ([row[name] for name in names] for row in rows)))
+    elif not found:
+        click.echo("Nothing is wrong at any site." if site is None else "Nothing is wrong there.")
+    else:
+        print_table(_HEADINGS, [_row(each) for each in found])
+
+
+def _row(each: RuleTotal) -> list[object]:
+    weight = "needs attention" if each.needs_attention else "warning"
+    return [
+        each.rule,
+        each.number_of_documents or "",
+        each.site or each.number_of_sites,
+        each.first_seen,
+        weight,
+        each.rule_title,
+    ]

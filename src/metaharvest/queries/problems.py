@@ -1,0 +1,72 @@
+"""The open problems of all sites, by rule: in how many documents, at how many sites, since when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import distinct, func, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import SiteProblem
+from metaharvest.queries.runs import site_number
+from metaharvest.queries.sites import site_names
+from metaharvest.rules import RULES
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTotal:
+    """One rule with its open problems. `number_of_documents` counts documents, each once for its site; a list is none.
+
+    `needs_attention`: something is kept out for it. `site` is the only site that has it; None if several have.
+    """
+
+    rule: str
+    rule_title: str
+    needs_attention: bool
+    number_of_problems: int
+    number_of_documents: int
+    number_of_sites: int
+    site: str | None
+    first_seen: date
+
+
+def open_problems(session: Session, site: str | None = None) -> list[RuleTotal]:
+    """What needs attention first, then by the number of documents and sites; of registered sites, or of one.
+
+    Raises MetaharvestError if there is no such site.
+    """
+    problem, names = SiteProblem, site_names(session)
+    wanted = [site_number(session, site)] if site is not None else list(names)
+    query = (
+        select(
+            problem.rule,
+            problem.site_schedule_id,
+            problem.needs_attention,
+            func.count(),
+            func.count(distinct(problem.document_id)),
+            func.min(problem.first_seen),
+        )
+        .where(problem.state == "open")
+        .group_by(problem.rule, problem.site_schedule_id, problem.needs_attention)
+    )
+    rows = [row for row in session.execute(query) if row[1] in wanted]
+    totals = []
+    for rule in sorted({row[0] for row in rows}):
+        of_rule = [row for row in rows if row[0] == rule]
+        sites = {row[1] for row in of_rule}
+        totals.append(
+            RuleTotal(
+                rule,
+                RULES[rule].title if rule in RULES else rule,
+                any(row[2] for row in of_rule),
+                sum(row[3] for row in of_rule),
+                sum(row[4] for row in of_rule),
+                len(sites),
+                names.get(min(sites)) if len(sites) == 1 else None,
+                min(row[5] for row in of_rule),
+            )
+        )
+    return sorted(
+        totals, key=lambda each: (not each.needs_attention, -each.number_of_documents, -each.number_of_sites, each.rule)
+    )
