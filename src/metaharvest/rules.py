@@ -632,7 +632,8 @@ RULES: dict[str, Rule] = {
         "The packageId is no docid",
         "A document that is checked by itself has another kind of packageId (such as a DOI) than "
         "scope.identifier.revision, by which harvest lists name documents.",
-        "Write it like knb-lter-gce.109.6; or leave it, and give the document a docid in the list.",
+        "Write the scope of your site, a number and a revision, as in `your-site.12.1`; or leave it, and give the "
+        "document a docid in the list.",
     ),
     "eml.package-id-repeated": Rule(
         "The same packageId in two documents",
