@@ -71,7 +71,7 @@ def test_a_server_that_refuses_everybody_loses_no_report(
     two_sites(harvester, server, sink)
     sink.refuses = {"DATA" if command == "too large" else command: REFUSALS[command]}
     run = harvester.run(NIGHTS[0])
-    assert (run["exit_code"], run["undelivered"]) == (1, 3)
+    assert (run["exit_code"], run["undelivered"]) == (4, 3)
     assert states(harvester) == {"queued": 3}
     told = harvester("reports", "deliver")
     assert (told.code, told.out) == (1, "0 sent, 3 waiting, 0 refused.\n")
@@ -100,7 +100,7 @@ def test_one_report_alone_is_in_doubt_until_the_administrator_is_heard(
     sink.refuses, sink.answers = {}, {"elm@example.org": "550 5.1.1 user unknown"}
     age(harvester, 1)
     run = harvester.run(NIGHTS[1])
-    assert (run["exit_code"], run["undelivered"]) == (1, 2)
+    assert (run["exit_code"], run["undelivered"]) == (4, 2)
     assert states(harvester) == {"refused": 2, "sent": 2}
 
 
