@@ -11,7 +11,7 @@ import click
 
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_csv, print_json, print_line
-from metaharvest.cli.tables import print_table, table_options
+from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def _print(found: Record) -> None:
     if not found["sites"]:
         click.echo("No site was harvested.")
         return
-    headings = ["site", "last harvest", "listed", "failing", *(title.lower() for title in _TITLES.values())]
+    stands = [Column("last harvest", 7), Column("listed", 9), Column("failing", 8)]
+    changed = [Column(title.lower(), rank) for rank, title in enumerate(_TITLES.values(), start=1)]
+    headings = [Column("site"), *stands, *changed]
     print_table(headings, [_row(site) for site in found["sites"]])
     for site in found["sites"]:
         for change, documents in groupby(site["documents"], key=itemgetter("change")):
