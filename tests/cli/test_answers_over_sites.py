@@ -88,3 +88,36 @@ def test_a_period_that_ends_before_it_begins_is_a_mistake(harvester: Harvester) 
     assert harvester("figures", "--from", "2026-02-01", "--to", "2026-01-01").code == 2
     assert "documents new" in harvester("figures").out
     assert "No site was harvested" in harvester("figures", "--per", "month").out
+
+
+def test_several_sites_are_changed_together_and_each_says_what_it_was(harvester: Harvester) -> None:
+    assert harvester("sites", "edit", "moss", "repo", "--add-to-group", "rivers").code == 0
+    said = harvester("sites", "edit", "--group", "rivers", "--every", "2", "--unit", "weeks")
+    assert said.code == 0
+    assert [line for line in said.out.splitlines() if line.startswith("Changed")] == [
+        f"Changed {name}: next harvest as soon as possible, then every 2 weeks." for name in ("alder", "moss", "repo")
+    ]
+    assert said.out.count("  every: 1 -> 2") == 3
+    rows = harvester.rows("SELECT name, updatefrequency, unit FROM harvest_site_schedule ORDER BY name")
+    assert rows == [("alder", 2, "weeks"), ("moss", 2, "weeks"), ("off", 1, "days"), ("repo", 2, "weeks")]
+
+
+def test_where_one_site_cannot_be_changed_none_is(harvester: Harvester) -> None:
+    refused = harvester("sites", "edit", "alder", "nobody", "--every", "9")
+    assert (refused.code, "There is no site named 'nobody'" in refused.err) == (2, True)
+    assert harvester.rows("SELECT updatefrequency FROM harvest_site_schedule WHERE name = 'alder'") == [(1,)]
+    assert harvester("sites", "edit", "alder", "moss", "--name", "x").code == 2
+    assert harvester("sites", "edit", "--group", "nobody", "--every", "2").code == 2
+    assert harvester("sites", "edit", "--every", "2").code == 2
+
+
+@pytest.mark.parametrize("form", ["--csv", "--json"])
+def test_groups_come_along_when_sites_are_exported_and_imported(
+    harvester: Harvester, tmp_path: Path, form: str
+) -> None:
+    exported = harvester("sites", "export", form).out
+    (tmp_path / f"sites.{form[2:]}").write_text(exported, encoding="utf-8")
+    for name in ("alder", "moss", "off", "repo"):
+        harvester("sites", "remove", name, "--yes")
+    harvester("sites", "import", str(tmp_path / f"sites.{form[2:]}"), "--allow-duplicate")
+    assert names(harvester, "--group", "north") == ["alder"]

@@ -101,8 +101,6 @@ MEANT = {
     "sites enable": ["sites enable alder-creek"],
     "sites disable": ["sites disable alder-creek"],
     "sites confirm": ["sites confirm alder-creek"],
-    "sites edit NAME --add-to-group GROUP": ["sites edit alder-creek --add-to-group rivers"],
-    "sites list --group GROUP": ["sites list --group rivers"],
     "sites add": ["sites add spare --list-url URL --contact EMAIL --allow-duplicate"],
     "log --level": ["log --level error"],
     "list build": ["list build eml --base-url https://www.example.org/eml/ --dry-run"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from dataclasses import dataclass
 from email.utils import parseaddr
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import date
     from pathlib import Path
+
+    from sqlalchemy.orm import Session
 
     from metaharvest.app import Harvester
     from metaharvest.model import Finding
@@ -189,8 +192,19 @@ def _inspected(harvester: Harvester, site: Site) -> tuple[Identity | None, Seque
     return identity, ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """A site before and after it was changed; `differences` are lines, `others` sites with the same records."""
+
+    former: Site | BrokenSite
+    site: Site
+    differences: tuple[str, ...]
+    others: Sequence[str]
+
+
 @command.command("edit")
-@click.argument("name")
+@click.argument("names", metavar="NAME...", nargs=-1)
+@click.option("--group", metavar="GROUP", help="All sites of this group.")
 @click.option("--name", "new_name", metavar="NAME", help="Give the site another name.")
 @registration_options(new=False)
 @click.option("--unasked", is_flag=True, help="OAI-PMH: do not ask the repository whether it has what is asked for.")
@@ -201,50 +215,83 @@ def _inspected(harvester: Harvester, site: Site) -> tuple[Identity | None, Seque
 def edit(
     invocation: Invocation,
     /,
-    name: str,
+    names: tuple[str, ...],
+    group: str | None,
     new_name: str | None,
     unasked: bool,
-    add_contact: tuple[str, ...],
-    remove_contact: tuple[str, ...],
-    allow_duplicate: bool,
     **options: Any,
 ) -> None:
-    """Change a site; what is not named stays as it is. Prints each value that changes, as it was and as it is.
+    """Change a site, or several; what is not named stays as it is. Prints each value that changes, before and after.
+
+    Several sites, or all of a group, are changed together: where one cannot be, none is.
 
     --contact replaces all contacts; --add-contact and --remove-contact change one.
 
     An OAI-PMH repository is asked what it is, and whether it has the format and the sets, if its base URL or one of
     these is changed.
     """
+    harvester = invocation.harvester
+    _require_not_past(options["datenextharvest"], harvester.today())
+    with harvester.writing() as session:
+        chosen = _chosen(session, names, group)
+        if new_name is not None and len(chosen) > 1:
+            raise click.UsageError("--name gives one site another name: name that site alone.")
+        edits = [_edit_one(harvester, session, name, new_name, dict(options)) for name in chosen]
+    for edited in edits:
+        _tell_edit(edited)
+    for edited in [] if unasked else edits:
+        _tell_of_repository(harvester, edited)
+
+
+def _chosen(session: Session, names: Sequence[str], group: str | None) -> list[str]:
+    """The sites that are named, and those of the group. Raises UsageError if there are none."""
+    from metaharvest.sites.registry import read_sites
+
+    if not names and group is None:
+        raise click.UsageError("Name a site, or several, or --group with the name of a group.")
+    sites = [site for site in read_sites(session) if isinstance(site, Site)]
+    of_group = [site.name for site in sites if group is not None and group in site.options.groups]
+    if group is not None and not of_group:
+        raise click.UsageError(f"No site belongs to the group '{one_line(group, 60)}'.")
+    return list(dict.fromkeys([*names, *of_group]))
+
+
+def _edit_one(
+    harvester: Harvester, session: Session, name: str, new_name: str | None, options: dict[str, Any]
+) -> _Edit:
+    """Change one site; the caller commits. Raises ScheduleError and UsageError."""
     from metaharvest.queries.sites import registered_site
     from metaharvest.sites.allowed import require_allowed
     from metaharvest.sites.duplicates import require_new_source, source_key
     from metaharvest.sites.registry import edit_site, find_site, read_sites
 
-    harvester = invocation.harvester
-    _require_not_past(options["datenextharvest"], harvester.today())
-    with harvester.writing() as session:
-        former = find_site(session, name)
-        if add_contact or remove_contact:
-            options["contact_email"] = changed_contacts(options["contact_email"], former, add_contact, remove_contact)
-        before = registered_site(session, name, harvester.today())
-        give_origin(options, former, read_sites(session))
-        changes = columns_of(options, former)
-        if new_name is not None:
-            changes["name"] = new_name
-        if not changes:
-            raise click.UsageError("Nothing to change: name at least one option.")
-        site = edit_site(session, name, changes)
-        require_allowed(harvester.settings, site, changes, former.name)
-        if not allow_duplicate and source_key(former) != source_key(site):
-            require_new_source(site, read_sites(session))
-        after = registered_site(session, site.name, harvester.today())
-        is_other = isinstance(former, Site) and _asked_for(former) != _asked_for(site)
-        others = _of_the_same_records(site, read_sites(session)) if is_other else []
-    differences = list(_differences(before, after))
-    if differences:
+    add_contact, remove_contact = options.pop("add_contact"), options.pop("remove_contact")
+    allow_duplicate = options.pop("allow_duplicate")
+    former = find_site(session, name)
+    if add_contact or remove_contact:
+        options["contact_email"] = changed_contacts(options["contact_email"], former, add_contact, remove_contact)
+    before = registered_site(session, name, harvester.today())
+    give_origin(options, former, read_sites(session))
+    changes = columns_of(options, former)
+    if new_name is not None:
+        changes["name"] = new_name
+    if not changes:
+        raise click.UsageError("Nothing to change: name at least one option.")
+    site = edit_site(session, name, changes)
+    require_allowed(harvester.settings, site, changes, former.name)
+    if not allow_duplicate and source_key(former) != source_key(site):
+        require_new_source(site, read_sites(session))
+    after = registered_site(session, site.name, harvester.today())
+    is_other = isinstance(former, Site) and _asked_for(former) != _asked_for(site)
+    others = _of_the_same_records(site, read_sites(session)) if is_other else []
+    return _Edit(former, site, tuple(_differences(before, after)), others)
+
+
+def _tell_edit(edited: _Edit) -> None:
+    former, site = edited.former, edited.site
+    if edited.differences:
         click.echo(f"Changed {site.name}: {_when(site)}.")
-        for line in differences:
+        for line in edited.differences:
             click.echo(clean(f"  {line}"))
     else:
         click.echo(f"{site.name} was so already: nothing was changed.")
@@ -252,16 +299,22 @@ def edit(
         click.echo("The user name and password in its former URL were not kept: the new URL needs its own, if any.")
     if isinstance(former, Site) and _files(former) != _files(site):
         click.echo(_AS_REPOSITORY if site.options.oai is not None else _AS_LIST)
-    if others:
+    if edited.others:
         print_line(
-            f"{_told_of(others)} What {site.name} has, and asks for no more, stays its own until it is transferred."
+            f"{_told_of(edited.others)} What {site.name} has, and asks for no more, stays its own until it is "
+            "transferred."
         )
-    if not unasked and isinstance(former, Site) and _wanted(former) != _wanted(site):
-        _, problems = _inspected(harvester, site)
-        for finding in problems:
-            print_line(f"warning: {finding.message} {finding.remedy}", err=True)
-        if problems:
-            print_line(f"The next harvest of {site.name} fails if that stays so.", err=True)
+
+
+def _tell_of_repository(harvester: Harvester, edited: _Edit) -> None:
+    """Ask a repository whether it has what the site asks for now, if that has changed."""
+    if not isinstance(edited.former, Site) or _wanted(edited.former) == _wanted(edited.site):
+        return
+    _, problems = _inspected(harvester, edited.site)
+    for finding in problems:
+        print_line(f"warning: {finding.message} {finding.remedy}", err=True)
+    if problems:
+        print_line(f"The next harvest of {edited.site.name} fails if that stays so.", err=True)
 
 
 def _differences(before: Record, after: Record) -> Iterator[str]:

@@ -44,7 +44,7 @@ _COLUMNS = {
 
 _OWN = tuple(each.name for each in fields(SiteOptions) if each.name != "oai")
 _OAI = tuple(each.name for each in fields(OaiOptions))
-_LISTS = {"contacts": ", ", "allow_networks": ", ", "sets": " "}
+_LISTS = {"contacts": ", ", "allow_networks": ", ", "groups": ", ", "sets": " "}
 """Values that are lists, and what stands between their parts in a cell."""
 
 _NUMBERS = ("every", "day_of_month", "max_loss", "full_every")
