@@ -14,7 +14,7 @@ from support.cli import tell
 PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
 ROW = re.compile(r"^\| (?P<question>.+\?) \| `(?P<command>metaharvest [^`|]+)` \|$", re.MULTILINE)
 NIGHTS = ("2026-11-20", "2026-11-21", "2026-11-22")
-NO_ANSWER = ("The log has nothing of that.", "There is no such document.", "0 documents", "No site was harvested")
+NO_ANSWER = ("The log has nothing of that", "There is no such document.", "0 documents", "No site was harvested")
 
 
 def commands() -> list[str]:

@@ -165,3 +165,13 @@ def test_the_demo_leaves_no_dates_in_the_future_and_can_be_harvested_again_while
     days = [run["harvest_date"] for run in json.loads(newest.stdout)]
     today = datetime.now(UTC).date()
     assert days == [str(today - timedelta(days=before)) for before in range(3)]
+
+
+@on_one_database
+def test_the_log_names_the_run_in_which_it_has_found_nothing(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("alder-creek", publish(server, "a.1.1"))
+    for day in ("2026-11-20", "2026-11-21"):
+        harvester.run(day)
+    assert "The log has nothing of that in run 2;" in harvester("log", "--level", "error").out
+    assert "The log has nothing of that in run 1;" in harvester("log", "--level", "error", "--run", "1").out
+    assert harvester("log", "--document", "nothing.1").out.startswith("The log has nothing of that.")

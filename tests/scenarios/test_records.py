@@ -148,7 +148,7 @@ def test_a_deleted_record_leaves_a_tombstone_and_its_revisions(nights: Nights) -
 
 def test_a_deleted_record_that_was_never_there_is_only_noted(nights: Nights) -> None:
     nights.repository.records = {"r0": None, **records(1, first=1)}
-    assert nights.harvest() == {"status": "succeeded", "listed": 2, "inserted": 1, "deleted": 1}
+    assert nights.harvest() == {"status": "succeeded", "listed": 2, "inserted": 1, "unchanged": 1}
     assert nights.harvester.rows("SELECT COUNT(*) FROM document_tombstone") == [(0,)]
     assert nights.harvest() == {"status": "succeeded", "listed": 2, "unchanged": 2}
     assert "Unchanged (1)" in nights.report()

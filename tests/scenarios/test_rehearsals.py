@@ -182,3 +182,10 @@ def test_check_shows_a_registered_site_as_it_is_registered(harvester: Harvester,
 def test_a_dry_run_speaks_of_no_attached_table(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "a.1.1"))
     assert "attached" not in harvester("run", "--dry-run").out
+
+
+def test_a_dry_run_is_called_a_rehearsal_and_not_run_1(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    said = harvester("run", "--dry-run").out
+    assert "\nRehearsal, started " in said
+    assert "Run 1" not in said

@@ -115,11 +115,24 @@ def _print(session: Session, wanted: LogFilter) -> None:
     entries = list(log_entries(session, replace(wanted, limit=limit + 1)))
     if not entries:
         meant = did_you_mean(session, wanted.document) if wanted.document else ""
-        click.echo(clean(f"The log has nothing of that.{meant}"))
+        click.echo(clean(f"The log has nothing of that{_where(session, wanted)}.{meant}"))
     if len(entries) > limit:
         click.echo(f"Only the last {limit:,} rows are shown; --limit shows more, --csv writes all of them.", err=True)
     for entry in entries[-limit:]:
         click.echo("\n".join(_lines(entry)))
+
+
+def _where(session: Session, wanted: LogFilter) -> str:
+    """The run that was looked at, in words; empty if the filter is about all runs."""
+    from metaharvest.queries.log import log_scope
+    from metaharvest.queries.runs import newest_run_id
+
+    run_id, site_run_id = log_scope(session, wanted)
+    if site_run_id is not None:
+        return f" in site run {site_run_id}; `--run ID` names another run"
+    if run_id is None and wanted.site is None and not wanted.is_over_runs:
+        run_id = newest_run_id(session)
+    return "" if run_id is None else f" in run {run_id}; `--run ID` names another run"
 
 
 def _lines(entry: Record) -> Iterable[str]:

@@ -276,6 +276,11 @@ def _decide_deletion(
         plan.unchanged += 1
         if known.entry.is_in_doubt:
             plan.as_known.append(known)
+    elif held is None and not (entry and entry.pending_sha256):
+        # The target never had it: there is nothing to delete, and it is noted as deleted without being counted so.
+        plan.listed += 1
+        plan.unchanged += 1
+        plan.settled.append((Outcome(document, OutcomeKind.DELETED, held), entry))
     elif (holding is None and not (entry and entry.pending_sha256)) or not is_told:
         plan.listed += 1
         plan.ended.append((Outcome(document, OutcomeKind.DELETED, held), entry))

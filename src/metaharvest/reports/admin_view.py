@@ -160,6 +160,7 @@ class AdminView:
     log_file: str = ""
     log_file_error: str = ""
     went_nowhere: str = ""
+    is_rehearsal: bool = False
 
 
 def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> AdminView:
@@ -223,6 +224,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         recipients=context.settings.harvester.administrators,
         administrators=context.settings.harvester.administrators,
         went_nowhere=context.repositories.went_nowhere(listing),
+        is_rehearsal=context.is_rehearsal,
     )
 
 
