@@ -64,7 +64,8 @@ def on_a_terminal(harvester: Harvester, width: int, *arguments: str) -> list[str
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
         command = [sys.executable, "-m", "metaharvest", "--config", str(harvester.config), *arguments]
         # Not execv: readline, which pytest imports, has put COLUMNS into the environment of C.
-        os.execve(command[0], command, {**os.environ, "TERM": "xterm", "NO_COLOR": "1"})
+        others = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        os.execve(command[0], command, {**others, "TERM": "xterm", "NO_COLOR": "1"})
     printed = b""
     try:
         while part := os.read(terminal, 10_000):
