@@ -435,7 +435,7 @@ def test_half_of_the_records_are_lost(network: Network) -> None:
     assert "The complete list does not name 12 records that were there before; 25 are known" in network.report()
     assert network.subject("site").endswith("repo: the list lost 12 documents, nothing new (2030-01-02)")
     assert "1 list lost 12 documents" in network.subject("admin")
-    assert "Your OAI-PMH repository names 13 documents: 13 have not changed." in network.report()
+    assert "Your OAI-PMH repository names 13 documents: 13 are unchanged." in network.report()
     assert network.harvest()["status"] == "succeeded"
 
 
