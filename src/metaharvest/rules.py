@@ -1169,6 +1169,13 @@ RULES: dict[str, Rule] = {
         "the next run.",
         for_contact=_OURS,
     ),
+    "harvest.no-memory": Rule(
+        "Not enough memory",
+        "The system gave the harvester no more memory while it worked on this. Other sites are not affected.",
+        "Nothing is to be done for once: the next run tries again. If it happens every night, the administrator should "
+        "give the harvester more memory, or look what is so large at this site.",
+        for_contact=_OURS,
+    ),
     "harvest.database-full": Rule(
         "The database is full",
         "The disk of the database has no room left. The site that has stored most in this run was put off, so that the "

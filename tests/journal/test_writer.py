@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.engine import readers, run_lock, writers
 from metaharvest.database.models import HarvestRun, HarvestSiteSchedule
-from metaharvest.errors import RunLost
+from metaharvest.errors import DatabaseError, RunLost
 from metaharvest.journal.writer import GroupLimits, Writer
 from support.databases import open_sqlite_file
 
@@ -170,3 +170,19 @@ def test_an_abandoned_run_writes_nothing_of_what_waits(engine: Engine) -> None:
         with pytest.raises(RunLost):
             writer.request(add, "late").result(20)
     assert names(engine) == []
+
+
+class Unmeasured(Named):
+    """A note for which the writer's thread has no memory."""
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "size" and threading.current_thread().name == "writer":
+            raise MemoryError
+        return super().__getattribute__(name)
+
+
+def test_without_memory_nobody_waits_for_ever(engine: Engine) -> None:
+    with writer_on(engine) as writer:
+        writer.hand_over(Unmeasured("a"))
+        with pytest.raises(DatabaseError):
+            writer.request(add, "b").result(timeout=20)

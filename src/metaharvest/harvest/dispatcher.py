@@ -29,6 +29,7 @@ from metaharvest.harvest.site import harvest_site
 from metaharvest.harvest.site_target import RunTargets
 from metaharvest.harvest.tasks import held_for, in_thread, side_by_side
 from metaharvest.journal.journal import Clock, Journal
+from metaharvest.journal.unexpected import is_no_memory
 from metaharvest.model import Finding, Site, SiteRunKind
 from metaharvest.sites.looks import sites_to_look_at
 from metaharvest.sites.rows import BrokenSite
@@ -67,8 +68,19 @@ class Dispatcher:
 
         Raises DatabaseError or RunLost, which end the run for all sites, and SettingsError.
         """
+        not_begun: list[list[str]] = []
 
-        return asyncio.run(self._harvest(chosen, site_names, to_retry))
+        async def harvest() -> None:
+            not_begun.append(await self._harvest(chosen, site_names, to_retry))
+
+        try:
+            asyncio.run(harvest())
+        except RuntimeError as error:
+            # To end its own threads the event loop starts one, which fails where there is no memory for it.
+            if not (not_begun and is_no_memory(error)):
+                raise
+            log.warning("The event loop could not end its threads: %s", error)
+        return not_begun[0]
 
     async def _harvest(
         self, chosen: Sequence[Chosen], site_names: Mapping[int, str], to_retry: Collection[int]

@@ -16,6 +16,10 @@ from metaharvest.text import one_line
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 
 
+_MORE_MEMORY = (
+    "The next run tries again. The administrator should give the harvester more memory, or look what is so large at "
+    "this site."
+)
 _REFUSED = (
     "Only this is lost. The administrator should look which value of this site is too long or too large for the "
     "database, and report it to the developers of metaharvest."
@@ -25,6 +29,13 @@ _REFUSED = (
 def is_no_room(error: Exception) -> bool:
     """Whether a temporary file could not be written: the disk is full, or closed for writing."""
     return isinstance(error, sqlite3.OperationalError) or (isinstance(error, OSError) and error.errno in _NO_ROOM)
+
+
+def is_no_memory(error: BaseException) -> bool:
+    """True if the system gave no memory: for a value, a process, or a thread."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "start new thread" in str(error))
 
 
 def unexpected_error(error: Exception, what: str) -> Finding:
@@ -41,6 +52,9 @@ def unexpected_error(error: Exception, what: str) -> Finding:
             f"The administrator should make room in {folder}, or have TMPDIR name another folder. The "
             "next run tries again.",
         )
+    if is_no_memory(error):
+        message = f"{what}: there is not enough memory for it on this machine."
+        return Finding("harvest.no-memory", message, _MORE_MEMORY)
     if isinstance(error, NotWritten):
         return Finding(
             "harvest.not-written", f"{what}: the database refused what was to be written: {error}.", _REFUSED

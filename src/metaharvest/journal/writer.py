@@ -174,8 +174,10 @@ class Writer:
                 if len(self._queue) < self._limits.notes:
                     self._hurry.wait(GATHER_SECONDS)
                     self._hurry.clear()
-            notes, requests = self._gather()
+            notes: list[Note] = []
+            requests: list[_Request] = []
             try:
+                self._gather(notes, requests)
                 self._serve(notes, requests)
             except Exception as error:
                 # A thread that ends would leave everybody waiting. Some notes may be lost, and with them the run.
@@ -183,25 +185,24 @@ class Writer:
                 message = f"The journal could not be written: {type(error).__name__}: {error}"
                 self._failure = self._failure or DatabaseError(message)
                 self._fail([request for request in requests if not request.answer.done()], error)
+                self._wake.set()
 
-    def _gather(self) -> tuple[list[Note], list[_Request]]:
-        """What goes into the next transaction: what waits, in its order, up to the limits."""
-        notes: list[Note] = []
-        requests: list[_Request] = []
+    def _gather(self, notes: list[Note], requests: list[_Request]) -> None:
+        """Move what goes into the next transaction there: what waits, in its order, up to the limits."""
         size = 0
         while self._queue and len(notes) < self._limits.notes and size < self._limits.size:
             item = self._queue.popleft()
             if isinstance(item, _Request):
+                requests.append(item)
                 # From here on it cannot be cancelled any more.
-                if item.answer.set_running_or_notify_cancel():
-                    requests.append(item)
+                if not item.answer.set_running_or_notify_cancel():
+                    requests.pop()
             else:
                 notes.append(item)
                 size += item.size
         self._taken += size
         if self._queue:
             self._wake.set()
-        return notes, requests
 
     def _serve(self, notes: Sequence[Note], requests: Sequence[_Request]) -> None:
         """Write these in one transaction; if that fails, write less: see _serve_less()."""
