@@ -50,6 +50,11 @@ class Change:
                 return _instead(_VALUE, content, self.at, b'="' + self.piece + b'"')
             case "tag":
                 return _instead(_TAG, content, self.at, _nth(_TAG, content, self.length))
+            case "attributes" | "namespaces":
+                name = b"xmlns:n%d" if self.kind == "namespaces" else b"a%d"
+                many = b"".join(b" " + name % number + b'="u"' for number in range(6 * self.length))
+                tag = _nth(_TAG, content, self.at)
+                return _instead(_TAG, content, self.at, re.sub(rb"(?=/?>\Z)", lambda _: many, tag, count=1))
             case "nest":
                 deep: int = 10 ** (self.at % 5)
                 return content[:start] + b"<a>" * deep + content[start:end] + b"</a>" * deep + content[end:]
@@ -90,6 +95,8 @@ _XML_KINDS = (
     "value",
     "tag",
     "nest",
+    "attributes",
+    "namespaces",
 )
 
 

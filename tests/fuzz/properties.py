@@ -28,7 +28,9 @@ from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.targets.dataone import refusals, system_metadata
 from metaharvest.targets.http import HttpAnswer
 from metaharvest.targets.metacat import replies
-from metaharvest.validation import VERSIONS, Validator
+from metaharvest.transform.filters import Filter, Filters
+from metaharvest.transform.normalize import Mapping, NewElement, Normalization
+from metaharvest.validation import VERSIONS, Treatment, Validator
 from support.fetching import WaitingFetcher as Fetcher
 from support.http_server import HttpServer, Raw
 
@@ -116,11 +118,22 @@ _LISTED = ListedDocument("alder.1", 1, list(VERSIONS)[-1], "http://example.org/1
 _validator = Validator(["other"])
 
 
+_NORMALIZED = Treatment(
+    filters=Filters("filters.xml", False, (), (Filter(1, None, "//title", "x", ignore_case=True, invert=True),)),
+    normalization=Normalization(
+        "normalize.xml", (), (Mapping("//*[not(*)]", (NewElement("keyword", "", "water", True, ("hydrology",)),)),)
+    ),
+)
+"""Filters and normalising as a site may have them."""
+
+
 def check_document(content: bytes) -> None:
-    """A document is acceptable, or refused with findings."""
+    """A document is acceptable, or refused with findings; so is what normalising makes of it."""
     with soon():
         title = html_title(content)
         verdict = _validator.check(content, _LISTED)
+    with soon():
+        assert_findings(_validator.check(content, _LISTED, _NORMALIZED).findings, _LISTED)
     if title is not None:
         assert_plain(title)
     assert_findings(verdict.findings, _LISTED)
