@@ -144,7 +144,7 @@ def _odd_in_2_0(identity: Identity) -> Iterator[Finding]:
         yield _odd(
             message,
             "Go on listing deleted records, as deleted: otherwise copies of them stay until a full harvest. A "
-            "harvester asks for full lists now and then (`metaharvest sites add --full-every 30`).",
+            "harvester asks for full lists now and then (`--full-every 30` of the site).",
         )
     earliest, now = moment(identity.earliest), moment(identity.response_date)
     if earliest is None or not is_proper(identity.earliest):
