@@ -103,7 +103,7 @@ def test_a_full_disk_costs_the_site_that_has_stored_most(
     harvester.add_site("small", publish(server, "b.1.1", "b.2.1", path="/small.xml"))
     with no_more_room(harvester, kilobytes):
         run = harvester.run(DAY)
-    assert (run["exit_code"], run["status"]) == (1, "with-errors")
+    assert (run["exit_code"], run["status"]) == (3, "with-errors")
     held = set(harvester.held())
     assert {"b.1.1", "b.2.1"} < held
     assert len(held) < 50
@@ -127,7 +127,7 @@ def test_a_page_of_records_that_cannot_be_noted_costs_its_site(harvester: Harves
         " 'succeeded' BEGIN SELECT RAISE(ABORT, 'value too long'); END"
     )
     run = harvester.run(DAY)
-    assert (run["exit_code"], run["status"]) == (1, "with-errors")
+    assert (run["exit_code"], run["status"]) == (3, "with-errors")
     assert harvester.rows("SELECT site_name, status FROM harvest_site_run ORDER BY site_name") == [
         ("large", "failed"),
         ("small", "succeeded"),

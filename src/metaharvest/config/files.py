@@ -57,9 +57,9 @@ def create_private(path: Path) -> None:
 
 
 def mode_of(path: Path) -> int:
-    """The permissions of a file; those of a private one if it is not there."""
+    """The permissions of a file, at least those of a private one; those of a private one if it is not there."""
     try:
-        return stat.S_IMODE(path.stat().st_mode)
+        return stat.S_IMODE(path.stat().st_mode) | PRIVATE
     except OSError:
         return PRIVATE
 
