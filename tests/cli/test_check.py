@@ -201,7 +201,7 @@ def test_what_may_be_the_name_of_a_file_is_taken_for_none(given: str) -> None:
         (["a.xml", "--sarif", "none/x.sarif"], "nothing can be written in none"),
         (["a.xml", "--watch", "--json"], "--watch"),
         (["a.xml", "--against", "fern"], "There is no target 'fern'. Known are: target, embedded."),
-        (["a.xml", "--against", "embedded"], "There is no database"),
+        (["a.xml", "--against", "embedded"], "There is no settings file"),
         (["a.xml", "--site", "alder"], "One harvest list can be rehearsed as a registered site"),
         (["list.xml", "--site", "alder"], "There is no site named 'alder'"),
     ],

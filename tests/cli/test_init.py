@@ -113,7 +113,7 @@ def test_commands_without_a_database_name_init(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "arguments", "code", "sentence"),
     [
-        ("", ("sites", "list"), 1, "There is no database"),
+        ("", ("sites", "list"), 69, "There is no database"),
         ("[harvester]\nworkers = 0\n", ("sites", "list"), 2, "[harvester] workers = 0"),
         ("", ("sites", "add", "x"), 2, "Give --list-url"),
         ("", ("sites", "remov"), 2, "No such command"),

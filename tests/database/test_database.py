@@ -420,7 +420,7 @@ def test_a_restart_of_the_server_in_the_middle_of_a_run_loses_and_doubles_nothin
     server.route("/a.1.1.xml", restart)
     harvester.add_site("site", server.url("/list.xml"))
     said = harvester("run", "--date", "2026-11-20")
-    assert said.code == 69
+    assert said.code in (1, 69)
     assert "Traceback" not in said.err
     server.serve("/a.1.1.xml", eml("a.1.1"))
     harvester.run("2026-11-20")
@@ -496,7 +496,7 @@ def test_every_command_on_a_database_in_sql_ascii_says_that_it_must_be_utf8(
             assert "is in the encoding SQL_ASCII; it must be UTF8. Create it anew" in said.err
             assert len(said.err.splitlines()) == 1
         said = harvester("doctor")
-        assert said.code == 69
+        assert said.code == 1
         assert "SQL_ASCII; it must be UTF8" in said.out
         assert "Traceback" not in said.err
         harvester.close()

@@ -28,7 +28,7 @@ def told_alone(harvester: Harvester, words: str, name: str = "broken") -> None:
     for arguments in (("sites", "list"), ("sites", "show", name)):
         in_words(harvester(*arguments), words, code=0)
     in_words(harvester("doctor"), words, code=1)
-    in_words(harvester("run", "--dry-run", "--date", DAY), words, code=1)
+    in_words(harvester("run", "--dry-run", "--date", DAY), words, code=3)
 
 
 def in_words(said: Said, words: str, code: int) -> None:

@@ -13,7 +13,10 @@ from metaharvest.text import clean
 
 @click.group("contacts")
 def command() -> None:
-    """Remove the address of a person."""
+    """Remove the address of a person.
+
+    Example: metaharvest contacts forget anna@example.org --yes
+    """
 
 
 @command.command("forget")

@@ -94,7 +94,7 @@ class _FileLock:
     def take(cls, path: str) -> _FileLock | None:
         from filelock import FileLock, Timeout
 
-        lock = FileLock(path, mode=mode_of(Path(path)), timeout=0, thread_local=False)
+        lock = FileLock(path, mode=mode_of(Path(path)) | 0o600, timeout=0, thread_local=False)
         try:
             lock.acquire()
         except Timeout:
