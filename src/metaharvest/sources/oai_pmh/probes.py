@@ -119,7 +119,18 @@ class Probes:
             # Harvests ask with an overlap, so that nothing is lost where `from` itself is left out.
             before = await self._since(newest, earlier)
             how = From.EXCLUSIVE if before and newest.identifier in before.datestamps else how
+        if how is From.OFF and not await self._still_has(newest):
+            return From.WELL, None
         return how, _finding(how, newest, stamp, page)
+
+    async def _still_has(self, newest: Newest) -> bool:
+        """Whether the record has this datestamp still: a repository that was restored has an older one."""
+        arguments = {"identifier": newest.identifier, "metadataPrefix": self._options.prefix}
+        try:
+            (found, _), _ = await self._repository.short("GetRecord", arguments, self._patience, _named)
+        except (FetchError, NoAnswer):
+            return False
+        return found.get(newest.identifier) == newest.datestamp
 
     async def _since(self, newest: Newest, stamp: str) -> FirstPage | None:
         return await self.first_page(newest.set_spec, Window(stamp))
