@@ -225,11 +225,12 @@ def _departure(invocation: Invocation, target: Target, document_id: str) -> str:
     """When and why a document was deleted whose revisions the target keeps; empty if it is held."""
     from metaharvest.queries.departures import departure
 
-    with target.session(None) as opened:
-        if not opened.writes_in_journal or opened.holdings([document_id]):
-            return ""
     with invocation.harvester.reading() as session:
-        return departure(session, document_id)
+        gone = departure(session, document_id)
+    if not gone:
+        return ""
+    with target.session(None) as opened:
+        return gone if opened.writes_in_journal and not opened.holdings([document_id]) else ""
 
 
 def _as_line(held: HeldRevision, names: Mapping[int, str]) -> str:

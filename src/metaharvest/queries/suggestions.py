@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from itertools import islice
 
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, false, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import DocumentRevision, HarvestDocument
@@ -45,8 +45,8 @@ def _nearest(session: Session, name: str) -> Iterator[tuple[str, str]]:
     ledger, held = HarvestDocument, DocumentRevision
     shortest = [func.length(ledger.document_id), ledger.document_id]
     listed = select(ledger.document_id, func.max(ledger.title)).group_by(ledger.document_id)
-    inside = or_(_has(ledger.document_id, name), _has(ledger.title, name))
-    kept = select(held.document_id).where(_has(held.document_id, name)).distinct().limit(_MOST)
+    inside = or_(_has_id(ledger.document_id, name), _has(ledger.title, name))
+    kept = select(held.document_id).where(_has_id(held.document_id, name)).distinct().limit(_MOST)
     for document_id, title in session.execute(listed.where(inside).order_by(*shortest).limit(_MOST)):
         seen.add(document_id)
         yield document_id, title or ""
@@ -57,11 +57,19 @@ def _nearest(session: Session, name: str) -> Iterator[tuple[str, str]]:
     if seen:
         return
     # What is mistyped has most often its begin, or its end, right.
-    begins, ends = _has(ledger.document_id, name[:_LEAST_LETTERS]), _has(ledger.document_id, name[-_LEAST_LETTERS:])
+    begins, ends = (
+        _has_id(ledger.document_id, name[:_LEAST_LETTERS]),
+        _has_id(ledger.document_id, name[-_LEAST_LETTERS:]),
+    )
     some = session.execute(listed.where(or_(begins, ends)).limit(_MOST_COMPARED))
     likeness = ((_likeness(name, document_id), document_id, title or "") for document_id, title in some)
     for _, document_id, title in sorted((each for each in likeness if each[0] >= _LEAST_LIKENESS), reverse=True):
         yield document_id, title
+
+
+def _has_id(column: InstrumentedAttribute[str], part: str) -> ColumnElement[bool]:
+    """Whether an id has this part. Ids are ASCII, and MariaDB compares such a column with nothing else."""
+    return _has(column, part) if part.isascii() else false()
 
 
 def _has(column: InstrumentedAttribute[str] | InstrumentedAttribute[str | None], part: str) -> ColumnElement[bool]:
