@@ -404,7 +404,10 @@ def _of_the_run(troubles: Sequence[str]) -> Iterator[Step]:
 def _step(failure: FailedSite) -> Step:
     """What to do about a site that failed as a whole."""
     remedies = (text for group in failure.groups for text in (group.remedy, *(each.remedy for each in group.lines)))
-    return Step(f"{failure.name}: {failure.reason}", next(filter(None, remedies), show_site(failure.name)))
+    return Step(
+        f"{failure.name}: {failure.reason.removeprefix(failure.name + ': ')}",
+        next(filter(None, remedies), show_site(failure.name)),
+    )
 
 
 def _refused(session: Session, run: HarvestRun) -> ColumnElement[bool]:
