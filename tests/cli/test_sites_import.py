@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from metaharvest.harvest.run import RunRequest
 from support.databases import Servers
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
@@ -379,8 +380,10 @@ def test_what_was_imported_disturbs_nothing(harvester: Harvester, server: HttpSe
     assert {rule for _, _, rule in harvester.findings(run["run_id"])} == {"target.other-site"}
     assert "was transferred" not in "".join(mail.as_string() for mail in harvester.mails())
 
-    later = str(TODAY + timedelta(days=31))
-    harvester.run(later, "--site", name)
+    later = TODAY + timedelta(days=31)
+    moment = datetime.combine(later, time(12), UTC)
+    with harvester.opened(clock=lambda: moment) as opened:  # nothing is purged under --date
+        opened.run(RunRequest(later, (name,)))
     dates = "SELECT count(*), min(harvest_date) FROM harvest_log WHERE run_id = ?"
     assert harvester.rows(dates, done["log"]["run_id"]) == [(5, str(RECENT))]
     write_csv(tmp_path / "harvest_log.csv", LOG, [(9, RECENT, 0, "More", "harvester.HarvesterShutdown", None)])
@@ -444,8 +447,8 @@ def test_the_time_of_a_log_row_is_that_of_the_harvester_s_zone(harvester: Harves
         (["--database", "oracle://127.0.0.1/m"], 2, "not a kind of database that metaharvest knows"),
         (["--database", "sqlite:///missing.db"], 2, "There is no file"),
         (["--database", "sqlite:///empty.db"], 2, "sqlite:///empty.db has no table HARVEST_SITE_SCHEDULE"),
-        (["--database", "sqlite:///empty.csv"], 1, "file is not a database"),
-        (["--database", "postgresql+psycopg://m@127.0.0.1:9/m"], 1, "cannot be read"),
+        (["--database", "sqlite:///empty.csv"], 69, "file is not a database"),
+        (["--database", "postgresql+psycopg://m@127.0.0.1:9/m"], 69, "cannot be read"),
         (["--database", "postgresql+psycopg://m@127.0.0.1:9/m", "--password", "env:NOT_SET"], 2, "NOT_SET"),
         (["--database", "sqlite:///empty.db", "--password", "hunter2"], 2, "a secret is never written here"),
     ],

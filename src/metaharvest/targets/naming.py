@@ -12,6 +12,8 @@ from metaharvest.text import one_line, whole_number
 _AT_ONCE = 1000
 _NAMED = 10
 _MOST_REVISION = 2**63 - 1
+_MOST_NUMBER = 10**100
+"""Of a name that is read as a docid: a revision that no document can have is answered with those that it has."""
 
 
 def find_document(target: Target, name: str, elsewhere: Collection[str] = ()) -> tuple[str, int | None]:
@@ -79,7 +81,7 @@ def possible_ids(names: Sequence[str]) -> list[str]:
 def _among(document_ids: Collection[str], name: str) -> tuple[str, int | None] | None:
     """What `name` means of these documents, of which the revisions are not known; None if it is none of them."""
     head, tail = _parts(name)
-    if head in document_ids:
+    if head in document_ids and int(tail) <= _MOST_REVISION:
         return head, int(tail)
     return (name, None) if name in document_ids else None
 
@@ -96,4 +98,4 @@ def _held(target: Target, document_ids: Sequence[str]) -> Mapping[str, Holding]:
 def _parts(name: str) -> tuple[str, str]:
     """Document id and revision of a name that may be a docid; both empty if it cannot be one."""
     head, _, tail = name.rpartition(".")
-    return (head, tail) if head and whole_number(tail, _MOST_REVISION) is not None else ("", "")
+    return (head, tail) if head and whole_number(tail, _MOST_NUMBER) is not None else ("", "")
