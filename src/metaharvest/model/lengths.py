@@ -9,6 +9,8 @@ from metaharvest.model import RecordOrigin
 
 TOKEN = 65_536
 SET_SPEC = 1_024
+"""Of a metadataPrefix, too."""
+
 NAMESPACE = 2_048
 ABOUTS = 1_000_000
 """Of all `about` elements of a record together."""

@@ -7,7 +7,7 @@ from io import BytesIO
 
 import pytest
 
-from metaharvest.model import Finding, OaiOptions
+from metaharvest.model import Finding, OaiOptions, lengths
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh import bounds
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, short_answer
@@ -102,7 +102,7 @@ def test_what_is_stored_beside_the_content_is_bounded() -> None:
     assert len(origins) == 5
     assert origins[0].sets == ("a",)
     assert sum(map(len, origins[1].sets)) <= bounds.SET_SPECS
-    assert sum(map(len, origins[2].about)) <= bounds.ABOUTS
+    assert sum(map(len, origins[2].about)) <= lengths.ABOUTS
     assert len(origins[3].datestamp) <= bounds.DATE
     assert len(origins[4].identifier) <= bounds.IDENTIFIER
     assert len(found[4].document.url) < 3 * bounds.IDENTIFIER + 200

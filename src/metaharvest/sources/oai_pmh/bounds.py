@@ -10,17 +10,12 @@ from typing import Any
 from lxml import etree
 
 from metaharvest.fetch.xml_bounds import XmlLimits
-
-TOKEN = 65_536
-"""Characters of a resumption token."""
-
-SET_SPEC = 1_024
-"""Characters of a setSpec, and of a metadataPrefix."""
+from metaharvest.model import lengths
 
 SET_SPECS = 65_536
 """Characters that all setSpecs of one record have together."""
 
-URI = 2_048
+URI = lengths.NAMESPACE
 """Characters of a namespace, a schema location, a base URL."""
 
 DATE = 64
@@ -28,9 +23,6 @@ DATE = 64
 
 IDENTIFIER = 4_096
 """Characters of an identifier that are kept: one with more than some 800 cannot be harvested."""
-
-ABOUTS = 1_048_576
-"""Bytes that the about containers of one record have together."""
 
 SETS = 100_000
 """Sets of one repository."""

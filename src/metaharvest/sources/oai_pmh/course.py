@@ -8,9 +8,9 @@ from typing import Any
 
 from metaharvest.errors import BrokenOff, FetchError
 from metaharvest.model import Finding, Level, ListMethod
+from metaharvest.model.lengths import TOKEN
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
-from metaharvest.sources.oai_pmh.bounds import TOKEN
 from metaharvest.sources.oai_pmh.datestamps import Window, ahead_of
 from metaharvest.sources.oai_pmh.progress import ListProgress
 from metaharvest.sources.oai_pmh.protocol import Token

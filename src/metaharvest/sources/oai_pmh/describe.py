@@ -17,9 +17,10 @@ from lxml import etree
 
 from metaharvest.errors import FetchError, ListError
 from metaharvest.model import Finding, Level
+from metaharvest.model.lengths import SET_SPEC
 from metaharvest.sources.base import Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed, local_name, text_of
-from metaharvest.sources.oai_pmh.bounds import ADDRESSES, FORMATS, FRIENDS, SET_SPEC, SETS, URI
+from metaharvest.sources.oai_pmh.bounds import ADDRESSES, FORMATS, FRIENDS, SETS, URI
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, ahead_of, has_zone, may_be_a_zone, moment
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, ProtocolError, Set
 from metaharvest.sources.oai_pmh.repository import Read, Repository

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from metaharvest.sources.oai_pmh.bounds import DATE, TOKEN
+from metaharvest.model.lengths import TOKEN
+from metaharvest.sources.oai_pmh.bounds import DATE
 from metaharvest.text import without_credentials
 
 _OLD = re.compile(r"http://www\.openarchives\.org/OAI/(?:(1\.[01])/)?OAI_\w+")

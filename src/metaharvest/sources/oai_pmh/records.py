@@ -15,9 +15,10 @@ from lxml import etree
 
 from metaharvest.fetch.url import without_login
 from metaharvest.model import Finding, Level, ListedDocument, OaiOptions, RecordOrigin
+from metaharvest.model.lengths import ABOUTS, SET_SPEC
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import Answer, text_of, well_formed
-from metaharvest.sources.oai_pmh.bounds import ABOUTS, DATE, IDENTIFIER, SET_SPEC, SET_SPECS, URI, crowd
+from metaharvest.sources.oai_pmh.bounds import DATE, IDENTIFIER, SET_SPECS, URI, crowd
 from metaharvest.sources.oai_pmh.cutting import Lost, TooLarge
 from metaharvest.sources.oai_pmh.datestamps import is_proper
 from metaharvest.sources.oai_pmh.protocol import AnswerRoot
