@@ -1172,7 +1172,7 @@ RULES: dict[str, Rule] = {
     "harvest.no-memory": Rule(
         "Not enough memory",
         "The system gave the harvester no more memory while it worked on this. Other sites are not affected.",
-        "Nothing is to be done for once: the next run tries again. If it happens every night, the administrator should "
+        "The next run tries again. If it happens every night, the administrator should "
         "give the harvester more memory, or look what is so large at this site.",
         for_contact=_OURS,
     ),

@@ -1,4 +1,4 @@
-"""What `check` tells people: each finding of each document, and where it is; once for documents with the same one."""
+"""The findings that `check` prints, each with its place. A finding of several documents is printed once."""
 
 from __future__ import annotations
 

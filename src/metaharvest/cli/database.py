@@ -71,7 +71,7 @@ def copy(invocation: Invocation, url: str, password: str, as_json: bool) -> None
 @command.command("repair-dates")
 @click.pass_obj
 def repair_dates(invocation: Invocation) -> None:
-    """Move dates that lie in the future to today: those that a wrong clock, or a mistyped --date, has left behind.
+    """Move dates that lie in the future to today. A wrong clock, or a mistyped --date, leaves such dates.
 
     Sites whose last harvest lies in the future are due today. Runs, log rows, documents and problems are moved as well.
     Correct the clock first. A date of yours stays: a next harvest in the future, of a site harvested in the past.
@@ -81,7 +81,7 @@ def repair_dates(invocation: Invocation) -> None:
     if not repaired:
         click.echo(f"No date lies in the future: today is {today} by the clock of this machine.")
         return
-    told = ", ".join(f"{number:,} {what}" for what, number in repaired.items())
-    click.echo(f"Moved to {today}, which is today by the clock of this machine: {told}.")
+    counts = ", ".join(f"{number:,} {what}" for what, number in repaired.items())
+    click.echo(f"Moved to {today}, which is today by the clock of this machine: {counts}.")
     if "sites" in repaired:
         click.echo("The next run harvests these sites.")

@@ -87,7 +87,7 @@ def command(
     """Tell how the listed documents stand, over all sites: which fail, since when, why.
 
     With --failing, sites that failed as a whole are named as well, since their documents were not looked at
-    (with --json: `sites list --json`). `documents show` tells what happened to one of them.
+    (with --json: `sites list --json`). `documents show` has the history of one document.
 
     \b
     Examples:

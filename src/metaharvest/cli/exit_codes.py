@@ -1,4 +1,4 @@
-"""The exit codes of all commands. docs/operators.md lists those of `run`; the units in packaging/ follow them."""
+"""The exit codes of all commands. docs/operators.md lists the codes of `run`; the units in packaging/ follow them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from metaharvest.errors import (
 
 
 class ExitCode(IntEnum):
-    """How a command ended. 69 and 75 are those of sysexits.h (EX_UNAVAILABLE, EX_TEMPFAIL); 130 is 128 + SIGINT."""
+    """How a command ended. 69 and 75 come from sysexits.h (EX_UNAVAILABLE, EX_TEMPFAIL); 130 is 128 + SIGINT."""
 
     DONE = 0
     FAILED = 1

@@ -64,8 +64,8 @@ def workbook(invocation: Invocation, file: Path) -> None:
             written = write_workbook(file, _sheets(session, today))
         except OSError as error:
             raise click.FileError(str(file), error.strerror) from error
-    told = ", ".join(f"{number:,} {name}" for name, number in written.items())
-    click.echo(clean(f"Wrote {file}. Rows: {told}."))
+    counts = ", ".join(f"{number:,} {name}" for name, number in written.items())
+    click.echo(clean(f"Wrote {file}. Rows: {counts}."))
 
 
 def _sheets(session: Session, today: date) -> Iterator[Sheet]:

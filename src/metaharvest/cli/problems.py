@@ -25,7 +25,7 @@ _HEADINGS = (
 
 
 @click.command("problems")
-@click.option("--site", metavar="NAME", help="Only those of this site. [default: all registered ones]")
+@click.option("--site", metavar="NAME", help="Only problems of this site. [default: all registered ones]")
 @table_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each rule.")

@@ -97,9 +97,9 @@ def _failing_now(session: Session, today: date) -> list[str]:
 
     names = {site.site_id: site.name for site in read_sites(session) if site.enabled}
     failed = sorted(failed_sites(session, today, names).values(), key=lambda each: (each.since, names[each.site_id]))
-    told = [f"{names[each.site_id]}: {each.sentence}" for each in failed[:_NAMED]]
+    sentences = [f"{names[each.site_id]}: {each.sentence}" for each in failed[:_NAMED]]
     more = len(failed) - _NAMED
-    return [*told, *([f"And {more:,} more: `metaharvest sites list`"] if more > 0 else [])]
+    return [*sentences, *([f"And {more:,} more: `metaharvest sites list`"] if more > 0 else [])]
 
 
 def _trend_row(site: Record) -> list[object]:

@@ -244,7 +244,7 @@ def edit(
 
 
 def _chosen(session: Session, names: Sequence[str], group: str | None) -> list[str]:
-    """The sites that are named, and those of the group. Raises UsageError if there are none."""
+    """The sites that are named, and the sites of the group. Raises UsageError if there are none."""
     from metaharvest.sites.registry import read_sites
 
     if not names and group is None:
@@ -326,7 +326,7 @@ def _differences(before: Record, after: Record) -> Iterator[str]:
 
 
 def _registration(site: Record) -> dict[str, object]:
-    """The values of a registration; those of a repository each by itself."""
+    """The values of a registration. Each option of a repository is a value of its own."""
     derived = (*_NOT_REGISTERED, "frequency", "state", "options", "oai")
     values = {label: value for label, value in site.items() if label not in derived}
     asked = site.get("oai") or dict.fromkeys(_OF_REPOSITORIES)
@@ -444,17 +444,17 @@ def confirm(invocation: Invocation, name: str) -> None:
 @click.option(
     "--state",
     type=click.Choice(["off", "due", "waiting", "overdue", "broken"]),
-    help="Only those that are in this state.",
+    help="Only sites in this state.",
 )
-@click.option("--kind", type=click.Choice(["harvest-list", "oai-pmh"]), help="Only those that have this.")
-@click.option("--group", metavar="GROUP", help="Only those of this group.")
-@click.option("--failing", is_flag=True, help="Only those with failing documents, or whose last harvest failed.")
-@click.option("--overdue", is_flag=True, help="Only those that are overdue, as with --state overdue.")
+@click.option("--kind", type=click.Choice(["harvest-list", "oai-pmh"]), help="Only sites of this kind.")
+@click.option("--group", metavar="GROUP", help="Only sites of this group.")
+@click.option("--failing", is_flag=True, help="Only sites with failing documents, or whose last harvest failed.")
+@click.option("--overdue", is_flag=True, help="Only sites that are overdue, as with --state overdue.")
 @click.option(
     "--not-harvested-for",
     type=click.IntRange(1, 100_000),
     metavar="DAYS",
-    help="Only those that are on, and had no harvest that succeeded for so many days, or ever.",
+    help="Only sites that are switched on, and had no successful harvest for this number of days, or ever.",
 )
 @table_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")

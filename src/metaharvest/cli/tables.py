@@ -1,7 +1,7 @@
 """Tables on stdout: as many columns as the terminal has room for; no name is ever broken.
 
 A table that is too wide loses its least important columns, and one line says which. `--wide` prints all of them, and
-`--columns A,B` those that are named. A pipe gets all columns.
+`--columns A,B` prints the named ones. A pipe gets all columns.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The columns that have room, by their places in the table, with their widths; and those that were left out."""
+    """The columns that have room, by their places in the table, with their widths; and the columns left out."""
 
     shown: tuple[int, ...]
     widths: tuple[int, ...]
@@ -106,7 +106,7 @@ def print_table(headings: Sequence[str | Column], rows: Sequence[Sequence[object
 def fit(
     columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int | None, chosen: Sequence[int] = ()
 ) -> Fitted:
-    """The columns that have room in so many characters; all of them if `room` is None. The first is always shown."""
+    """The columns that fit into `room` characters; all of them if it is None. The first is always shown."""
     from rich.cells import cell_len
 
     shown = list(chosen) or list(range(len(columns)))

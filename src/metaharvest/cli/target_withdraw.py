@@ -42,7 +42,7 @@ def withdraw(
 ) -> None:
     """Delete a document, with all its revisions, and let no harvest bring it back.
 
-    DOCUMENT is a document id, or a docid. A site that lists it still is told in its report why it is left out.
+    DOCUMENT is a document id, or a docid. The report to a site that still lists it says why it is left out.
 
     \b
     Examples:

@@ -57,7 +57,7 @@ def create_private(path: Path) -> None:
 
 
 def mode_of(path: Path) -> int:
-    """The permissions of a file, at least those of a private one; those of a private one if it is not there."""
+    """The permissions of a file, or of a private file if it is not there; never fewer than a private file has."""
     try:
         return stat.S_IMODE(path.stat().st_mode) | PRIVATE
     except OSError:

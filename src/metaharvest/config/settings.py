@@ -159,7 +159,7 @@ class SiteSettings(_Section):
 class Settings(_Section):
     """All sections. Relative paths start at `folder`; `file` is None if there was no settings file.
 
-    `variables` are those of the environment from which settings were taken, by section and key, or options. `is_found`:
+    `variables` are the environment variables, or options, that gave a setting, by section and key. `is_found`:
     the file was found in the working folder, and nobody named it: another person may have written it.
     """
 

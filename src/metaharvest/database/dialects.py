@@ -109,7 +109,7 @@ _FAILED_MYSQL = (3, 1026, 1030)
 
 
 def is_full(error: BaseException | None) -> bool:
-    """True if the database has no room for what is to be written: its disk, its quota or its tablespace is full."""
+    """True if the database has no room for what is written: its disk, its quota or its tablespace is full."""
     return any(
         getattr(said, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
         or getattr(said, "sqlstate", None) == "53100"
@@ -150,7 +150,7 @@ def _code_of(said: Any) -> object:
 
 
 def _size(error: DBAPIError) -> int:
-    """How long the texts in the values of the statement are; the values are those of one row, or of many."""
+    """How long the texts in the values of the statement are. The values belong to one row, or to many."""
     rows: Any = error.params
     rows = rows if isinstance(rows, list | tuple) and rows and isinstance(rows[0], dict | tuple | list) else [rows]
     values = (value for row in rows if row for value in (row.values() if isinstance(row, dict) else row))

@@ -16,7 +16,7 @@ _OF_SERVERS["mariadb"] = _OF_SERVERS["mysql"]
 
 
 def scrub(engine: Engine) -> str:
-    """Have the bytes of deleted rows leave the files; a sentence about those that stay, empty if none does.
+    """Have the bytes of deleted rows leave the files; a sentence about the bytes that stay, empty if none do.
 
     SQLite writes the file again with VACUUM, which takes as much room as the file has.
     """

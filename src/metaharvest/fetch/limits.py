@@ -75,10 +75,10 @@ class RequestLimiter:
 
 
 class FairLimiter:
-    """At most so many at a time over all users, of which no user may hold more than are left free.
+    """A limited number of places for all users together. No user may hold more places than it leaves free.
 
     So there is room for another user (a site, a host), however many are held by those whose servers drag them out.
-    Whoever holds the fewest comes first.
+    The user that holds the fewest places comes first.
     """
 
     def __init__(self, number: int, waiting: Waiting) -> None:
@@ -88,7 +88,7 @@ class FairLimiter:
         self._queue: dict[asyncio.Future[None], Hashable] = {}
 
     async def acquire(self, user: Hashable, seconds: float) -> None:
-        """Begin one more for this user, within so many seconds. Raises WaitedTooLong."""
+        """Take one more place for this user, within this many seconds. Raises WaitedTooLong."""
         if self._may_begin(user):
             self._begin(user)
             return

@@ -117,7 +117,7 @@ async def harvest_repository(
     """Bring the records of a list to their outcomes; the numbers that go into the totals.
 
     Raises ListBrokenOff where the list does not come to its end: the next harvest goes on from the last checkpoint.
-    Where those of some sets do not, all the rest is done before. The deletions that came are carried out in each case.
+    Where the lists of some sets do not, all the rest is done before. Reported deletions are carried out in each case.
     """
     state = await _listing_state(site_run, ctx)
     so_far = await _begun(site_run, listing, state, ctx)

@@ -108,7 +108,7 @@ class SiteTarget:
         return {**held, **supposed} if supposed else held
 
     def _withdrawn(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-        """Those of these documents that an administrator has withdrawn: they are left out, whatever the target has."""
+        """The withdrawn ones among these documents: they are left out, whatever the target has."""
         with self._sessions() as session:
             found = withdrawals_of(session, document_ids)
         return {each: Holding(each, 0, withdrawn=withdrawal) for each, withdrawal in found.items()}

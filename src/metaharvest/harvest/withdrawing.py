@@ -53,7 +53,7 @@ class WithdrawalRequest:
 
 @dataclass(frozen=True, slots=True)
 class AtTarget:
-    """What a target did: `deleted` it just now; `erased` so many revisions or files. `stays`: what it cannot do."""
+    """What a target did. `deleted`: it had it. `erased`: how many revisions or files. `stays`: what is left."""
 
     target: str
     deleted: bool = False
@@ -191,7 +191,7 @@ def _its_ledger(found: _Found) -> Update:
 
 
 def _log(session: Session, found: _Found, message: str, today: date, now: datetime) -> None:
-    """Write a row of the newest run's log, if there is one; with a revision, or it would tell of a transfer."""
+    """Write a row of the newest run's log, if there is one; with a revision: a row without one reads as a transfer."""
     newest = select(HarvestRun.run_id).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1)
     run_id = session.scalar(newest.with_for_update())
     if run_id is None:
@@ -227,7 +227,7 @@ def _delete(engine: Engine, target: Target, found: _Found, erase: bool, now: dat
             return AtTarget(target.describe(), is_there)
         if isinstance(opened, FolderSession):
             return AtTarget(target.describe(), is_there, opened.erase(found.document_id))
-        stays = "it keeps the bytes of what it deletes: ask those who run it to remove them" if held or is_there else ""
+        stays = "it keeps the bytes of what it deletes: ask its operator to remove them" if held or is_there else ""
         return AtTarget(target.describe(), is_there, 0, stays)
 
 

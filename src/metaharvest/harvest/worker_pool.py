@@ -62,7 +62,7 @@ class NoWorkers(Exception):
 
 
 class WorkerPool:
-    """So many workers, each with so many seconds for a call, and bytes of memory; 0: no limit. For one event loop.
+    """Worker processes of one event loop, each with a limit of seconds for a call and of bytes of memory; 0: no limit.
 
     `other_document_types`: see ValidationSettings. `meanwhile` is called in a thread while the workers start.
     """

@@ -125,7 +125,7 @@ def fewer(announced: int, known: int, before: int, name: str) -> list[LogRow]:
         return []
     has = f"The repository says that it has {announced:,} records (completeListSize)"
     had = f"{known:,} are known" if known > announced else f"it had {before:,} at the last full list"
-    message = f"{has}; {had}. A list of changes does not name those that were lost. Nothing was deleted."
+    message = f"{has}; {had}. A list of changes does not name lost records. Nothing was deleted."
     remedy = (
         "The repository's keeper looks where they are. If they were deleted, the repository should say so. Which ones "
         f"are gone is shown by a full list; the administrator types `metaharvest run --site '{name}' --full`."

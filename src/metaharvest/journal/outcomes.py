@@ -86,7 +86,7 @@ class OutcomeNote:
         return self.unwritable(reason)
 
     def put_off(self) -> OutcomeNote:
-        """The same, deferred, if a document is to be stored with it."""
+        """The same, deferred, if it stores a document."""
         if self.storing is None:
             return self
         held = self.known.target_revision if self.known else None

@@ -39,7 +39,7 @@ class FailedSite:
 
 
 def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict[int, FailedSite]:
-    """Those of these sites whose last harvest failed as a whole, by site."""
+    """The sites, of the given ones, whose last harvest failed as a whole, by number of the site."""
     row = HarvestSiteRun
     found: dict[int, FailedSite] = {}
     is_harvest = (IS_REAL, row.kind != SiteRunKind.RETRY.value, row.status != SiteRunStatus.RUNNING.value)
@@ -51,7 +51,7 @@ def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict
 
 
 def failed_site_runs(session: Session, site_run_ids: Iterable[int], today: date) -> Mapping[int, FailedSite]:
-    """Those of these site runs that failed as a whole, by their numbers."""
+    """The site runs, of the given ones, that failed as a whole, by their numbers."""
     return {each.site_run_id: each for some in _batches(site_run_ids) for each in _failed(session, some, today)}
 
 

@@ -96,7 +96,7 @@ def _meant(session: Session, name: str) -> tuple[str, int | None]:
         )
     raise UnknownDocument(
         f"No document '{one_line(name)}' is known: no site lists it, the log does not name it, and the repository "
-        f"does not have it.{did_you_mean(session, name)} `metaharvest documents` lists those of all sites."
+        f"does not have it.{did_you_mean(session, name)} `metaharvest documents` lists the documents of all sites."
     )
 
 

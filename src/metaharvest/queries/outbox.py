@@ -33,7 +33,7 @@ _DELIVERY = "recipient status attempts last_error last_attempt_at first_sent_at"
 class ReportFilter:
     """Which reports: of this site (whatever its name was), kind, recipient, state.
 
-    `document`: those of harvests in which the log says something of this document id, or docid.
+    `document`: reports about harvests whose log names this document id, or docid.
     """
 
     undelivered: bool = False

@@ -73,7 +73,7 @@ def registered_sites(session: Session, today: date) -> list[Record]:
 class SiteFilter:
     """Which sites of the schedule are asked for; None, or false: whatever it is.
 
-    `state` is off, due, waiting, overdue or broken. `not_harvested_for`: without a harvest that succeeded for so many
+    `state` is off, due, waiting, overdue or broken. `not_harvested_for`: without a successful harvest for this many
     days or more, or ever; of sites that are switched on.
     """
 

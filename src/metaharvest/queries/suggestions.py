@@ -36,8 +36,8 @@ def nearest_documents(session: Session, name: str) -> list[tuple[str, str]]:
 def did_you_mean(session: Session, name: str) -> str:
     """The same as a sentence, with a blank before it; empty if there is nothing to suggest."""
     found = nearest_documents(session, name)
-    told = [one_line(each) + (f' ("{one_line(title, 60)}")' if title else "") for each, title in found]
-    return f" Did you mean {' or '.join(filter(None, (', '.join(told[:-1]), told[-1])))}?" if told else ""
+    names = [one_line(each) + (f' ("{one_line(title, 60)}")' if title else "") for each, title in found]
+    return f" Did you mean {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}?" if names else ""
 
 
 def _nearest(session: Session, name: str) -> Iterator[tuple[str, str]]:

@@ -59,7 +59,7 @@ class ResentRefused:
 
 
 def resend_refused(session: Session, settings: Settings, since: datetime | None) -> ResentRefused:
-    """Put the refused deliveries of all reports back into the outbox, those of reports written at `since` or later.
+    """Put refused deliveries of all reports written at `since` or later back into the outbox.
 
     Who has got the report does not get it again. A contact that was corrected since gets it in place of the address
     that refused. Deliveries that were given up by hand stay so.
@@ -85,7 +85,7 @@ def resend_refused(session: Session, settings: Settings, since: datetime | None)
 
 
 def _resend_missing(session: Session, report_id: int, refused: Sequence[ReportDelivery], to: Sequence[str]) -> int:
-    """Queue a report for those of these addresses that have not got it; how many. The other refusals are settled."""
+    """Queue a report for the addresses that have not got it; how many. The other refusals are settled."""
     known = session.scalars(select(ReportDelivery).where(ReportDelivery.report_id == report_id)).all()
     deliveries = {row.recipient.casefold(): row for row in known}
     wanted = {address.casefold(): address for address in to}

@@ -47,7 +47,7 @@ _NOT_FINE = [*_ATTENTION, *(kind.value for kind in ERROR_OUTCOMES)]
 
 @dataclass(frozen=True, slots=True)
 class FindingLine:
-    """One finding, as shown. `since` tells since when the document has been failing, `title` is the document's."""
+    """One finding, as shown. `since` is the day since when the document has been failing, `title` is the document's."""
 
     docid: str
     url: str

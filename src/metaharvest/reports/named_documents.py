@@ -1,4 +1,4 @@
-"""The documents that a site report only names: mended, new, updated, and those that are unchanged.
+"""The documents that a site report only names: repaired, new, updated and unchanged ones.
 
 Each kind is a number and the first few documents, so that a site with a million of them costs no more than a small one.
 """
@@ -101,7 +101,7 @@ def mended(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocum
 
 
 def unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocuments:
-    """Those that are unchanged; first those of which the repository has a higher revision than the list names.
+    """The unchanged documents; first the ones of which the repository has a higher revision than the list names.
 
     None for a retry: which of the site's documents it asked for is kept only for those with another outcome. Of what a
     repository lists unchanged, not those that it says are deleted.

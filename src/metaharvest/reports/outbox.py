@@ -252,7 +252,7 @@ class _Round:
         self.in_doubt = max(0, self.in_doubt - settled)
 
     def _note(self, parcels: Sequence[_Parcel], attempts: Sequence[Attempt]) -> None:
-        """Update the deliveries: those of the recipients, or, if an attempt says stop, all that are due."""
+        """Update the deliveries of the recipients, or, if an attempt says stop, all that are due."""
         rows: list[dict[str, object]] = []
         overdue: list[dict[str, object]] = []
         for_all: dict[str, object] = {}

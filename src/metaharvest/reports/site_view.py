@@ -99,7 +99,7 @@ class Repositories:
 class ReportContext:
     """What all reports of one call share: the settings, the repositories, and the time they are made at.
 
-    `is_rehearsal`: they are printed and not sent, and nothing of what they tell has been done. `is_stopped`: a signal
+    `is_rehearsal`: they are printed and not sent, and nothing of what they say has been done. `is_stopped`: a signal
     ends the run.
     """
 
@@ -189,7 +189,7 @@ def site_view(
     source = words.OAI_REPOSITORY if schedule and schedule.options.oai else words.HARVEST_LIST
     noted = number_noted(session, [site_run])
     # What a repository lists on one night is not what it lists on another: everything, or what has changed.
-    told, rehearsal = for_contacts(problems), "" if context.is_rehearsal else _rehearsal(schedule)
+    shown, rehearsal = for_contacts(problems), "" if context.is_rehearsal else _rehearsal(schedule)
     is_compared = site_run.kind != SiteRunKind.RETRY.value and source == words.HARVEST_LIST
     return SiteView(
         network=one_line(harvester.name),
@@ -201,10 +201,10 @@ def site_view(
             status, SiteRunKind(site_run.kind), counts, site_run.listed, would, source, noted, doubtful.is_empty
         ),
         reason="" if is_told(reason, problems) else reason,
-        start_here=_start_here(told, rehearsal),
+        start_here=_start_here(shown, rehearsal),
         listed=site_run.listed,
         totals=totals_of(site_run.listed, counts, site_run.warnings, before if is_compared else None, noted),
-        attention=told,
+        attention=shown,
         news=for_contacts(news),
         still=for_contacts(still),
         still_unseen=standing(session, site_run, limit, grave=True) if remembered else (),

@@ -63,7 +63,7 @@ class _AnswerReader:
 
 
 class _BoundedAnswers:
-    """What both clients share: the library makes the reader anew after STARTTLS, and so drops what came before."""
+    """What both clients share. The library makes a new reader after STARTTLS, and so drops what came before."""
 
     file: _AnswerReader | None
     sock: socket.socket

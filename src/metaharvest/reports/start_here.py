@@ -1,6 +1,6 @@
 """The things that a report asks people to do first, the most important one first.
 
-What waits for a person comes before all else: no run gets on without an answer. It is told every night until then.
+What waits for a person comes before all else: no run gets on without an answer. It is shown every night until then.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits for the administrator: a step for each, and `told` in a few words each, for the subject."""
+    """What waits for the administrator: a step for each, and a few words for each in `subjects`, for the subject."""
 
     steps: tuple[Step, ...] = ()
-    told: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
 
     @property
     def opening(self) -> str:
         """What a subject begins with; empty if nothing waits."""
-        return ", ".join(self.told)
+        return ", ".join(self.subjects)
 
 
 def waiting_for_a_person(
@@ -56,25 +56,25 @@ def waiting_for_a_person(
 
     `failed`: what to do about the sites that failed in this run, by name.
     """
-    steps, told = list[Step](), list[str]()
+    steps, subjects = list[Step](), list[str]()
     deletions = deletions_to_confirm(session)
     if number := sum(deletions.values()):
         steps += [_confirm(name, waiting) for name, waiting in deletions.items()]
-        told.append(f"{counted(number, 'deletion waits', 'deletions wait')} for you")
+        subjects.append(f"{counted(number, 'deletion waits', 'deletions wait')} for you")
     claimed = _claimed(session)
     if number := sum(waiting for waiting, _ in claimed.values()):
         steps += [_decide(name, waiting, example) for name, (waiting, example) in claimed.items()]
-        told.append(f"{counted(number, 'document')} claimed by two sites")
+        subjects.append(f"{counted(number, 'document')} claimed by two sites")
     if refused:
         mails = counted(refused, "mail was", "mails were")
         why, again = "metaharvest reports --undelivered", "metaharvest reports resend --state refused"
         commands = f"`{why}` shows why; `{again}` sends them again."
         steps.append(Step(f"{mails} refused, and the recipients have no report.", commands))
-        told.append(f"{counted(refused, 'mail')} refused")
+        subjects.append(f"{counted(refused, 'mail')} refused")
     if overdue:
         steps.append(_look(overdue, failed))
-        told.append(f"{counted(len(overdue), 'site')} overdue")
-    return Waiting(tuple(steps), tuple(told))
+        subjects.append(f"{counted(len(overdue), 'site')} overdue")
+    return Waiting(tuple(steps), tuple(subjects))
 
 
 def deletions_to_confirm(session: Session) -> dict[str, int]:

@@ -34,7 +34,7 @@ def is_wanted(
     """Whether the contacts of the site, as it is registered now, are to get a report of this site run.
 
     The site's wish is `always`, `never`, `on-error` (a document or the site failed, its list lost much, or has
-    nothing) or `on-change` (something was inserted or updated, the problems are not those of the last reports, or these
+    nothing) or `on-change` (something was inserted or updated, the problems differ from the last reports, or these
     were `remind_days` ago; 0: no reminder). Nothing is inserted where the site's repository `keeps` nothing. A retry is
     reported only if a document ended differently than before. A registration that cannot be used counts as `always`; a
     site without one gets nothing.

@@ -140,8 +140,8 @@ OAI_REPOSITORY = "OAI-PMH repository"
 class Doubts:
     """What is doubtful about a site run beside how its documents ended.
 
-    The list `lost` so many, if these are many; so many that a retry did not try are `still_broken`. `is_empty`: the
-    repository was asked for all its records, and listed none. `has_fewer`: it has fewer records than before.
+    `lost`: documents that the list lost, if these are many. `still_broken`: documents that a retry left.
+    `is_empty`: the repository was asked for all its records, and listed none. `has_fewer`: it has fewer than before.
     """
 
     lost: int = 0
@@ -243,9 +243,9 @@ def _losses(doubtful: Sequence[Doubts]) -> list[str]:
     """How many repositories list nothing or less than before, and what the lists lost."""
     empty, fewer = sum(each.is_empty for each in doubtful), sum(each.has_fewer for each in doubtful)
     lost = [each.lost for each in doubtful if each.lost]
-    told = [f"{counted(empty, 'repository lists', 'repositories list')} nothing"] if empty else []
-    told += [f"{counted(fewer, 'repository has', 'repositories have')} fewer records than before"] if fewer else []
-    return told + ([f"{counted(len(lost), 'list')} lost {counted(sum(lost), 'document')}"] if lost else [])
+    losses = [f"{counted(empty, 'repository lists', 'repositories list')} nothing"] if empty else []
+    losses += [f"{counted(fewer, 'repository has', 'repositories have')} fewer records than before"] if fewer else []
+    return losses + ([f"{counted(len(lost), 'list')} lost {counted(sum(lost), 'document')}"] if lost else [])
 
 
 def site_sentence(

@@ -62,7 +62,7 @@ _REQUIRED = {
     DETAIL_LOG: ("harvest_log_id",),
 }
 _OURS = frozenset(("source_kind", "site_run_id", "fingerprint"))
-"""Columns that the tables of metaharvest have, and those of a Metacat have not."""
+"""Columns that the tables of metaharvest have, and the tables of a Metacat lack."""
 
 _NOT_SET = frozenset(("", "NULL", "\\N", "(null)"))
 """What stands in a CSV file where a database has nothing."""
@@ -224,7 +224,7 @@ def _text(value: object) -> str | None:
 
 
 def _require_metacat(names: Iterable[str], where: str) -> None:
-    """Raises MetaharvestError if the columns are those of metaharvest, whose tables have the names of Metacat's."""
+    """Raises MetaharvestError if the columns belong to metaharvest, whose tables have the names of Metacat's."""
     if not _OURS.isdisjoint(names):
         raise MetaharvestError(
             f"{where} is of metaharvest, and not of a Metacat: `metaharvest sites export` there and `metaharvest sites "

@@ -215,7 +215,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _row(place: str, flat: Mapping[str, Any], *, no_oai: bool) -> FileRow:
-    """A row from named values; those of a list site have none of a repository."""
+    """A row from named values. A site with a list has no values of a repository."""
     own, asked = set(_OWN), {f"oai_{name}" for name in _OAI}
     if unknown := [name for name in flat if name not in _COLUMNS and name not in own and name not in asked]:
         return FileRow(place, {}, {}, f"there is no value called {', '.join(map(one_line, unknown))}")
@@ -239,7 +239,7 @@ def _row(place: str, flat: Mapping[str, Any], *, no_oai: bool) -> FileRow:
 
 
 def stored_options(row: FileRow, before: SiteOptions) -> str | None:
-    """The options of a site as the schedule has them: those of the file, and what it does not name as it was."""
+    """The options of a site: the values of the file; what the file does not name stays as the schedule has it."""
     stored: dict[str, Any] = json.loads(options_text(before) or "{}")
     for name, value in row.options.items():
         if name == "oai":

@@ -18,7 +18,7 @@ from metaharvest.sites.registry import add_site, edit_site, new_site, read_sites
 from metaharvest.sites.rows import OAI, BrokenSite, row_values
 from metaharvest.sites.site_files import FileRow, as_mapping, problem_of, require_kind, stored_options
 
-_MOST_TOLD = 50
+_MOST_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def import_sites(
     *,
     allow_duplicates: bool = False,
 ) -> list[SiteChange]:
-    """Register the sites of these rows, and change those that are there. The caller commits, or does not.
+    """Register the sites of these rows, and change registered ones. The caller commits, or does not.
 
     `allowed` raises ScheduleError for a site that the settings do not allow. Raises MetaharvestError with all that is
     wrong; then nothing may be committed.
@@ -63,9 +63,9 @@ def import_sites(
     if not problems and not allow_duplicates:
         problems = _duplicates(session, done, names)
     if problems:
-        more = f"\n… and {len(problems) - _MOST_TOLD:,} more." if len(problems) > _MOST_TOLD else ""
-        told = "\n".join(problems[:_MOST_TOLD])
-        raise MetaharvestError(f"{told}{more}\nNothing was imported: correct these rows, and import the file again.")
+        more = f"\n… and {len(problems) - _MOST_SHOWN:,} more." if len(problems) > _MOST_SHOWN else ""
+        first = "\n".join(problems[:_MOST_SHOWN])
+        raise MetaharvestError(f"{first}{more}\nNothing was imported: correct these rows, and import the file again.")
     return done
 
 
@@ -118,7 +118,7 @@ _DEFAULTS = {"updatefrequency": 1, "unit": "days", "notify": "always", "source_k
 
 
 def _duplicates(session: Session, done: Sequence[SiteChange], places: Mapping[str, str]) -> list[str]:
-    """What is wrong with those that were added, or whose source changed, and that another site has."""
+    """A sentence for each added site, or site with a new source, whose source another site has."""
     sites = read_sites(session)
     by_name = {site.name: site for site in sites}
     problems = []

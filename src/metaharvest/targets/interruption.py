@@ -50,7 +50,7 @@ def require_time() -> None:
 
 
 def pause(seconds: float) -> bool:
-    """Wait so many seconds; False, and no longer, if nothing more may be begun."""
+    """Wait this many seconds; True after them, False as soon as nothing more may be begun."""
     end = time.monotonic() + seconds
     while _reason.get()() is None:
         if (left := end - time.monotonic()) <= 0:

@@ -21,7 +21,7 @@ _THESE = select(*_COLUMNS).where(_WITHDRAWALS.c.document_id.in_(bindparam("docum
 
 
 def withdrawals_of(session: Session, document_ids: Sequence[str]) -> Mapping[str, Withdrawal]:
-    """Those of these documents that were withdrawn, by document id."""
+    """The withdrawn documents of the given ones, by document id."""
     rows = session.execute(_THESE, {"documents": list(document_ids)})
     asked = set(document_ids)
     # Compared here too: MariaDB takes no notice of spaces at the end.

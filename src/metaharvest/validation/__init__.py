@@ -161,7 +161,7 @@ class Validator:
     ) -> str | None:
         """The title, if a first look finds nothing to complain of, as with most documents: a smaller tree is enough.
 
-        None if in doubt, and for whatever has findings: the places that they name are those of the whole tree.
+        None if in doubt, and for whatever has findings: their places are in the whole tree.
         """
         if not wellformed.has_markup_only(content):
             return None

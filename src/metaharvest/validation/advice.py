@@ -75,8 +75,8 @@ def _no_such(shown: str, kinds: Collection[str]) -> tuple[str, str]:
     if not year or _exists(year, month, number):
         return "is written as it should be, but there is no such date or time.", "Correct the numbers."
     last = calendar.monthrange(year, month)[1]
-    told = f"{calendar.month_name[month]} {year} has {last} days"
-    return f"is a day that does not exist: {told}.", f"Correct the day.{or_year}"
+    length = f"{calendar.month_name[month]} {year} has {last} days"
+    return f"is a day that does not exist: {length}.", f"Correct the day.{or_year}"
 
 
 def _day_in(text: str) -> str:

@@ -90,14 +90,14 @@ def explained_findings(
 def _with_text_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
     """The findings; a text without its tags is one, where an element is missing beside it."""
     texts = {each.element: each for each in found if each.rule == "schema.unexpected-text" and each.element is not None}
-    told: dict[etree._Element, ElementFinding] = {}
+    explained: dict[etree._Element, ElementFinding] = {}
     for each in found:
         element = each.element
         if each.rule != "schema.missing-element" or element is None:
             continue
         parent = element if element in texts else element.getparent()
         missing = _MISSING.search(each.message)
-        if parent is None or parent not in texts or parent in told or missing is None:
+        if parent is None or parent not in texts or parent in explained or missing is None:
             continue
         names = re.split(", | or ", missing[1] or missing[2])
         name = "para" if "para" in names else names[0]
@@ -106,11 +106,13 @@ def _with_text_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
         remedy = f"Put the text into the element that is missing: <{name}>…</{name}>."
         if name != "para" and len(names) > 1:
             remedy = "Put the text into the one of these elements that it belongs to."
-        told[parent] = replace(text, message=message, remedy=remedy)
+        explained[parent] = replace(text, message=message, remedy=remedy)
         texts[element] = each
     folded = {each for each in texts.values() if each.rule == "schema.missing-element"}
     return [
-        told.get(each.element, each) if each.rule == "schema.unexpected-text" and each.element is not None else each
+        explained.get(each.element, each)
+        if each.rule == "schema.unexpected-text" and each.element is not None
+        else each
         for each in found
         if each not in folded
     ]
@@ -123,15 +125,15 @@ def _with_html_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
         element = finding.element
         if element is not None and _is_html(element) and _is_text(around := _holder(element)):
             holders.setdefault(around, element)
-    told: dict[etree._Element, ElementFinding] = {}
+    explained: dict[etree._Element, ElementFinding] = {}
     kept: list[ElementFinding] = []
     for finding in found:
         holder = None if finding.element is None else _within(finding.element, holders)
         if holder is None or not _follows_from_html(finding, holder):
             kept.append(finding)
-        elif holder not in told:
-            told[holder] = _html_finding(holder, holders[holder])
-            kept.append(told[holder])
+        elif holder not in explained:
+            explained[holder] = _html_finding(holder, holders[holder])
+            kept.append(explained[holder])
     return kept
 
 
@@ -200,7 +202,7 @@ def findings_without_places(log: Sequence[Any]) -> list[ElementFinding]:
 
 
 def folded(found: Sequence[ElementFinding]) -> list[ElementFinding]:
-    """The findings about a record, those that say the same as one: one program writes all of them, and repeats itself.
+    """The findings about a record, with equal ones as one: one program writes all of them, and repeats itself.
 
     The first has the place and the number of the others.
     """
@@ -324,7 +326,7 @@ def _children(error: Any) -> ElementFinding:
 
 @dataclass(frozen=True, slots=True)
 class _Unknown(ElementFinding):
-    """A finding about an element that its parent does not know; those of its `wrappers` that the parent knows do."""
+    """A finding about an element that its parent does not take; the parent takes some of its `wrappers`."""
 
     wrappers: tuple[str, ...] = ()
 
@@ -341,17 +343,17 @@ def _wrappers(name: str, model: Any) -> Iterator[str]:
 
 def _with_wrapped_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
     """The findings; elements that stand where another one around them is missing are one."""
-    told: list[ElementFinding] = []
+    explained: list[ElementFinding] = []
     together: list[_Unknown] = []
     for each in found:
         if isinstance(each, _Unknown) and together and _belong_together(together[-1], each):
             shared = tuple(name for name in together[-1].wrappers if name in each.wrappers)
             together.append(replace(each, wrappers=shared))
             continue
-        told += _around(together)
+        explained += _around(together)
         together = [each] if isinstance(each, _Unknown) else []
-        told += [] if together else [each]
-    return [*told, *_around(together)]
+        explained += [] if together else [each]
+    return [*explained, *_around(together)]
 
 
 def _belong_together(one: _Unknown, following: _Unknown) -> bool:
@@ -429,7 +431,7 @@ def _incomplete(parent: etree._Element, expected: list[str]) -> ElementFinding:
 
 
 def _may_go(element: etree._Element) -> bool:
-    """Whether somebody may be told to remove this element: not the only one of those that each document needs."""
+    """True if a remedy may say to remove this element: it is not the only one of a kind that each document needs."""
     parent = element.getparent()
     is_only = parent is not None and len(parent.findall(str(element.tag))) == 1
     return parent is not None and not (is_only and _name(element) in _NEEDED)

@@ -44,7 +44,7 @@ INNER = frozenset(
 """The elements of such a text."""
 
 INLINE = INNER - {"para", "section", "listitem"}
-"""Those that may stand within a line of text."""
+"""Elements that may stand within a line of text."""
 
 FREE = frozenset({"metadata", "inline"})
 """The elements of EML that may hold anything, HTML too."""
@@ -90,14 +90,14 @@ def remedy(holder: str, names: Iterable[str], codes: Iterable[str], *, takes_mar
     for of_html, of_eml in reversed(_EML_FOR):
         if used := [f"<{name}>" for name in known if name in of_html]:
             parts.insert(0, f"{of_eml} for {_joined(used)}")
-    told = [f"Write {_joined(parts)}."] if parts else []
+    advice = [f"Write {_joined(parts)}."] if parts else []
     if any(name in _NEW_PARAGRAPH for name in known):
-        told.append(f"Begin a new <para> at {_joined([f'<{name}>' for name in known if name in _NEW_PARAGRAPH])}.")
+        advice.append(f"Begin a new <para> at {_joined([f'<{name}>' for name in known if name in _NEW_PARAGRAPH])}.")
     if others := [f"<{name}>" for name in known if name in _DROPPED or ":" in name]:
-        told.append(f"Remove {_joined(others)}, and keep the text.")
+        advice.append(f"Remove {_joined(others)}, and keep the text.")
     if takes_markdown:
-        told.append("Or write the text as Markdown, in <markdown> in place of <para>.")
-    return " ".join(told)
+        advice.append("Or write the text as Markdown, in <markdown> in place of <para>.")
+    return " ".join(advice)
 
 
 def _shown(names: Iterable[str]) -> list[str]:

@@ -97,7 +97,7 @@ class _Reader:
         self._is_whole = is_whole
         last = text.rfind("<")
         self._cut = last if last > text.rfind(">") else None
-        """Where a tag begins that breaks off at the end of the document, which is told without this."""
+        """Where a tag begins that breaks off at the end of the document. Another finding reports it."""
         self._stack: list[_Open] = []
         self._names: Counter[str] = Counter()
         self._faults: list[TagFault] = []
@@ -110,6 +110,7 @@ class _Reader:
         self._searches = 0
 
     def faults(self) -> list[TagFault]:
+        """What is wrong with the tags, in the order of the places, read once from the beginning."""
         for token in _TOKEN.finditer(self._text):
             if len(self._faults) > _MOST_FAULTS:
                 break
@@ -322,7 +323,7 @@ class _Reader:
         return known if known and self._closes_later(known, end) else ""
 
     def _is_broken(self, token: re.Match[str], name: str, is_end: bool) -> bool:
-        """Tell of a tag of this name that another one interrupts; false if it is no tag."""
+        """Report a tag of this name that another one interrupts; false if it is no tag."""
         shown = one_line(name, 100)
         if self._text[token.end()] in "\"'":
             lost = next((pair for pair in _PAIR.finditer(token[0]) if _swallows(pair[2])), None)
@@ -391,7 +392,7 @@ class _Reader:
 
 
 def _fitting(found: list[str], due: list[str]) -> int:
-    """How many of the end tags that were found are those that are due, from the first on."""
+    """How many of the end tags are the expected ones, from the first on."""
     pairs = enumerate(zip(found, due, strict=False))
     return next((number for number, (one, other) in pairs if one != other), min(len(found), len(due)))
 

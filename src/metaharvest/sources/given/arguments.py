@@ -142,7 +142,7 @@ class _Folder:
 
 @dataclass(slots=True)
 class _Found:
-    """What was found so far. `folders`: those that were looked into, as `options` say."""
+    """What was found so far. `folders`: the folders that were read, as `options` say."""
 
     options: FolderOptions
     urls: list[GivenUrl] = field(default_factory=list)
@@ -356,7 +356,7 @@ def _note(folder: _Folder, each: FileFinding) -> str:
 
 
 def _given_list(file: LocalFile, found: _Found) -> GivenList:
-    """The list in a file, with those of its documents that are in the folders that were given."""
+    """The list in a file, with its documents that are in the given folders."""
     entries = _entries_of(file)
     for folder in found.folders:
         at = listed_files(entries, folder.files)
@@ -414,5 +414,5 @@ def _missing(argument: str) -> str:
 
 def _nothing_in(arguments: Sequence[str], notes: Sequence[str]) -> str:
     where = one_line(", ".join(arguments))
-    told = " ".join(["", *notes])
-    return f"There is nothing to check in {where}: no file that ends in .xml or .eml is EML or a harvest list.{told}"
+    notices = " ".join(["", *notes])
+    return f"There is nothing to check in {where}: no file that ends in .xml or .eml is EML or a harvest list.{notices}"

@@ -41,7 +41,7 @@ class ListMemory:
 
 
 def _is_accounted_for(fetched: FetchedDocument, memory: Memory) -> bool:
-    """Whether the change is none, or the packageId has a higher revision: then the list is behind, and told so."""
+    """True if nothing changed, or the packageId has a higher revision: another finding says that the list is behind."""
     try:
         eml = read_document(fetched.content)
         if was_listed(eml, memory):

@@ -73,7 +73,7 @@ class Answer:
 
     `date`: when it was sent, by the clock of the web server, if that is known. `is_whole`: it did not break off.
     `damage`: what the parser found first, if it `is_ill_formed`, or what is too much to be read as it is. `odd` counts
-    what is told of a list as a whole.
+    oddities that are reported once for the whole list.
     `unusable` has a key for each record of which nothing was made, None where not even that can be told from others.
     """
 

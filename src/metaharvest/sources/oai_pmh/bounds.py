@@ -74,7 +74,7 @@ def crowd(element: etree._Element) -> str:
 
 
 def words_of(element: etree._Element, limit: int) -> str:
-    """The beginning of an element's text, at most so many characters, whatever comments are within it."""
+    """The beginning of an element's text, at most `limit` characters, without the comments within it."""
     if not len(element):
         return (element.text or "")[:limit]
     pieces: Any = element.xpath("descendant::text()[position() <= 1000]")

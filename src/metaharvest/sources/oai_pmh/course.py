@@ -29,7 +29,7 @@ _ONE_PAGE_RULES = frozenset(
 """What may be so of one page alone, as there is too much in it, or something that cannot be written."""
 
 ENDLESS = 100_000
-"""A list may have ten times the records of the last full one, and so many more."""
+"""A list may have this many records more than ten times the last full list."""
 
 UNDATED = 0
 """The version of a record that has no datestamp, as in lists of identifiers in 1.x: it may be any."""
@@ -67,13 +67,13 @@ class Course:
 
     `used` are hashes of the tokens that were sent, `named` the records that came, each with its version (see
     note_record), beside `nameless` ones that cannot be told from others. `stale` counts the pages in a row without
-    new ones, `broken` those that broke off. `restarted`: it was begun again, as a token was refused; `fresh`
-    counts what came since then, or at all, and had not come before in this harvest. `on_page` are those of the answer
-    that is being read; the `last` page that had any had so many records, the longest one `most`.
+    new ones, `broken` the pages in a row that broke off. `restarted`: it was begun again, as a token was refused;
+    `fresh` counts what came since then, or at all, and had not come before in this harvest. `on_page` counts the
+    records of the answer that is being read, `last` the ones of the last page with records, `most` of the longest one.
     `in_doubt`: it has `ended`, and nobody can say whether that was its end. `notes` are warnings. So many different
     records `had_come` when the list was gone on with. What the repository has `refused` is told once it takes what is
     asked for in its place: whole days where it is `in_days`, or all that there is. `lacks_token`: its last page had no
-    resumptionToken at all, behind pages that had one. `shortfalls` are those of the lists before.
+    resumptionToken at all, behind pages that had one. `shortfalls`: of earlier lists.
     """
 
     method: ListMethod
@@ -365,7 +365,7 @@ def too_many_bytes(came: int) -> Finding:
     message = (
         f"{came / 1e9:,.1f} GB of records came, the most that one site may bring in a run (max_run_bytes in [http])."
     )
-    remedy = "Nothing is to be done if the repository is that large: the next harvest goes on from here."
+    remedy = "The next harvest goes on from here; a repository of this size needs nothing else."
     return Finding("oai.broken-off", message, remedy)
 
 

@@ -325,6 +325,7 @@ class _Frame:
             self._close = b"</" + (tag[1] if tag else name.encode()) + b">" + self._close
 
     def read(self, data: Data, begin: int, end: int) -> etree._Element | Lost | Mended[etree._Element]:
+        """The record between these places: parsed, repaired, or lost with the reason."""
         if end - begin > self._limits.size:
             return TooLarge("", f"it has more than {self._limits.size:,} bytes")
         record = data[begin:end]

@@ -140,7 +140,7 @@ def _odd_in_2_0(identity: Identity) -> Iterator[Finding]:
     elif identity.deleted_record in ("no", "transient"):
         message = "The repository never tells that a record is deleted (deletedRecord: no)."
         if identity.deleted_record == "transient":
-            message = "The repository may tell that a record is deleted, and may not (deletedRecord: transient)."
+            message = "The repository may report that a record is deleted, or may forget it (deletedRecord: transient)."
         yield _odd(
             message,
             "Go on listing deleted records, as deleted: otherwise copies of them stay until a full harvest. A "

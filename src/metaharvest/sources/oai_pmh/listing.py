@@ -33,7 +33,7 @@ from metaharvest.sources.oai_pmh.course import (
 )
 from metaharvest.sources.oai_pmh.datestamps import Window
 from metaharvest.sources.oai_pmh.describe import refused
-from metaharvest.sources.oai_pmh.probes import Beside, Newest
+from metaharvest.sources.oai_pmh.probes import Newest, Probed
 from metaharvest.sources.oai_pmh.progress import ListProgress
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.reading import MOST_RECORDS, Reading
@@ -92,15 +92,15 @@ class OaiListing:
         self.gone: Mapping[str, Finding] = {}
         self.shortfalls = Shortfalls()
         self.newest = Newest()
-        self.beside: Callable[[OaiListing], Awaitable[Beside]] | None = None
-        self.told = Beside()
+        self.beside: Callable[[OaiListing], Awaitable[Probed]] | None = None
+        self.probed = Probed()
         self.size = 0
         self.most_records = http.max_list_records
         self._bytes = 0
 
     @property
     def is_empty(self) -> bool:
-        """True if no record came of it that can be told from others, deleted ones included."""
+        """True if no record with an identifier came, deleted ones included."""
         return not (self._before or self._yielded)
 
     @property
@@ -130,8 +130,8 @@ class OaiListing:
             self._notes.append(odd)
             self.in_days = True
         if self.beside is not None and not self.progress.broken_off:
-            self.told = await self.beside(self)
-            self._notes += self.told.findings
+            self.probed = await self.beside(self)
+            self._notes += self.probed.findings
         self.is_done = True
         left_out = inf if self.progress.in_doubt else self.progress.left_out
         if broken_off := self.progress.broken_off:
@@ -143,7 +143,7 @@ class OaiListing:
         # What the repository counts and does not list is not left out.
         listed = self.shortfalls.listed if len(self._sets) == 1 else None
         last = Page((), self._checkpoint(self), findings, announced=listed, is_last=True, left_out=left_out)
-        yield replace(last, in_all=self.told.in_all, in_all_before=self.told.in_all_before)
+        yield replace(last, in_all=self.probed.in_all, in_all_before=self.probed.in_all_before)
 
     async def _pages_of_set(self, number: int) -> AsyncGenerator[Page, None]:
         """The list of one of the sets, or of all that there is. Raises BrokenOff if the others cannot be had either."""
@@ -406,7 +406,7 @@ class OaiListing:
             raise self._broken_off(why, course)
 
     def _is_endless(self, course: Course) -> Finding | None:
-        """Why no more is asked for, as more has come than is to be expected."""
+        """Why no more is asked for, as more records came than can be right."""
         came = max(self._before + self._yielded, course.progress.earlier + course.progress.received)
         if came > self.most_records:
             return too_many_records(came, self.most_records, self._http.max_list_records)

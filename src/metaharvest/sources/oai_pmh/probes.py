@@ -46,7 +46,7 @@ class Newest:
 
 @dataclass(frozen=True, slots=True)
 class FirstPage:
-    """The first page of a list of identifiers. `size`: so many records the list has; None: the page does not say."""
+    """The first page of a list of identifiers. `size`: the announced number of records; None: the page has none."""
 
     datestamps: Mapping[str, str]
     size: int | None
@@ -70,8 +70,8 @@ class From(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What was found beside a list. `in_all`: so many records the repository has now; None: that was not asked.
+class Probed:
+    """What the probes beside a list found. `in_all`: how many records the repository has now; None: not asked.
 
     In the last full list it announced `in_all_before`. `newest` is the newest record that is known. `how`: how `from`
     is taken; None: that was not asked.

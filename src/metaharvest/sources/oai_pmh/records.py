@@ -33,7 +33,7 @@ square of their number to put them in order, half a minute for 80,000."""
 
 _FEW_DECLARATIONS = 200
 _MOST_LOOKS = 100_000_000
-"""Namespaces in scope, for each element: so many take a second or two."""
+"""Namespaces in scope, summed over the elements: this number takes a second or two."""
 
 _MANY_ATTRIBUTES, _MOST_PAIRS = 100, 1_000_000
 """To write an element takes a time that grows with its attributes and the namespaces that are in scope there."""

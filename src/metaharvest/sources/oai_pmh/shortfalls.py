@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 _ALLOWED = 100
-"""One record of so many may be missing in a list without a word of error."""
+"""One record in this number may be missing in a list without an error."""
 
 
 @dataclass(slots=True)
 class Shortfalls:
     """By how many records lists were shorter than announced, by their sets; "" is the list of all records.
 
-    `seen` are those of lists that were an error and are asked for once more, `usual` those that came again.
-    `listed`: so many records the list that ended last has, without those that are only counted; None if it has all.
+    `seen`: of lists that were an error, and are asked for once more. `usual`: of lists that were short again.
+    `listed`: how many records the last list really has, if it announced more; None otherwise.
     """
 
     seen: dict[str, int] = field(default_factory=dict)

@@ -34,7 +34,7 @@ from metaharvest.sources.oai_pmh.course import ENDLESS
 from metaharvest.sources.oai_pmh.datestamps import Window, from_watermark, moment, window, written
 from metaharvest.sources.oai_pmh.describe import CLOCK_RIGHT, Description, changes, described, missing
 from metaharvest.sources.oai_pmh.listing import OaiListing
-from metaharvest.sources.oai_pmh.probes import Beside, From, Probes, is_due
+from metaharvest.sources.oai_pmh.probes import From, Probed, Probes, is_due
 from metaharvest.sources.oai_pmh.progress import ListProgress, State, asked_by, asks_for_others, state_from
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records
@@ -117,29 +117,29 @@ class OaiSource:
             is_whole and is_empty,
         )
 
-    async def _beside(self, state: State, identity: Identity, patience: Patience, listing: OaiListing) -> Beside:
+    async def _beside(self, state: State, identity: Identity, patience: Patience, listing: OaiListing) -> Probed:
         """What is asked beside a list that has ended: how many records there are in all, and whether `from` is right.
 
         The first only after a list of changes, the second after each full list and now and then.
         """
         options, now = self._options, identity.response_date
         probes = Probes(self._repository, options, identity, patience, in_days=listing.in_days)
-        told = Beside(newest=listing.newest.or_newer(*_three(state.newest), now))
+        probed = Probed(newest=listing.newest.or_newer(*_three(state.newest), now))
         is_full, one_list = listing.progress.full, len(options.sets) < 2
         checks = options.until is None and (is_full or is_due(state.from_checked, now))
         if patience.heed():
-            return told
-        if not is_full and one_list and (state.size or (checks and not told.newest.identifier)):
+            return probed
+        if not is_full and one_list and (state.size or (checks and not probed.newest.identifier)):
             spec = next(iter(options.sets), "")
             if page := await probes.first_page(spec, Window(options.begin, options.until)):
                 size = page.size if state.size else None
-                told = replace(told, in_all=size, in_all_before=state.size)
+                probed = replace(probed, in_all=size, in_all_before=state.size)
                 newest = page.newest(now, spec)
-                told = replace(told, newest=told.newest.or_newer(newest.datestamp, newest.identifier, spec, now))
-        if not (checks and told.newest.identifier) or patience.heed():
-            return told
-        how, finding = await probes.check_from(told.newest)
-        return replace(told, how=how, findings=(finding,) if finding else ())
+                probed = replace(probed, newest=probed.newest.or_newer(newest.datestamp, newest.identifier, spec, now))
+        if not (checks and probed.newest.identifier) or patience.heed():
+            return probed
+        how, finding = await probes.check_from(probed.newest)
+        return replace(probed, how=how, findings=(finding,) if finding else ())
 
     def original_columns(self, document_id: str) -> OriginalColumns:
         """None: see PagedSource."""
@@ -213,7 +213,7 @@ def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
         if today is not None and since is not None and since > today:
             message = (
                 f"The repository's clock shows {identity.response_date}, and showed {stamp} in an earlier harvest: it "
-                "cannot be told what has changed since then, and everything is listed again."
+                "cannot be probed what has changed since then, and everything is listed again."
             )
             yield Finding("oai.clock", message, CLOCK_RIGHT, Level.WARNING)
             return
@@ -257,7 +257,7 @@ def _state_after(state: State, listing: OaiListing, before: str) -> State:
         owes_full = bool(progress.broken_off and state.full_at) and not state.is_owed_full
         state = replace(state, full_at=first, owes_full=owes_full, listed=progress.earlier)
         state = replace(state, size=listing.size)
-    state = _with_told(state, listing.told, before)
+    state = _with_probed(state, listing.probed, before)
     ahead = max(progress.ahead, state.ahead) if behind else progress.ahead
     state = replace(state, watermark=first, ahead=ahead, behind=behind, empty=empty)
     return replace(state, in_days=listing.in_days, is_second=False, progress=None)
@@ -267,13 +267,15 @@ def _three(newest: Sequence[str]) -> tuple[str, str, str]:
     return (newest[0], newest[1], newest[2]) if len(newest) == 3 else ("", "", "")
 
 
-def _with_told(state: State, told: Beside, now: str) -> State:
+def _with_probed(state: State, probed: Probed, now: str) -> State:
     """What is kept of what was found beside a list."""
-    newest = (told.newest.datestamp, told.newest.identifier, told.newest.set_spec) if told.newest.identifier else ()
+    newest = (
+        (probed.newest.datestamp, probed.newest.identifier, probed.newest.set_spec) if probed.newest.identifier else ()
+    )
     state = replace(state, newest=newest or state.newest)
-    if told.how is None:
+    if probed.how is None:
         return state
-    return replace(state, from_checked=now, from_is_off=told.how in (From.OFF, From.IGNORED))
+    return replace(state, from_checked=now, from_is_off=probed.how in (From.OFF, From.IGNORED))
 
 
 def _behind(state: State, progress: ListProgress) -> Mapping[str, str]:

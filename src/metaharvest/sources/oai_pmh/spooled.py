@@ -33,7 +33,7 @@ _NO_TAGS = re.compile(
 _OPENINGS = (b"<!--", b"<![CDATA[", b"<?")
 
 _MOST_HIDDEN = 1_000_000
-"""So many of them are remembered, if there is something in them that looks like a tag."""
+"""The number of hidden places that are remembered: places that look like a tag."""
 
 
 def bytes_of(file: BinaryIO) -> Data:
@@ -122,7 +122,7 @@ def _end_of(beginning: bytes, at: int, data: Data) -> int | None:
 
 
 def hidden_tags(data: Data) -> list[tuple[int, int]]:
-    """Those of them that have a `<` in them, behind their own: the first million."""
+    """The first million of them that have a second `<`."""
     found = []
     for begin, end in without_tags(data):
         is_short = end - begin <= _PIECE

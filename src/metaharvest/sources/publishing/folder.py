@@ -146,7 +146,7 @@ def _misnamed(root: Path, relative: str, selection: Selection) -> FileFinding | 
         )
         return _finding(relative, "build.ending", message, remedy)
     message = "This is an EML document, and the name of its file does not end in .xml or .eml: it is not taken."
-    remedy = "If it is to be listed, let its name end in .xml; if not, leave it out with --exclude."
+    remedy = "To list it, give it a name that ends in .xml. To leave it out, use --exclude."
     return _finding(relative, "build.ending", message, remedy, Level.WARNING)
 
 

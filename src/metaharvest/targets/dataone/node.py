@@ -26,7 +26,7 @@ _OBJECTS_PER_PAGE = 20
 """A listing has `_PAGES` pages at most, and one more for each `_OBJECTS_PER_PAGE` objects."""
 
 _MORE = 10_000
-"""So many objects, and a tenth, may be added while a listing is read."""
+"""While a listing is read, this number of objects, and a tenth of all, may be added."""
 
 MOST_REVISIONS = 10_000
 """Objects of one series."""
@@ -127,7 +127,7 @@ class Node:
     def listing(
         self, filters: Mapping[str, str] | None = None, most: int = _MOST_OBJECTS
     ) -> Iterator[tuple[int, list[ObjectInfo]]]:
-        """The objects that it lists, at most so many, page by page, each with their number in all at that moment.
+        """The objects of the node, at most `most`, page by page, each page with the number of all objects.
 
         Raises TargetError, also where a page is empty though there are more objects, and where there is no end.
         """

@@ -142,7 +142,7 @@ class DataOneTarget:
         return Standing("ok", f"Whether we may create documents there, only the first upload tells. {owner}")
 
 
-_USE_HTTPS = "whoever listens can write there as we do. Use its https:// address."
+_USE_HTTPS = "a listener on the way can write there as we do. Use its https:// address."
 _NEW_TOKEN = "The administrator should put a new token where the target's settings say."
 _NO_RIGHTS = (
     "The administrator should check token or certificate in the target's settings, and ask the people who run the "

@@ -58,8 +58,8 @@ def is_success(text: str) -> bool:
 
 def login_of(text: str) -> tuple[Login, str]:
     """How a login ended, and what was said about it; empty if it is no answer to a login."""
-    told = _content_of(text, "message")
-    words = error_of(text) or "" if told is None else _words(told)
+    message = _content_of(text, "message")
+    words = error_of(text) or "" if message is None else _words(message)
     if "<login>" in text:
         return "in", words
     if "<error_login>" in text:
