@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lxml import etree
 
-from metaharvest.validation.titles import LONGEST, title_in, title_of
+from metaharvest.validation.titles import LONGEST, title_of
 from support.harvester import EML
 
 DC = (
@@ -32,9 +32,3 @@ ISO = (
 )
 def test_the_title_of_a_document_is_the_text_of_its_first_title(document: str, title: str) -> None:
     assert title_of(etree.fromstring(document.encode())) == title
-    assert title_in(document.encode()) == title
-
-
-@pytest.mark.parametrize("record", ["<a", "", "not XML", f"<a><b>{'x' * 9000}</b><title>late</title></a>"])
-def test_a_record_without_a_title_at_its_beginning_has_none(record: str) -> None:
-    assert title_in(record.encode()) == ""

@@ -51,7 +51,6 @@ from metaharvest.model import (
 )
 from metaharvest.sources.base import DocumentSource
 from metaharvest.targets.base import Upload
-from metaharvest.validation.titles import title_in
 
 log = logging.getLogger(__name__)
 
@@ -356,8 +355,9 @@ class SiteDocuments:
         """The outcome, and the document as it goes into the target. Raises FiltersGivenUp."""
         how, site_id = treatment_for(fetched.document, self._ctx.treatment), self._site_run.site.site_id
         try:
-            if is_checked_by_reading(fetched.document, how):
-                verdict = Verdict(title=title_in(fetched.content))
+            origin = fetched.document.origin
+            if origin is not None and is_checked_by_reading(fetched.document, how):
+                verdict = Verdict(title=origin.title)
             else:
                 verdict = await self._ctx.checker.check(site_id, fetched.content, fetched.document, how)
         except CheckerLost as error:

@@ -199,7 +199,8 @@ class RecordOrigin:
 
     `datestamp` and `response_date` are as the repository wrote them, the latter of the answer that the record came in;
     `namespace` is that of the metadata, `about` the containers of that name, serialised. `digest` is the SHA-256 of the
-    metadata in exclusive canonical XML, as it was received; empty where there is none, or none was wanted.
+    metadata in exclusive canonical XML, as it was received; empty where there is none, or none was wanted. `title` is
+    the title in the metadata, on one line.
     """
 
     base_url: str
@@ -211,6 +212,7 @@ class RecordOrigin:
     digest: str = ""
     sets: tuple[str, ...] = ()
     about: tuple[bytes, ...] = ()
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from metaharvest.sources.oai_pmh.cutting import Lost, TooLarge
 from metaharvest.sources.oai_pmh.datestamps import is_proper
 from metaharvest.sources.oai_pmh.protocol import AnswerRoot
 from metaharvest.text import one_line
+from metaharvest.validation.titles import title_of
 
 _MAX_DOCUMENT_ID = 800
 _PARTS = ("header", "metadata", "about")
@@ -60,8 +61,8 @@ _REMEDIES = {
 class Records:
     """Makes the listed records of one repository and prefix. `odd` counts what is told of a list as a whole.
 
-    `digests`: their origins have them, as a harvest needs them; to make them is a third of the work. The content of a
-    record has at most `largest` bytes.
+    `digests`: their origins have digests and titles, as a harvest needs them; they are a third of the work. The content
+    of a record has at most `largest` bytes.
     """
 
     def __init__(self, base_url: str, options: OaiOptions, *, digests: bool = True, largest: int = 52_428_800) -> None:
@@ -224,13 +225,14 @@ class Records:
             return self.unhad(document, too_long)
         about = self._abouts(abouts, identifier)
         findings: tuple[Finding, ...] = ()
-        content, namespace, digest = None, "", ""
+        content, namespace, digest, title = None, "", "", ""
         if not (deleted or is_header):
             root, findings = _only_child(metadata, identifier)
             if root is not None:
                 content, namespace, digest, findings = self._content(root, identifier, findings)
-        date = answer.response_date
-        origin = RecordOrigin(self._base_url, identifier, self._prefix, datestamp, date, namespace, digest, sets, about)
+                title = title_of(root) if digest else ""
+        date, url = answer.response_date, self._base_url
+        origin = RecordOrigin(url, identifier, self._prefix, datestamp, date, namespace, digest, sets, about, title)
         document = ListedDocument(document_id, 0, namespace, self.url(identifier), origin=origin)
         return ListedRecord(document, content, deleted, findings)
 
