@@ -47,7 +47,7 @@ def names(harvester: Harvester, *arguments: str) -> list[str]:
         (["--overdue"], []),
     ],
 )
-def test_sites_are_listed_that_are_asked_for(harvester: Harvester, arguments: list[str], expected: list[str]) -> None:
+def test_filters_choose_the_listed_sites(harvester: Harvester, arguments: list[str], expected: list[str]) -> None:
     assert names(harvester, *arguments) == expected
 
 
@@ -62,7 +62,7 @@ def test_a_site_joins_groups_and_leaves_them(harvester: Harvester) -> None:
     assert (refused.code, "is no name of a group" in refused.err) == (2, True)
 
 
-def test_nothing_that_was_asked_for_is_said(harvester: Harvester) -> None:
+def test_an_empty_choice_of_sites_is_reported(harvester: Harvester) -> None:
     assert harvester("sites", "list", "--group", "nobody").out == "There is no such site.\n"
     assert harvester("sites", "list", "--overdue", "--state", "off").code == 2
 
@@ -79,7 +79,7 @@ def test_a_workbook_has_everything_and_no_formula(harvester: Harvester, tmp_path
     assert list(tmp_path.glob(".harvest*")) == []
 
 
-def test_a_workbook_that_cannot_be_written_is_told(harvester: Harvester, tmp_path: Path) -> None:
+def test_a_workbook_that_cannot_be_written_is_reported(harvester: Harvester, tmp_path: Path) -> None:
     said = harvester("export", "workbook", str(tmp_path / "nowhere" / "x.xlsx"))
     assert (said.code, "No such file or directory" in said.err) == (1, True)
 

@@ -34,8 +34,8 @@ def build(*options: str) -> Any:
 
 
 def errors_of_build(*options: str) -> tuple[int, set[tuple[str, str]]]:
-    code, told = build("--dry-run", *options)
-    return code, {(each["file"], each["rule"]) for each in told["findings"] if each["level"] == "error"}
+    code, answer = build("--dry-run", *options)
+    return code, {(each["file"], each["rule"]) for each in answer["findings"] if each["level"] == "error"}
 
 
 def errors_of_check(*arguments: str) -> tuple[int, set[tuple[str, str]]]:
@@ -187,7 +187,7 @@ def test_a_package_id_beyond_all_numbers_is_no_unexpected_error(folder: Path) ->
 # -- documents that were changed since they were listed
 
 
-def test_a_document_changed_without_a_new_revision_is_told_with_the_command_that_raises_it(folder: Path) -> None:
+def test_a_document_changed_without_a_new_revision_is_reported_with_the_command_that_raises_it(folder: Path) -> None:
     put(folder / "eml", {"a.xml": eml("alder.1.1"), "b.xml": eml("alder.2.1"), "c.xml": eml("alder.3.1")})
     assert build()[0] == 0
     assert "changed-content" not in check("eml").out

@@ -194,11 +194,11 @@ def test_a_run_is_told_in_one_line_with_its_sites_and_its_exit_code(tmp_path: Pa
     harvester.add_site("birch", server.url("/gone.xml"))
     said = harvester("daemon", "--max-runs", "1")
     assert (said.code, said.out) == (0, "")
-    begun, told = said.err.splitlines()[1:]
+    begun, output = said.err.splitlines()[1:]
     assert begun.startswith("A run begins at ")
     day = harvester.rows("SELECT harvest_date FROM harvest_run")[0][0]
     sites = "2 sites: 1 with errors, 1 failed; 2 new; 1 error"
-    assert told == f"Run 1 ({day}): with-errors; {sites}; exit code 3."
+    assert output == f"Run 1 ({day}): with-errors; {sites}; exit code 3."
     harvester.close()
 
 

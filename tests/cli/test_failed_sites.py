@@ -31,26 +31,26 @@ def test_every_view_names_them_with_the_reason_and_since_when(failing: Harvester
         "sites list": failing("sites", "list").out,
     }
     for view, said in views.items():
-        told = " ".join(said.split())
-        assert "gone: list-failed since 2026-11-21 (" in told, view
-        assert "410 Gone" in told, view
-        assert "never: list-failed since 2026-11-20 (" in told, view
-        assert "well: " not in told, view
-    told = " ".join(failing("sites", "show", "gone").out.split())
-    assert "gone: list-failed since 2026-11-21 (" in told
-    assert "410 Gone" in told
+        output = " ".join(said.split())
+        assert "gone: list-failed since 2026-11-21 (" in output, view
+        assert "410 Gone" in output, view
+        assert "never: list-failed since 2026-11-20 (" in output, view
+        assert "well: " not in output, view
+    output = " ".join(failing("sites", "show", "gone").out.split())
+    assert "gone: list-failed since 2026-11-21 (" in output
+    assert "410 Gone" in output
     assert "list-failed since" not in failing("sites", "show", "well").out
 
 
 @on_one_database
-def test_documents_failing_names_those_that_have_failed_for_so_many_nights(failing: Harvester) -> None:
-    told = failing("documents", "--failing").out
-    assert "Sites that failed as a whole" in told
-    assert [line.split()[:3] for line in told.splitlines() if "list-failed" in line] == [
+def test_documents_failing_names_documents_by_the_number_of_failed_nights(failing: Harvester) -> None:
+    output = failing("documents", "--failing").out
+    assert "Sites that failed as a whole" in output
+    assert [line.split()[:3] for line in output.splitlines() if "list-failed" in line] == [
         ["gone", "list-failed", "2026-11-21"],
         ["never", "list-failed", "2026-11-20"],
     ]
-    assert "410 Gone" in told
+    assert "410 Gone" in output
     assert "list-failed" in failing("documents", "--failing", "--for", "3", "--site", "never").out
     assert "list-failed" not in failing("documents", "--failing", "--for", "1000").out
     assert "list-failed" not in failing("documents", "--failing", "--site", "well").out

@@ -75,10 +75,10 @@ def test_doctor_warns_of_what_everybody_may_read(open_folder: Path) -> None:
     assert "Everybody on this machine" not in tell(open_folder, "doctor").out
     (open_folder / "metaharvest.db").chmod(0o644)
     (open_folder / "mail" / "new").mkdir(parents=True)
-    told = " ".join(tell(open_folder, "doctor").out.split())
-    assert "Everybody on this machine may read" in told
-    assert f"chmod 600 {open_folder}/metaharvest.db" in told
-    assert f"chmod go-rwx {open_folder}/mail/new" in told
+    output = " ".join(tell(open_folder, "doctor").out.split())
+    assert "Everybody on this machine may read" in output
+    assert f"chmod 600 {open_folder}/metaharvest.db" in output
+    assert f"chmod go-rwx {open_folder}/mail/new" in output
 
 
 def test_a_file_in_a_closed_folder_is_not_open(open_folder: Path) -> None:

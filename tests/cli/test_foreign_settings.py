@@ -38,9 +38,9 @@ def test_a_template_of_the_folder_runs_no_program(folder: Path, template: str) -
     initialize(folder)
     put(folder, {"a.xml": eml("a.1.1")})
     assert check("a.xml").code == 0
-    told = tell(folder, "doctor")
-    assert (told.code, (folder / "RUN").exists()) == (1, False)
-    assert "PROBLEM  templates: The template email/site_report/body.txt cannot be used:" in told.out
+    answer = tell(folder, "doctor")
+    assert (answer.code, (folder / "RUN").exists()) == (1, False)
+    assert "PROBLEM  templates: The template email/site_report/body.txt cannot be used:" in answer.out
 
 
 def test_check_uses_no_template_of_the_folder(folder: Path) -> None:
@@ -64,8 +64,8 @@ def test_a_template_without_an_end_is_a_problem_for_doctor(
 ) -> None:
     monkeypatch.setattr("metaharvest.reports.template_check.SECONDS", 5)
     write_settings(folder, '[reports]\ntemplates = "own"\n', template)
-    told = tell(folder, "doctor")
-    assert any("PROBLEM  templates: " in line for line in told.out.splitlines()), told.out
+    answer = tell(folder, "doctor")
+    assert any("PROBLEM  templates: " in line for line in answer.out.splitlines()), answer.out
 
 
 def test_check_sends_no_secret_to_a_server_that_a_found_file_names(folder: Path, server: HttpServer) -> None:

@@ -27,9 +27,9 @@ pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 )
 def test_on_the_command_line(harvester: Harvester, server: HttpServer, command: tuple[str, ...]) -> None:
     harvester.add_site("alder", publish(server, "a.1.1"))
-    told = harvester(*command, f"a.1.{LONG}")
-    assert told.code != 0
-    assert "Traceback" not in told.err + told.out
+    answer = harvester(*command, f"a.1.{LONG}")
+    assert answer.code != 0
+    assert "Traceback" not in answer.err + answer.out
 
 
 def test_in_what_servers_and_documents_say(harvester: Harvester, server: HttpServer) -> None:
@@ -39,8 +39,8 @@ def test_in_what_servers_and_documents_say(harvester: Harvester, server: HttpSer
     server.serve("/b.1.1.xml", page, headers={"Content-Type": "text/html"})
     server.serve("/b.2.1.xml", eml(f"b.2.{LONG}"), headers={"Retry-After": LONG, "Age": LONG})
     harvester.run("2026-11-20")
-    told = " ".join(str(row) for row in harvester.rows("SELECT error_message FROM harvest_detail_log"))
-    assert "unexpected" not in told.lower()
+    output = " ".join(str(row) for row in harvester.rows("SELECT error_message FROM harvest_detail_log"))
+    assert "unexpected" not in output.lower()
     assert "b.1.1" in harvester.outcomes(1)
 
 
@@ -49,5 +49,5 @@ def test_in_a_document_to_be_listed(harvester: Harvester, tmp_path: Path) -> Non
     folder.mkdir()
     (folder / "a.xml").write_bytes(eml(f"a.1.{LONG}"))
     (folder / "b.xml").write_bytes(eml("a.2.1"))
-    told = harvester("list", "build", str(folder), "--base-url", "https://example.org/")
-    assert "Traceback" not in told.err + told.out
+    answer = harvester("list", "build", str(folder), "--base-url", "https://example.org/")
+    assert "Traceback" not in answer.err + answer.out

@@ -30,9 +30,9 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_shows_a_record_before_and_after() -> None:
-    told = said("normalize", "test", "normalize.xml", "record.xml", "other.xml")
-    assert told.code == 0
-    before, _, after = told.out.partition("After:")
+    answer = said("normalize", "test", "normalize.xml", "record.xml", "other.xml")
+    assert answer.code == 0
+    before, _, after = answer.out.partition("After:")
     assert "record.xml, oai:r:1: 1 element is added." in before
     assert "<dc:type>Photo</dc:type></dc>" in before
     assert "<dc:type>Photo</dc:type><dc:type>StillImage</dc:type>" in after
@@ -40,18 +40,18 @@ def test_it_shows_a_record_before_and_after() -> None:
     assert "other.xml: nothing is added; the bytes stay." in after
 
 
-def test_a_record_that_cannot_be_read_is_told() -> None:
-    told = said("normalize", "test", "normalize.xml", "broken.xml", "--json")
-    [record] = json.loads(told.out)["records"]
-    assert (told.code, record["before_text"], record["elements_added"]) == (1, None, 0)
+def test_a_record_that_cannot_be_read_is_reported() -> None:
+    answer = said("normalize", "test", "normalize.xml", "broken.xml", "--json")
+    [record] = json.loads(answer.out)["records"]
+    assert (answer.code, record["before_text"], record["elements_added"]) == (1, None, 0)
     assert record["reason"]
 
 
 def test_a_file_of_the_other_kind_names_the_command_for_it() -> None:
-    told = said("filter", "test", "normalize.xml", "record.xml")
-    assert told.code == 2
-    assert "`metaharvest normalize test`" in told.err
+    answer = said("filter", "test", "normalize.xml", "record.xml")
+    assert answer.code == 2
+    assert "`metaharvest normalize test`" in answer.err
     Path("filters.xml").write_text('<filters match="any"><filter xpath="//dc"/></filters>')
-    told = said("normalize", "test", "filters.xml", "record.xml")
-    assert told.code == 2
-    assert "`metaharvest filter test`" in told.err
+    answer = said("normalize", "test", "filters.xml", "record.xml")
+    assert answer.code == 2
+    assert "`metaharvest filter test`" in answer.err

@@ -149,9 +149,9 @@ def test_the_demo_leaves_no_dates_in_the_future_and_can_be_harvested_again_while
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment) as serving:
         assert serving.stdout is not None
-        told = ""
-        while "until you press Ctrl-C" not in told:
-            told += serving.stdout.readline()
+        output = ""
+        while "until you press Ctrl-C" not in output:
+            output += serving.stdout.readline()
         config = str(folder / "metaharvest.toml")
         checked = process(tmp_path, "--config", config, "doctor")
         assert "clock" not in checked.stdout

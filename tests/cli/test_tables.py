@@ -101,6 +101,6 @@ def test_a_pipe_gets_all_columns(harvester: Harvester) -> None:
 
 
 def test_a_column_that_is_not_there_is_a_mistake(harvester: Harvester) -> None:
-    told = harvester("sites", "list", "--columns", "site,colour")
-    assert told.code == 2
-    assert "There is no column 'colour'. The columns are: site, state, last harvest, " in told.err
+    answer = harvester("sites", "list", "--columns", "site,colour")
+    assert answer.code == 2
+    assert "There is no column 'colour'. The columns are: site, state, last harvest, " in answer.err

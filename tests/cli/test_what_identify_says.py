@@ -39,14 +39,14 @@ def with_login(url: str) -> str:
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_five_contacts_are_taken_and_no_login_is_kept_or_shown(harvester: Harvester, echo: Echo) -> None:
     url = with_login(echo.base_url)
-    told = harvester("sites", "add", "frogs", "--oai", url, "--origin", "frogs")
-    assert told.code == 0, told.err
-    assert "the first 5 of 61: keeper0@example.org, " in told.out
+    answer = harvester("sites", "add", "frogs", "--oai", url, "--origin", "frogs")
+    assert answer.code == 0, answer.err
+    assert "the first 5 of 61: keeper0@example.org, " in answer.out
     [(contacts,)] = harvester.rows("SELECT contact_email FROM harvest_site_schedule")
     assert contacts.count("@") == 5
     run = harvester.run("2026-11-20")
     assert run["status"] == "succeeded", run
-    said = [told.out, told.err, str(run)]
+    said = [answer.out, answer.err, str(run)]
     for command in ("identify", "formats", "sets", "friends", "validate"):
         for options in ((), ("--json",)):
             each = harvester("oai", command, url, "--allow-network", "127.0.0.0/8", *options)

@@ -8,13 +8,13 @@ from support.cli import process
 
 
 @pytest.mark.parametrize("command", [("runs",), ("run",), ("sites", "list"), ("log",)])
-def test_a_folder_without_a_settings_file_is_told_with_where_one_was_looked_for(
+def test_without_a_settings_file_the_error_names_the_places_where_one_was_expected(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     said = process(tmp_path, *command, XDG_CONFIG_HOME=str(tmp_path / "config"))
     assert (said.returncode, said.stdout) == (69, "")
-    told = " ".join(said.stderr.split())
-    first, _, then = told.partition("`metaharvest --config FILE ...`")
+    output = " ".join(said.stderr.split())
+    first, _, then = output.partition("`metaharvest --config FILE ...`")
     for file in (tmp_path / "metaharvest.toml", tmp_path / "config" / "metaharvest" / "metaharvest.toml"):
         assert str(file) in first
     assert str(tmp_path / "metaharvest.db") in first
@@ -36,7 +36,7 @@ def test_a_settings_file_whose_database_is_not_there_is_named(tmp_path: Path) ->
     assert f"which the settings file {tmp_path / 'metaharvest.toml'} names" in said.stderr
 
 
-def test_a_settings_file_that_is_named_and_not_there_is_told_with_its_whole_path(tmp_path: Path) -> None:
+def test_a_named_settings_file_that_is_not_there_is_reported_with_its_whole_path(tmp_path: Path) -> None:
     said = process(tmp_path, "--config", "typo.toml", "runs")
     assert said.returncode == 2
     assert f"The settings file {tmp_path / 'typo.toml'} is not there." in said.stderr

@@ -27,8 +27,8 @@ def test_a_metrics_file_that_is_a_link_or_a_device_is_left_alone(folder: Path) -
     (folder / "device.prom").symlink_to("/dev/null")
     for name, why in (("link", "it is a link"), ("pipe", "it is not a file"), ("device", "it is a link")):
         (folder / "metaharvest.toml").write_text(f'[monitoring]\nmetrics_file = "{name}.prom"\n')
-        told = tell(folder, "run")
-        assert why in told.err, told.err
+        answer = tell(folder, "run")
+        assert why in answer.err, answer.err
     assert kept.read_text() == "as before"
     assert (folder / "link.prom").is_symlink()
     assert (folder / "pipe.prom").is_fifo()
@@ -58,9 +58,9 @@ def test_no_folder_is_made_that_a_typing_error_names(folder: Path, settings: str
 
 
 def test_a_database_is_copied_into_a_folder_that_is_there(folder: Path) -> None:
-    told = said("database", "copy", "--to", f"sqlite:///{folder}/nowhere/x.db")
-    assert told.code != 0
-    assert f"cannot be made: the folder {folder}/nowhere is not there" in told.err
+    answer = said("database", "copy", "--to", f"sqlite:///{folder}/nowhere/x.db")
+    assert answer.code != 0
+    assert f"cannot be made: the folder {folder}/nowhere is not there" in answer.err
     assert not (folder / "nowhere").exists()
     assert said("database", "copy", "--to", f"sqlite:///{folder}/x.db").code == 0
 
@@ -71,7 +71,7 @@ def test_a_settings_file_is_not_written_into_a_folder_below_one_that_is_missing(
     assert not (folder / "nowhere").exists()
 
 
-def test_filters_and_normalising_that_are_pipes_are_told(folder: Path) -> None:
+def test_filters_and_normalising_that_are_pipes_are_reported(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     done = process(folder, "filter", "test", "pipe", "pipe")
     assert done.returncode != 0
@@ -81,5 +81,5 @@ def test_filters_and_normalising_that_are_pipes_are_told(folder: Path) -> None:
 def test_a_pipe_into_which_nobody_writes_is_not_waited_for_long(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("metaharvest.sources.given.arguments.PIPE_SECONDS", 0.2)
     os.mkfifo(folder / "pipe.xml")
-    told = said("check", "pipe.xml")
-    assert (told.code, "nothing came through it" in told.err) == (2, True)
+    answer = said("check", "pipe.xml")
+    assert (answer.code, "nothing came through it" in answer.err) == (2, True)

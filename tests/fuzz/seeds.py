@@ -61,7 +61,7 @@ def answers() -> list[bytes]:
 
 
 def robots() -> list[bytes]:
-    """A robots.txt as people write it, and those that cost much."""
+    """Files robots.txt: one as people write it, and some that cost much."""
     numbers = range(200)
     agents = b"".join(b"User-agent: %d\n" % number for number in numbers)
     rules = b"".join(b"Disallow: /*%d*a$\n" % number for number in numbers)

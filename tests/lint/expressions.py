@@ -4,7 +4,7 @@ An expression is costly if a text can be divided between two unbounded parts in 
 `(a+)+b`. When it is searched for, the search itself is such a part: `\\s+x` begins again at each blank.
 
 Each alternative is looked at by itself, as a row of atoms. A group that is repeated counts as two in a row. Sets of
-characters are those of Latin-1 and one character that stands for all others.
+characters have the 256 characters of Latin-1, and one character for all others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import islice, product
 from typing import Any
 
 _BOUNDED = 1_000
-"""A part that may be repeated so many times at most is no unbounded one."""
+"""A part with at most this many repetitions counts as bounded."""
 
 _MOST_ROWS = 500
 _OTHER = 256
@@ -37,7 +37,7 @@ _CATEGORIES = {
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """One character of `among`, so many times. `keeps`: it gives nothing back (possessive).
+    """One character of `among`, with its repetitions. `keeps`: it gives nothing back (possessive).
 
     `is_start`, `is_end`: it takes no character, the text begins or ends there.
     """

@@ -93,11 +93,11 @@ def test_problems_are_counted_by_rule_the_most_frequent_first(session: Session) 
     problem(session, 1, "eml.document-type", "a.3", needs_attention=False)
     problem(session, 1, "xml.dtd", "a.4", state="fixed")
     problem(session, 99, "xml.dtd", "of-a-site-that-is-gone.1")
-    told = [
+    output = [
         (each.rule, each.number_of_problems, each.number_of_documents, each.number_of_sites, each.site)
         for each in open_problems(session)
     ]
-    assert told == [
+    assert output == [
         ("eml.id-duplicate", 4, 3, 2, None),
         ("http.status", 1, 0, 1, "alder"),
         ("eml.document-type", 1, 1, 1, "alder"),

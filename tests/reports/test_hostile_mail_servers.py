@@ -92,7 +92,7 @@ def test_a_line_without_end_is_broken_off() -> None:
 
 
 @pytest.mark.parametrize("command", ["greeting", "EHLO"])
-def test_doctor_is_told_in_a_sentence(command: str) -> None:
+def test_doctor_reports_it_in_a_sentence(command: str) -> None:
     with mail_server(command, b"250-x\r\n", 0) as port:
         assert "gave an answer of more than 65,536 bytes" in (SmtpServer(settings_for(port, timeout=20)).probe() or "")
 

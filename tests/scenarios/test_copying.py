@@ -533,5 +533,5 @@ def test_to_accept_what_is_refused_hides_nothing_else(
 ) -> None:
     harvested(harvester, server)
     repository.refused_documents, repository.documents = {"b.2.1"}, {"a.2.1": b"<other/>"}
-    told = copy(harvester, "embedded", "new", "--accept-refused")
-    assert (told["exit_code"], told["refused"], told["different"]) == (1, 1, 1)
+    answer = copy(harvester, "embedded", "new", "--accept-refused")
+    assert (answer["exit_code"], answer["refused"], answer["different"]) == (1, 1, 1)

@@ -164,7 +164,7 @@ def test_other_normalising_holds_for_the_next_revisions_of_a_list_and_accuses_no
     said = harvester("sites", "edit", "alder", "--normalize", "none")
     assert said.out.splitlines()[1:] == [
         "  normalize: normalize.xml -> none",
-        "What was left out is judged anew then; what the repository has stays until its revision is raised.",
+        "What was left out is judged again then; what the repository has stays until its revision is raised.",
     ]
     # It is looked at again after thirty days, and is what it was.
     run = harvester.run("2026-12-20")
@@ -371,7 +371,7 @@ def test_a_repository_is_listed_in_full_once_its_filters_say_something_else(harv
             "SELECT message FROM harvest_log WHERE run_id = 3 AND harvest_operation_code = 'ListRecordsSuccess' "
             "AND message LIKE '%filters%'"
         )
-        assert message.startswith("The site's filters or its normalising are not those of the last list")
+        assert message.startswith("The site's filters or its normalising have changed")
         assert (run(4), lists_asked(repository)) == ((0, 0, 0), ["changes"])
         # The same in other words is the same.
         taking(harvester, "[4-7]$", before="\n\n<!-- four to seven -->\n")
@@ -418,7 +418,7 @@ def test_normalised_copies_are_made_anew_and_go_back_to_what_was_received(harves
         assert run(1) == (25, 0, 0)
         received = newest()
         said = harvester("sites", "edit", "repo", "--normalize", adding(harvester, "Toads"))
-        assert said.out.splitlines()[2:] == ["All of its records are listed and judged anew then."]
+        assert said.out.splitlines()[2:] == ["All of its records are listed and judged again then."]
         assert run(2, "--dry-run") == (0, 6, 19)
         assert run(3) == (0, 6, 19)
         assert sum(b"Toads" in content for content in newest().values()) == 6
@@ -477,7 +477,7 @@ def test_judging_anew_goes_on_where_it_broke_off_and_begins_again_with_other_fil
         repository.poison.clear()
         assert run(3, "succeeded") == []
         assert held(b"Toads") == 0
-        # Other ones half-way, and then the first again: what was judged by the others is judged anew.
+        # Other ones half-way, and then the first again: what was judged by the others is judged again.
         adding(harvester, "Newts")
         assert harvester("sites", "edit", "repo", "--normalize", "normalize.xml").code == 0
         repository.refuse_tokens = b"", 503

@@ -36,7 +36,7 @@ def harvested(harvester: Harvester, server: HttpServer) -> Harvester:
     harvester.rows(
         "UPDATE harvest_log SET message = ? WHERE harvest_log_id = (SELECT n FROM "
         "(SELECT MIN(harvest_log_id) AS n FROM harvest_log) AS first)",
-        f"Told {ANNA.lower()}, and joanna.muster@example.org.",
+        f"Reported to {ANNA.lower()}, and joanna.muster@example.org.",
     )
     return harvester
 
@@ -91,8 +91,8 @@ def test_an_address_is_taken_out_of_everything(harvested: Harvester) -> None:
         ("elm", "joanna.muster@example.org, anna.muster@example.org.uk"),
         ("fir", "fir@example.org"),
     ]
-    [(message,)] = harvested.rows("SELECT message FROM harvest_log WHERE message LIKE 'Told %'")
-    assert message == "Told (address removed), and joanna.muster@example.org."
+    [(message,)] = harvested.rows("SELECT message FROM harvest_log WHERE message LIKE 'Reported to %'")
+    assert message == "Reported to (address removed), and joanna.muster@example.org."
     after = harvested.rows("SELECT message_id, content FROM report_outbox ORDER BY report_id")
     assert [each[0] for each in after] == [each[0] for each in before]
     for _, content in after:
@@ -106,9 +106,9 @@ def test_an_address_is_taken_out_of_everything(harvested: Harvester) -> None:
     for file in harvested.folder.glob("metaharvest.db*"):
         assert b"Anna.Muster@example.org" not in file.read_bytes()
     again = harvested("contacts", "forget", ANNA, "--yes", "--json")
-    told = json.loads(again.out)
+    output = json.loads(again.out)
     numbers = ("contact_of", "deliveries_changed", "reports_changed", "log_rows")
-    assert [told[name] for name in numbers] == [[], 0, 0, 0]
+    assert [output[name] for name in numbers] == [[], 0, 0, 0]
 
 
 @on_one_database

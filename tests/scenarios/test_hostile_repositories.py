@@ -28,7 +28,7 @@ def in_list(attributes: bytes, *some: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Case:
-    """Answers by verb; the rule that is told of them, and how many records are harvested all the same."""
+    """Answers by verb, the rule of their finding, and the number of records that are harvested all the same."""
 
     answers: dict[str, Body]
     rule: str

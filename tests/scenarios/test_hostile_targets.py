@@ -76,18 +76,18 @@ def messages(harvester: Harvester) -> str:
 def test_a_listing_without_end_is_given_up_by_its_numbers(node: tuple[HttpServer, Harvester]) -> None:
     server, harvester = node
     server.route("/v2/object", endless_listing)
-    told = harvester("target", "list")
-    assert told.code != 0
-    assert "was not read to its end" in told.err
-    assert "Traceback" not in told.err
+    answer = harvester("target", "list")
+    assert answer.code != 0
+    assert "was not read to its end" in answer.err
+    assert "Traceback" not in answer.err
 
 
 def test_a_listing_of_tiny_pages_is_given_up(node: tuple[HttpServer, Harvester]) -> None:
     server, harvester = node
     server.route("/v2/object", lambda asking: asking.answer(listing(asking, 1000, entry(f"x.{start_of(asking)}.1"))))
-    told = harvester("target", "list")
-    assert told.code != 0
-    assert "151 pages gave 150 of 1,000 objects" in told.err
+    answer = harvester("target", "list")
+    assert answer.code != 0
+    assert "151 pages gave 150 of 1,000 objects" in answer.err
 
 
 @pytest.mark.parametrize("how", ["signal", "deadline"])
@@ -177,10 +177,10 @@ def test_a_chain_without_end_costs_its_document_alone(node: tuple[HttpServer, Ha
 def test_numbers_and_names_that_are_none_become_a_sentence(node: tuple[HttpServer, Harvester], answer: bytes) -> None:
     server, harvester = node
     server.route("/v2/object", lambda asking: asking.answer(answer))
-    told = harvester("target", "list")
-    assert told.code != 0
-    assert "did not answer as a DataONE member node does" in told.err
-    assert "Traceback" not in told.err
+    result = harvester("target", "list")
+    assert result.code != 0
+    assert "did not answer as a DataONE member node does" in result.err
+    assert "Traceback" not in result.err
 
 
 def bomb(root: str, megabytes: int) -> bytes:
@@ -247,9 +247,9 @@ def test_a_listing_of_very_long_identifiers_is_given_up(
         asking.answer(listing(asking, 10_000, "".join(entry(f"{'x' * 790}.{start + n}.1") for n in range(1000))))
 
     server.route("/v2/object", long)
-    told = harvester("target", "list")
-    assert told.code != 0
-    assert "its identifiers have more than 1,000,000 characters" in told.err
+    answer = harvester("target", "list")
+    assert answer.code != 0
+    assert "its identifiers have more than 1,000,000 characters" in answer.err
     assert len(server.requests) < 10
 
 

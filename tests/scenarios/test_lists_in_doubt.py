@@ -1,4 +1,4 @@
-"""Lists of repositories that may have left records out: what was left out comes in a later night, or is told."""
+"""Lists of repositories that may have left records out: what was left out comes in a later night, or is reported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.oai_network import ALL, Network, is_list, lists, missing, told
+from support.oai_network import ALL, Network, is_list, lists, missing, report
 from support.oai_server import DAMAGED, GZIP, Asked, OaiServer, Odd
 
 NO_RECORDS_MATCH = b'<error code="noRecordsMatch">nothing</error>'
@@ -75,8 +75,8 @@ def test_what_a_moving_list_leaves_out_comes_in_the_next_night(
     if is_deleted:
         del expected["1"]
     assert network.held() == {key: expected[key] for key in expected if key != "11"}
-    assert "1 record was left out" in told(network)
-    assert "the same list is asked for twice" in told(network)
+    assert "1 record was left out" in report(network)
+    assert "the same list is asked for twice" in report(network)
     network.harvest()
     assert network.held() == expected
     server.forget()
@@ -100,7 +100,7 @@ def test_what_a_moving_list_leaves_out_after_a_crash_comes_in_the_next_night(net
     network.night = 1
     network.harvest()
     assert len(network.held()) == 24
-    assert "the same list is asked for twice" in told(network)
+    assert "the same list is asked for twice" in report(network)
     network.harvest()
     assert network.held() == {**ALL, "1": 2}
 
@@ -130,7 +130,7 @@ def test_what_a_list_in_no_order_leaves_out_comes_in_the_next_night(network: Net
     server.tamper = in_no_order
     network.register()
     assert network.harvest() == {"status": "succeeded", "listed": 23, "inserted": 23}
-    assert "or it has no certain order: where it moved for that, 2 records were left out" in told(network)
+    assert "or it has no certain order: where it moved for that, 2 records were left out" in report(network)
     all_comes_in_the_next_night(network)
 
 
@@ -141,7 +141,7 @@ def test_a_page_that_has_a_record_twice_has_left_nothing_out(network: Network) -
     )
     network.register()
     network.harvest()
-    assert "where it moved for that" not in told(network)
+    assert "where it moved for that" not in report(network)
     assert network.held() == ALL
     server.forget()
     network.harvest()
@@ -156,7 +156,7 @@ def test_a_list_that_leaves_records_out_every_night_is_not_listed_from_its_begin
     network.register()
     for _ in range(2):
         network.harvest()
-        assert "announced a list of 26 records (completeListSize) and sent 25" in told(network)
+        assert "announced a list of 26 records (completeListSize) and sent 25" in report(network)
     server.forget()
     network.harvest()
     assert all("from" in each.arguments for each in lists(server))
@@ -193,7 +193,7 @@ def test_a_record_that_vanishes_while_the_list_is_read_costs_no_other_one(networ
     server.tamper = moving(server, lambda: server.records.pop("oai:test:1"), sizes=True)
     network.harvest("--full")
     assert missing(network) == 0
-    assert "1 record was left out" in told(network)
+    assert "1 record was left out" in report(network)
     network.harvest()
     assert network.held() == ALL
     assert missing(network) == 1  # the one that is gone
@@ -206,7 +206,7 @@ def test_a_size_that_is_too_small_hides_no_record_that_moves(network: Network, s
     move = moving(server, lambda: server.put("oai:test:1", title="Toads"), sizes=True)
     server.tamper = lambda body, asked: re.sub(rb"(completeListSize)=\S+", rb'\1="%s"' % size, move(body, asked))
     network.harvest()
-    assert "where it moved for that, 1 record was left out" in told(network)
+    assert "where it moved for that, 1 record was left out" in report(network)
     network.harvest()
     assert network.held() == {**ALL, "1": 2}
 
@@ -223,7 +223,7 @@ def test_a_size_that_counts_what_remains_has_nothing_left_out(network: Network) 
 
     server.tamper = remaining
     network.harvest()
-    assert "left out" not in told(network)
+    assert "left out" not in report(network)
     server.forget()
     network.harvest()
     assert not no_from(server)
@@ -256,7 +256,7 @@ def test_a_page_that_breaks_off_once_has_left_nothing_out(network: Network) -> N
     network.register()
     network.harvest()
     assert network.held() == ALL
-    assert "left out" not in told(network)
+    assert "left out" not in report(network)
 
 
 def test_records_that_a_list_always_names_twice_and_counts_so_keep_no_other_one_from_being_missing(
@@ -273,7 +273,7 @@ def test_records_that_a_list_always_names_twice_and_counts_so_keep_no_other_one_
     server.tamper = twice
     for _ in range(2):
         network.harvest()
-        assert "1 record was left out" in told(network)
+        assert "1 record was left out" in report(network)
     server.forget()
     network.harvest()
     assert not no_from(server)
@@ -340,8 +340,8 @@ def test_a_list_that_may_not_have_ended_is_asked_for_again_until_it_has(
     for _ in range(2):
         network.harvest()
         assert len(network.held()) in (10, 20)
-        assert "0 records had come, and no completeListSize says whether those are all" in told(network)
-        assert "Fixed" not in told(network)
+        assert "0 records had come, and no completeListSize says whether those are all" in report(network)
+        assert "Fixed" not in report(network)
     server.tamper = None
     network.harvest()
     assert network.held() == ALL
@@ -360,7 +360,7 @@ def test_white_space_behind_the_last_of_many_pages_is_the_end(network: Network) 
     server.tamper = lambda body, asked: re.sub(rb"></resumptionToken>", b">\n</resumptionToken>", without_size(body))
     network.register()
     assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
-    assert "nothing but white space, which was taken for the end of the list: 25 records had come." in told(network)
+    assert "nothing but white space, which was taken for the end of the list: 25 records had come." in report(network)
     server.forget()
     network.harvest()
     assert all("from" in each.arguments for each in lists(server))
@@ -373,7 +373,7 @@ def test_an_empty_list_behind_a_token_may_be_that_of_a_token_that_was_forgotten(
         server.tamper = ends_in_nothing
         network.register()
         assert network.harvest()["inserted"] == 10
-        assert "The list ended in a page without records: 10 records had come, and no completeListSize says" in told(
+        assert "The list ended in a page without records: 10 records had come, and no completeListSize says" in report(
             network
         )
         all_comes_in_the_next_night(network)
@@ -412,7 +412,7 @@ def test_an_empty_token_behind_a_token_is_not_the_end(network: Network) -> None:
     network.register()
     network.harvest()
     assert network.held() == ALL
-    assert "2 of the list's answers have several resumption tokens" in told(network)
+    assert "2 of the list's answers have several resumption tokens" in report(network)
 
 
 # -- clocks
@@ -424,7 +424,7 @@ def test_what_changes_behind_a_clock_that_is_ahead_is_not_lost(network: Network,
     server.ahead = timedelta(minutes=minutes)
     network.register()
     network.harvest()
-    assert "ahead of that of its web server" in told(network)
+    assert "ahead of that of its web server" in report(network)
     server.put("oai:test:5", server.now + timedelta(seconds=1), title="Toads")
     server.now += timedelta(days=3)
     server.put("oai:test:6", title="Toads")
@@ -467,8 +467,8 @@ def test_a_page_that_is_always_refused_costs_the_one_record_that_is(
     network.register()
     found = network.harvest()
     assert (found["status"], found["inserted"], found["access_error"]) == ("with-errors", 24, 1)
-    assert "A page of the list could not be had, and its records were asked for in smaller lists" in told(network)
-    assert f"The repository lists the record oai:test:{number}, and it cannot be had" in told(network)
+    assert "A page of the list could not be had, and its records were asked for in smaller lists" in report(network)
+    assert f"The repository lists the record oai:test:{number}, and it cannot be had" in report(network)
     assert len(server.answered) < 80
 
 
@@ -476,7 +476,7 @@ def test_a_page_that_was_damaged_once_is_asked_for_again(network: Network) -> No
     network.server.odd.add(Odd.DAMAGED_ONCE)
     network.register()
     assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
-    assert "smaller lists" not in told(network)
+    assert "smaller lists" not in report(network)
     assert len(network.server.asked("ListRecords")) == 4
 
 
@@ -514,7 +514,7 @@ def test_a_list_of_nothing_that_was_announced_to_have_records_is_broken_off(netw
     )
     network.register()
     assert network.harvest()["status"] == "incomplete"
-    assert "announced a list of 25 records (completeListSize) and sent 0" in told(network)
+    assert "announced a list of 25 records (completeListSize) and sent 0" in report(network)
 
 
 @pytest.mark.parametrize("version", ["2.0", "1.1", "1.0"])
@@ -543,7 +543,7 @@ def test_a_record_whose_answers_break_off_is_tried_again(tmp_path: Path, version
         server.tamper = breaks_off
         harvested = network.harvest()
         assert (harvested["inserted"], harvested["access_error"]) == (11, 1)
-        assert "oai:test:3, and it cannot be had: An answer to GetRecord breaks off before its end" in told(network)
+        assert "oai:test:3, and it cannot be had: An answer to GetRecord breaks off before its end" in report(network)
         assert len([each for each in server.answered if is_list(each)]) < 10
         server.tamper = None
         network.harvest()
@@ -560,10 +560,10 @@ def test_what_a_repository_says_of_itself_is_not_concluded_from_what_breaks_off(
     ends = {"Identify": b"<deletedRecord>", "ListMetadataFormats": b"<metadataPrefix>", "ListSets": b"b</setSpec>"}
     server.tamper = lambda body, asked: body.partition(ends[verb])[0] if asked.verb == verb else body
     assert network.harvest() == {"status": "list-failed"}
-    assert f"An answer to {verb} breaks off before its end: Premature end of data" in told(network)
+    assert f"An answer to {verb} breaks off before its end: Premature end of data" in report(network)
     server.tamper = None
     assert network.harvest()["inserted"] == 1
-    assert "changed since its last harvest" not in told(network)
+    assert "changed since its last harvest" not in report(network)
 
 
 # -- headers
@@ -582,7 +582,7 @@ def test_records_of_a_set_that_was_not_asked_for_are_told(network: Network) -> N
     )
     network.register("--set", "a")
     assert network.harvest() == {"status": "succeeded", "listed": 11, "inserted": 11}
-    assert "2 of the list's records are in none of the sets that were asked for, though others are" in told(network)
+    assert "2 of the list's records are in none of the sets that were asked for, though others are" in report(network)
 
 
 def test_headers_that_do_not_name_a_set_are_in_order(network: Network) -> None:
@@ -595,7 +595,7 @@ def test_headers_that_do_not_name_a_set_are_in_order(network: Network) -> None:
         body if asked.verb == "ListSets" else body.replace(b"<setSpec>", b"<setSpec>other:")
     )
     assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
-    assert "none of the sets" not in told(network)
+    assert "none of the sets" not in report(network)
 
 
 @pytest.mark.parametrize(("written", "example"), [("31/12/2029", "31/12/2029"), ("", "none")])
@@ -605,9 +605,9 @@ def test_datestamps_that_are_none_are_told_as_that(network: Network, written: st
     )
     network.register()
     assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
-    assert "25 of the list's records have a datestamp that OAI-PMH does not have, such as oai:test:" in told(network)
-    assert f": {example}." in told(network)
-    assert "are days" not in told(network)
+    assert "25 of the list's records have a datestamp that OAI-PMH does not have, such as oai:test:" in report(network)
+    assert f": {example}." in report(network)
+    assert "are days" not in report(network)
 
 
 # -- what looks like tags, and is none
@@ -635,7 +635,7 @@ def test_what_only_looks_like_records_is_none_where_the_answer_is_damaged(
     assert network.harvest() == {"status": "with-errors", "listed": 25, "inserted": 24, "invalid": 1}
     assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "invalid": 1}
     assert network.held() == {number: 1 for number in ALL if number != "8"}
-    assert not re.search("twice|tokens", told(network))
+    assert not re.search("twice|tokens", report(network))
 
 
 def test_a_comment_that_has_lost_its_end_hides_no_other_record(network: Network) -> None:

@@ -753,7 +753,7 @@ def test_what_a_full_list_showed_is_not_fixed_as_changes_alone_do_not_show_it(ne
 
 
 @on_one_database
-def test_a_repository_that_lists_nothing_any_more_is_still_told_and_fixed_when_it_lists_some(network: Network) -> None:
+def test_an_empty_list_of_a_repository_stays_reported_until_it_lists_records(network: Network) -> None:
     records, network.server.records = network.server.records, {}
     network.register()
     network.harvest()
@@ -782,14 +782,14 @@ def test_records_that_two_sites_bring_in_one_night_are_refused_with_what_to_do(n
     network.register(name="other")
     network.harvester.run("2030-01-01")
     reports = network.harvester.rows("SELECT content FROM report_outbox WHERE kind = 'site'")
-    told = " ".join(words_of(message_from_bytes(content, policy=policy.default)) for (content,) in reports)
+    output = " ".join(words_of(message_from_bytes(content, policy=policy.default)) for (content,) in reports)
     # Which of the two is the first with a page, chance decides. "Start here" names the documents once more.
-    assert sum(map(int, re.findall(r"The document belongs to another site \((\d+)\)", told))) == 2 * 25
+    assert sum(map(int, re.findall(r"The document belongs to another site \((\d+)\)", output))) == 2 * 25
     assert (
         "What to do: The administrator has it harvested from one site alone, gives one of the two another origin"
-        in told
+        in output
     )
-    assert "refused by the central repository" in told
+    assert "refused by the central repository" in output
 
 
 @on_one_database
@@ -1241,9 +1241,9 @@ def test_sites_that_get_records_in_common_are_told_apart_as_one_is_edited(networ
     network.server.sets = {"frogs": "Frogs", "toads": "Toads"}
     network.register("--set", "frogs")
     network.register("--set", "toads", name="second")
-    told = network.harvester("sites", "edit", "second", "--set", "frogs", "--allow-duplicate").out
-    assert "in the same format: repo. A record that" in told
-    assert "What second has, and asks for no more, stays its own until it is transferred." in told
+    output = network.harvester("sites", "edit", "second", "--set", "frogs", "--allow-duplicate").out
+    assert "in the same format: repo. A record that" in output
+    assert "What second has, and asks for no more, stays its own until it is transferred." in output
     for options in (("--every", "2", "--unit", "days"), ("--origin", "other")):
         said = network.harvester("sites", "edit", "second", *options)
         assert said.out.startswith("Changed second")

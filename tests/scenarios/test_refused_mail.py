@@ -73,10 +73,10 @@ def test_a_server_that_refuses_everybody_loses_no_report(
     run = harvester.run(NIGHTS[0])
     assert (run["exit_code"], run["undelivered"]) == (4, 3)
     assert states(harvester) == {"queued": 3}
-    told = harvester("reports", "deliver")
-    assert (told.code, told.out) == (1, "0 sent, 3 waiting, 0 refused.\n")
-    assert REFUSALS[command] in told.err.replace(": ", " ")
-    assert ("refused everybody (3 of those waiting)" in told.err) == (command != "MAIL")
+    answer = harvester("reports", "deliver")
+    assert (answer.code, answer.out) == (1, "0 sent, 3 waiting, 0 refused.\n")
+    assert REFUSALS[command] in answer.err.replace(": ", " ")
+    assert ("refused everybody (3 of those waiting)" in answer.err) == (command != "MAIL")
     check = reports_check(harvester)
     assert (check["state"], "`metaharvest reports deliver` tries again" in check["message"]) == ("PROBLEM", True)
     age(harvester, 1)
@@ -140,9 +140,9 @@ def test_a_server_that_refuses_everybody_for_days_is_given_up_and_all_is_sent_ag
     assert states(harvester) == {"refused": 3, "queued": 12}
     sink.refuses = {}
     assert harvester("reports", "deliver").code == 0
-    told = harvester("reports", "deliver")
-    assert (told.code, told.out) == (0, "0 sent, 0 waiting, 0 refused.\n")
-    assert "3 deliveries are refused and not tried any more: `metaharvest reports resend --state refused`" in told.err
+    answer = harvester("reports", "deliver")
+    assert (answer.code, answer.out) == (0, "0 sent, 0 waiting, 0 refused.\n")
+    assert "3 deliveries are refused and not tried any more: `metaharvest reports resend --state refused`" in answer.err
     check = reports_check(harvester)
     assert check["state"] == "PROBLEM"
     [since] = re.findall(r"reports resend --state refused --since (\S+)`", check["message"])
@@ -173,12 +173,12 @@ def test_refused_reports_go_to_the_corrected_contact_and_never_twice(
     harvester("sites", "edit", "elm", "--contact", "right@example.org", "--contact", "good@example.org")
     [(number,)] = harvester.rows("SELECT report_id FROM report_delivery WHERE recipient = 'fir@example.org'")
     harvester("sites", "remove", "fir", "--yes")
-    told = harvester("reports", "resend", "--state", "refused")
-    assert told.out.startswith(f"Report {number} stays refused: nobody gets such reports now.")
-    assert f"`metaharvest reports resend {number} --to ADDRESS`" in told.out
-    assert "1 delivery of 1 report to send again.\n1 sent, 0 waiting, 0 refused.\n" in told.out
+    answer = harvester("reports", "resend", "--state", "refused")
+    assert answer.out.startswith(f"Report {number} stays refused: nobody gets such reports now.")
+    assert f"`metaharvest reports resend {number} --to ADDRESS`" in answer.out
+    assert "1 delivery of 1 report to send again.\n1 sent, 0 waiting, 0 refused.\n" in answer.out
     assert [len(sink.to(f"{name}@example.org")) for name in ("right", "good", "gone")] == [1, 1, 0]
-    # What is given up is told no longer.
+    # The program no longer reports a delivery that was given up.
     assert harvester("reports", "drop", str(number)).out == (
         "1 delivery was given up. The mail server had refused 1 of them.\n"
     )
@@ -197,8 +197,8 @@ def test_refused_reports_go_to_the_corrected_contact_and_never_twice(
     ],
 )
 def test_what_cannot_be_resent_is_said(harvester: Harvester, arguments: tuple[str, ...], sentence: str) -> None:
-    told = harvester("reports", "resend", *arguments)
-    assert (told.code, sentence in told.err) == (2, True)
+    answer = harvester("reports", "resend", *arguments)
+    assert (answer.code, sentence in answer.err) == (2, True)
 
 
 @on_one_database

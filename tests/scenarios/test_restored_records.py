@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.oai_network import ALL, Network, missing, told
+from support.oai_network import ALL, Network, missing, report
 from support.oai_server import Asked, OaiServer
 from support.remote_target import Repository, installed
 
@@ -407,7 +407,7 @@ def test_an_older_record_is_asked_for_when_it_is_known_whether_the_last_upload_o
         remote.patience = inf
     network.harvest(*(() if away else ("--full",)))
     if arrives:
-        assert "The repository was asked, and has it" in told(network).replace("the", "The")
+        assert "The repository was asked, and has it" in report(network).replace("the", "The")
         assert network.harvest() == {"status": "succeeded", "listed": 1, "updated": 1}
     assert network.held() == {**TOLD, "3": 3 if arrives else 2}
     assert b"Toads" in remote.documents[f"test/oai_dc/oai:test:3.{network.held()['3']}"]
@@ -430,7 +430,7 @@ def test_a_target_that_is_away_as_older_records_are_asked_for_has_what_it_had(
     del server.records["oai:test:3"]
     assert network.harvest("--full")["updated"] == 2
     assert missing(network) == 1
-    assert "test/oai_dc/oai:test:3 is not in the repository's list any more" in told(network)
+    assert "test/oai_dc/oai:test:3 is not in the repository's list any more" in report(network)
 
 
 def test_an_older_record_that_is_being_sent_as_a_retry_is_killed_is_sent_by_the_next_run(
@@ -471,7 +471,7 @@ def test_an_older_record_whose_upload_may_not_have_arrived_is_not_told_as_there(
     server.put("oai:test:3", BEFORE, title="Toads")
     remote.patience = 3  # it is asked once for each page of the list
     assert network.harvest("--full") == {"status": "with-errors", "listed": 25, "unchanged": 24, "deferred": 1}
-    there = told(network).partition("Unchanged (24)")[2]
+    there = report(network).partition("Unchanged (24)")[2]
     assert "oai:test:3." not in there
     assert "oai:test:9.1" in there
     said = network.harvester("documents", "show", "test/oai_dc/oai:test:3").out

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.oai_network import ALL, Network, is_list, lists, missing, told
+from support.oai_network import ALL, Network, is_list, lists, missing, report
 from support.oai_server import Asked, OaiServer, Odd
 
 
@@ -106,8 +106,8 @@ def test_the_other_sets_are_harvested_where_one_breaks_off(
     for title in ("Toads", "Newts"):
         assert network.harvest()["status"] == "incomplete"
         assert others <= set(network.held())
-        assert f"The list of the set {broken} broke off after" in told(network)
-        assert "Other sets" not in told(network)
+        assert f"The list of the set {broken} broke off after" in report(network)
+        assert "Other sets" not in report(network)
         for number in sorted(others):
             server.put(f"oai:test:{number}", title=title, sets=server.records[f"oai:test:{number}"].sets)
     server.tamper, server.refuses = None, lambda asked: False
@@ -123,8 +123,8 @@ def test_each_set_that_breaks_off_is_told(network: Network) -> None:
     too_short(network.server, "a", "c")
     network.register(*SETS)
     assert network.harvest()["status"] == "incomplete"
-    assert "The list of the set a broke off after 9 of 99 records" in told(network)
-    assert "The list of the set c broke off after 23 of 112 records" in told(network)
+    assert "The list of the set a broke off after 9 of 99 records" in report(network)
+    assert "The list of the set c broke off after 23 of 112 records" in report(network)
     assert {"11", "12", "13"} <= set(network.held())
 
 
@@ -132,7 +132,7 @@ def test_sets_that_all_break_off_at_once_are_a_list_that_was_not_begun(network: 
     said_to_be_wrong(network.server, "a", "b", "c")
     network.register(*SETS)
     assert network.harvest() == {"status": "list-failed"}
-    assert all(f"The list of the set {name} broke off" in told(network) for name in "abc")
+    assert all(f"The list of the set {name} broke off" in report(network) for name in "abc")
 
 
 @pytest.mark.parametrize("is_time", [lambda asked: is_of(asked, "c"), lambda asked: "resumptionToken" in str(asked)])
@@ -145,7 +145,7 @@ def test_a_crash_behind_a_set_that_broke_off_does_not_take_its_list_for_whole(
     network.kill(is_time, "2030-01-01")
     network.night = 1
     assert network.harvest()["status"] == "incomplete"
-    assert "The list of the set b broke off after" in told(network)
+    assert "The list of the set b broke off after" in report(network)
     server.refuses = lambda asked: False
     assert network.harvest()["status"] == "succeeded"
     assert network.held() == ALL
@@ -158,7 +158,7 @@ def test_sets_that_wait_for_one_whose_server_is_away_are_named(network: Network)
     for page, waiting in ((1, "c"), (2, "a, c")):
         server.refuses = lambda asked, page=page: f"!b!!!{page}!" in str(asked)  # type: ignore[misc]
         assert network.harvest()["status"] == "incomplete"
-        assert f"Other sets of this site were not asked for: {waiting}." in told(network)
+        assert f"Other sets of this site were not asked for: {waiting}." in report(network)
     server.refuses = lambda asked: False
     assert network.harvest()["status"] == "succeeded"
     assert network.held() == ALL
@@ -269,7 +269,7 @@ def test_what_has_left_a_set_that_was_broken_off_stays_where_another_set_has_it(
 
 
 def test_what_moves_to_a_set_that_was_read_already_is_not_deleted_meanwhile(network: Network) -> None:
-    """What is deleted meanwhile is told by the next list, which begins where this one did."""
+    """The next list, which begins where this one did, reports deletions of the meantime."""
     server = network.server
     network.register(*SETS)
     network.harvest()
@@ -319,9 +319,9 @@ def test_what_is_refused_of_one_set_alone_is_not_refused_of_the_others(
         taken = [each.arguments for each in server.answered if is_list(each) and not is_of(each, broken)]
         assert taken.pop()["from"].endswith("Z") is seconds
         assert all("from" in each for each in taken)
-        assert "all was asked for" not in told(network)
+        assert "all was asked for" not in report(network)
         is_found_out = not seconds and network.night == 2
-        assert ("its datestamps have seconds, and refuses them" in told(network)) is is_found_out
+        assert ("its datestamps have seconds, and refuses them" in report(network)) is is_found_out
     mended(server)
     server.put("oai:test:11", title="Toads", sets=server.records["oai:test:11"].sets)
     server.forget()
@@ -340,7 +340,7 @@ def test_a_night_without_news_in_the_others_is_incomplete_and_none_without_a_lis
     network.harvest()
     breaks_off(server, "b")
     assert network.harvest() == {"status": "incomplete"}
-    assert "The list of the set b broke off after 0" in told(network)
+    assert "The list of the set b broke off after 0" in report(network)
 
 
 def test_deletions_in_the_others_are_told_where_the_set_is_gone(network: Network) -> None:
@@ -365,8 +365,9 @@ def test_deletions_in_the_others_wait_for_a_set_that_may_have_the_records(networ
     server.delete("oai:test:4")
     assert network.harvest() == {"status": "incomplete", "listed": 2, "deferred": 2}
     assert network.held() == ALL
-    assert "The repository says that 2 documents of this site are deleted. As the list of the set b broke off" in told(
-        network
+    assert (
+        "The repository says that 2 documents of this site are deleted. As the list of the set b broke off"
+        in report(network)
     )
     assert network.harvest() == {"status": "incomplete", "listed": 2, "deferred": 2}
     mended(server)
@@ -421,7 +422,7 @@ def test_a_confirmation_outlives_the_nights_in_which_deletions_wait_for_a_set(ne
     refused(server, "b")
     for _ in range(2):
         assert network.harvest() == {"status": "incomplete", "listed": 1, "deferred": 1}
-        assert "the list of the set b broke off" in told(network)
+        assert "the list of the set b broke off" in report(network)
         assert asked_to_confirm(network) == 0
     if way_out == "mended":
         mended(server)
@@ -467,7 +468,7 @@ def test_what_a_set_leaves_out_that_moves_while_another_is_broken_off_comes_late
         server.tamper = change
     assert network.harvest()["status"] == "incomplete"
     assert len({"4", "7"} & set(network.held())) == 1
-    assert "the same list is asked for twice" in told(network)
+    assert "the same list is asked for twice" in report(network)
     server.tamper = None
     assert network.harvest()["status"] == "incomplete"
     assert network.held() == {number: 1 + (number == "1") for number in ALL if not 10 <= int(number) < 14}

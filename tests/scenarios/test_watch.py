@@ -217,7 +217,7 @@ def run_by_a_clock_that_is_far_ahead(harvester: Harvester) -> None:
         opened.run(RunRequest(FAR.date()))
 
 
-def test_what_a_run_by_a_clock_far_ahead_leaves_is_told_and_repaired_by_one_command(
+def test_what_a_run_by_a_clock_far_ahead_leaves_is_reported_and_repaired_by_one_command(
     harvester: Harvester, server: HttpServer
 ) -> None:
     harvester.add_site("daily", publish(server, "a.1.1"))
@@ -228,9 +228,9 @@ def test_what_a_run_by_a_clock_far_ahead_leaves_is_told_and_repaired_by_one_comm
     run_by_a_clock_that_is_far_ahead(harvester)
     code, checks = doctor(harvester)
     assert (code, checks["clock"][0]) == (1, "PROBLEM")
-    told = " ".join(harvester("doctor").out.split())
-    assert "Runs are dated in the future: 2 of 2099-05-05." in told
-    assert "last and next harvest are in the future: daily, monthly. They are not harvested." in told
+    output = " ".join(harvester("doctor").out.split())
+    assert "Runs are dated in the future: 2 of 2099-05-05." in output
+    assert "last and next harvest are in the future: daily, monthly. They are not harvested." in output
     run = harvester.run(night(0))
     assert (run["sites"], run["status"]) == ([], "succeeded")
     report = last_report(harvester)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.http_server import Asking
-from support.oai_network import ALL, Network, is_list, missing, told
+from support.oai_network import ALL, Network, is_list, missing, report
 from support.oai_server import GZIP, Asked, OaiServer, Record
 
 
@@ -59,7 +59,7 @@ def test_a_repository_that_lists_nothing_at_first_is_asked_for_all_until_it_list
         assert "repo: the repository lists nothing, nothing new" in network.subject("site")
         assert "all well" not in network.subject("site")
         assert "1 repository lists nothing; nothing new" in network.subject("admin")
-        assert "Your OAI-PMH repository was asked for all records and lists none." in told(network)
+        assert "Your OAI-PMH repository was asked for all records and lists none." in report(network)
     server.records = records
     assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
     assert "all well, 25 new" in network.subject("site")
@@ -138,7 +138,7 @@ def test_what_comes_back_after_an_empty_list_is_asked_for_in_full(network: Netwo
 
 
 def announces(more: int) -> Callable[[bytes, Asked], bytes]:
-    """Each list announces so many more records than it has, as one that counts deleted records and hides them."""
+    """Each list announces this many records too many, like a repository that counts hidden deleted records."""
 
     def tamper(body: bytes, asked: Asked) -> bytes:
         return re.sub(rb'completeListSize="(\d+)"', lambda size: b'completeListSize="%d"' % (int(size[1]) + more), body)
@@ -154,11 +154,11 @@ def test_the_same_shortfall_in_the_next_list_is_the_way_in_which_a_repository_co
         server.tamper = announces(46)
         network.register()
         assert network.harvest() == {"status": "incomplete", "listed": 789, "inserted": 789}
-        assert "announced a list of 835 records (completeListSize) and sent 789" in told(network)
-        assert "The next harvest asks for this list once more" in told(network)
+        assert "announced a list of 835 records (completeListSize) and sent 789" in report(network)
+        assert "The next harvest asks for this list once more" in report(network)
         assert network.harvest() == {"status": "succeeded", "listed": 789, "unchanged": 789}
         assert network.harvester("runs").code == 0
-        assert "announced a list of 835 records (completeListSize) and sent 789. It does so in each list" in told(
+        assert "announced a list of 835 records (completeListSize) and sent 789. It does so in each list" in report(
             network
         )
         for number in range(1, 160):
@@ -201,7 +201,7 @@ def test_a_short_list_whose_last_page_has_no_token_is_broken_off_each_time(netwo
     network.register()
     for _ in range(3):
         assert network.harvest()["status"] == "incomplete"
-        assert "sent 25. Its last page has no resumptionToken" in told(network)
+        assert "sent 25. Its last page has no resumptionToken" in report(network)
 
 
 def test_one_of_several_sets_may_count_in_its_own_way(network: Network) -> None:
@@ -258,7 +258,7 @@ def test_deletions_wait_where_another_set_that_was_not_read_may_have_the_record(
 # -- how many records there are
 
 
-def test_a_repository_that_lost_records_without_a_word_is_told_in_the_same_night(network: Network) -> None:
+def test_a_silent_loss_of_records_is_reported_in_the_same_night(network: Network) -> None:
     server = network.server
     network.register("--notify", "on-error")
     network.harvest()
@@ -270,7 +270,7 @@ def test_a_repository_that_lost_records_without_a_word_is_told_in_the_same_night
     assert network.harvest() == {"status": "succeeded"}
     assert "the repository has fewer records than before, nothing new" in network.subject("site")
     assert "1 repository has fewer records than before" in network.subject("admin")
-    assert "it has 13 records (completeListSize); 25 are known" in told(network)
+    assert "it has 13 records (completeListSize); 25 are known" in report(network)
     assert "run --site 'repo' --full" in " ".join(network.report("admin").split())
     assert len(server.asked("ListIdentifiers")) == 1
     network.harvest("--full")
@@ -279,7 +279,7 @@ def test_a_repository_that_lost_records_without_a_word_is_told_in_the_same_night
     assert "fewer records" not in network.subject("admin")
 
 
-def test_a_loss_that_new_records_hide_is_told(network: Network) -> None:
+def test_a_loss_that_new_records_hide_is_reported(network: Network) -> None:
     """Of what the repository lists as deleted, the ledger has nothing: the number of the last full list is compared."""
     server = network.server
     for number in range(1, 16):
@@ -289,7 +289,7 @@ def test_a_loss_that_new_records_hide_is_told(network: Network) -> None:
     for number in range(1, 13):
         del server.records[f"oai:test:{number}"]
     network.harvest()
-    assert "it has 13 records (completeListSize); it had 25 at the last full list" in told(network)
+    assert "it has 13 records (completeListSize); it had 25 at the last full list" in report(network)
 
 
 @pytest.mark.parametrize("page", [10, 100])
@@ -305,7 +305,7 @@ def test_the_number_of_records_is_asked_by_one_request_and_only_where_it_is_said
         network.harvester.close()
 
 
-def test_deleted_records_that_are_told_are_none_that_were_lost(network: Network) -> None:
+def test_reported_deletions_do_not_count_as_lost_records(network: Network) -> None:
     network.server.deleted = "persistent"
     network.register()
     network.harvest()
@@ -357,7 +357,7 @@ MONTH = timedelta(days=31)
 
 
 @pytest.mark.parametrize("shift", [MONTH, None], ids=["a-month-later", "ignored"])
-def test_a_repository_whose_from_is_off_is_listed_in_full_until_it_is_right(
+def test_a_repository_with_a_wrong_from_is_listed_in_full_until_it_is_right(
     odd: Network, shift: timedelta | None
 ) -> None:
     server = odd.server
@@ -365,23 +365,23 @@ def test_a_repository_whose_from_is_off_is_listed_in_full_until_it_is_right(
     server.shift = shift
     odd.register()
     assert odd.harvest()["inserted"] == 25
-    assert "since 2026-01-25T00:00:00Z (from)" in told(odd)
-    assert "Until then each harvest of this site lists everything" in told(odd)
+    assert "since 2026-01-25T00:00:00Z (from)" in report(odd)
+    assert "Until then each harvest of this site lists everything" in report(odd)
     server.put("oai:test:26")
     server.forget()
     assert odd.harvest()["inserted"] == 1
     assert begins(server) == [""]
-    assert "(from)" in told(odd)
+    assert "(from)" in report(odd)
     server.shift = timedelta(0)
     odd.harvest()
-    assert "(from)" not in told(odd)
+    assert "(from)" not in report(odd)
     server.put("oai:test:27")
     server.forget()
     assert odd.harvest()["inserted"] == 1
     assert all(begins(server))
 
 
-def test_a_repository_whose_from_gets_off_is_told_within_a_month(odd: Network) -> None:
+def test_a_from_that_becomes_wrong_is_reported_within_a_month(odd: Network) -> None:
     server = odd.server
     assert isinstance(server, OddFrom)
     odd.register()
@@ -391,17 +391,17 @@ def test_a_repository_whose_from_gets_off_is_told_within_a_month(odd: Network) -
     assert odd.harvest() == {"status": "succeeded"}
     server.now += timedelta(days=30)
     odd.harvest()
-    assert "(from)" in told(odd)
+    assert "(from)" in report(odd)
     assert odd.harvest()["inserted"] == 1
 
 
-def test_a_from_that_leaves_out_its_own_moment_is_told_and_costs_no_full_lists(odd: Network) -> None:
+def test_a_from_that_leaves_out_its_own_moment_is_reported_and_costs_no_full_lists(odd: Network) -> None:
     server = odd.server
     assert isinstance(server, OddFrom)
     server.shift = timedelta(seconds=1)
     odd.register()
     odd.harvest()
-    assert "it lists the record when it is asked from a little earlier on" in told(odd)
+    assert "it lists the record when it is asked from a little earlier on" in report(odd)
     server.forget()
     odd.harvest()
     assert all(begins(server))
@@ -411,7 +411,7 @@ def test_a_from_that_leaves_out_its_own_moment_is_told_and_costs_no_full_lists(o
     ("shift", "code", "words"),
     [(MONTH, 1, "Lists of changes leave records out"), (None, 0, "takes no notice of `from`"), (timedelta(0), 0, "")],
 )
-def test_a_from_that_is_off_is_told_as_a_site_is_added_and_by_validate(
+def test_a_wrong_from_is_reported_as_a_site_is_added_and_by_validate(
     odd: Network, shift: timedelta | None, code: int, words: str
 ) -> None:
     server = odd.server
@@ -433,7 +433,7 @@ def test_where_all_records_have_one_datestamp_from_is_right(tmp_path: Path) -> N
         network = Network(tmp_path, server)
         network.register()
         network.harvest()
-        assert "(from)" not in told(network)
+        assert "(from)" not in report(network)
         network.harvester.close()
 
 
@@ -457,10 +457,10 @@ def test_an_endless_list_ends_at_a_number_of_records(tmp_path: Path) -> None:
         network.register()
         found = network.harvest()
         assert (found["status"], found["inserted"]) == ("incomplete", 210)
-        assert "More than 200 records came: the list may have no end (max_list_records in [http])" in told(network)
+        assert "More than 200 records came: the list may have no end (max_list_records in [http])" in report(network)
         server.forget()
         assert network.harvest() == {"status": "list-failed"}
-        assert "More than 200 records came" in told(network)
+        assert "More than 200 records came" in report(network)
         assert server.asked("ListRecords") == []
         network.harvester.close()
 
@@ -469,7 +469,7 @@ def test_a_list_ends_at_a_number_of_bytes_and_goes_on_in_the_next_night(tmp_path
     network = Network(tmp_path, server, "max_run_bytes = 3000\n")
     network.register()
     assert network.harvest() == {"status": "incomplete", "listed": 20, "inserted": 20}
-    assert "the most that one site may bring in a run (max_run_bytes in [http])" in told(network)
+    assert "the most that one site may bring in a run (max_run_bytes in [http])" in report(network)
     assert network.harvest() == {"status": "succeeded", "listed": 5, "inserted": 5}
     network.harvester.close()
 
@@ -486,7 +486,7 @@ def test_a_list_that_is_far_longer_than_the_last_full_one_is_broken_off(
         server.put(f"oai:test:{number}", title="Toads")
     found = network.harvest()
     assert (found["status"], found["listed"]) == ("incomplete", 300)
-    assert "More than 250 records came: the list may have no end, as that is ten times" in told(network)
+    assert "More than 250 records came: the list may have no end, as that is ten times" in report(network)
     assert network.harvest("--full")["status"] == "succeeded"
 
 

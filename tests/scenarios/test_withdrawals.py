@@ -34,7 +34,7 @@ def withdraw(harvester: Harvester, document: str, *more: str) -> str:
     return said.out
 
 
-def test_a_withdrawn_document_does_not_come_back_and_the_site_is_told_why(
+def test_a_withdrawn_document_does_not_come_back_and_the_report_says_why(
     harvested: Harvester, server: HttpServer
 ) -> None:
     said = withdraw(harvested, "a.1.1")
@@ -53,9 +53,9 @@ def test_a_withdrawn_document_does_not_come_back_and_the_site_is_told_why(
     assert "a.1" not in [each["document_id"] for each in json.loads(harvested("target", "list", "--json").out)]
     for mail in harvested.mails():
         if "(2026-11-21)" in mail["Subject"] and "elm:" in mail["Subject"]:
-            told = words_of(mail)
-            assert "withdrew a.1 on" in told
-            assert "a person objects" in told
+            output = words_of(mail)
+            assert "withdrew a.1 on" in output
+            assert "a person objects" in output
     [gone] = harvested.rows("SELECT COUNT(*) FROM site_problem WHERE rule = 'target.withdrawn' AND state = 'open'")
     assert gone == (1,)
 

@@ -398,7 +398,7 @@ def test_a_signal_to_all_processes_loses_nothing_of_what_is_under_way(harvester:
 
 
 def test_a_document_that_needs_too_much_memory_costs_itself_alone(harvester: Harvester, server: HttpServer) -> None:
-    """It is told as too expensive, and not tried again as if a worker had died by chance."""
+    """Its finding says that it is too expensive; the run does not try it again."""
     harvester.config.write_text(f"{harvester.config.read_text()}\n[validation]\nmemory_limit = 150\n")
     elements = "<a b='1'/>" * 450_000
     tail = f"<additionalMetadata><metadata><x>{elements}</x></metadata></additionalMetadata></eml:eml>".encode()

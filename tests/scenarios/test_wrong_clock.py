@@ -102,14 +102,14 @@ def test_dates_in_the_future_are_a_problem_until_they_are_repaired(harvester: Ha
     night(harvester, datetime.now(UTC) - timedelta(days=1))
     night(harvester, datetime(2099, 1, 1, 12, 0, tzinfo=UTC))
     today = datetime.now(UTC).date()
-    told = " ".join(harvester("doctor").out.split())
-    assert "The dates of the last and next harvest are in the future: good." in told
+    output = " ".join(harvester("doctor").out.split())
+    assert "The dates of the last and next harvest are in the future: good." in output
     harvester("run", "--force")  # it harvests the sites, and the runs in the future are still there
     said = harvester("doctor")
     assert said.code == 1
-    told = " ".join(said.out.split())
-    assert "PROBLEM clock: Runs are dated in the future: 2 of 2099-01-01." in told
-    assert "`metaharvest database repair-dates` moves all dates" in told
+    output = " ".join(said.out.split())
+    assert "PROBLEM clock: Runs are dated in the future: 2 of 2099-01-01." in output
+    assert "`metaharvest database repair-dates` moves all dates" in output
     said = harvester("database", "repair-dates")
     assert said.code == 0
     assert f"Moved to {today}" in said.out

@@ -187,7 +187,7 @@ def said(*arguments: str, **given: Any) -> Said:
 
 
 def any_day(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The arguments of a command, with which a run may be of any day: those of tests are far from the clock."""
+    """The arguments of a command, so that a run may have any date: dates in tests are far from the clock."""
     is_run = arguments[:1] == ("run",) and "--date" in arguments and "--force-date" not in arguments
     return (*arguments, "--force-date") if is_run else tuple(arguments)
 

@@ -65,12 +65,12 @@ def records(*some: bytes, token: bytes = b"", attributes: bytes = b"") -> bytes:
 
 
 def namespaces(number: int, uri: bytes = b"u") -> bytes:
-    """So many namespace declarations, as attributes."""
+    """This number of namespace declarations, as attributes."""
     return b"".join(b' xmlns:n%d="%b%d"' % (each, uri, each) for each in range(number))
 
 
 class HostileRepository:
-    """Answers each verb with a body, gzipped: those given, and proper ones for the others."""
+    """Answers each verb with a gzipped body: the given one, or else a proper one."""
 
     def __init__(self, host: str = "127.0.0.1", bodies: Mapping[str, Body] | None = None, **more: Body) -> None:
         self.bodies: dict[str, Body] = {

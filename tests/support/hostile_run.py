@@ -99,7 +99,7 @@ class GoodSite:
 
 
 def measured_run(harvester: Harvester, good: GoodSite, *arguments: str, seconds: float = 100) -> Cost:
-    """`metaharvest run` in a process of its own; it is killed if it takes more than so many seconds."""
+    """`metaharvest run` in a process of its own, which is killed after `seconds`."""
     command = [sys.executable, "-m", "metaharvest", "--config", str(harvester.config), "run", *arguments]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         began = time.monotonic()
@@ -163,7 +163,7 @@ def _descendants(pids: Iterable[int]) -> list[int]:
 
 
 def _processor_of(pid: int) -> float:
-    """The processor seconds that a process has taken until now, without those of its children."""
+    """The processor seconds that a process has taken until now, without its children."""
     with suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

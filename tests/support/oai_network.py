@@ -99,7 +99,7 @@ def lists(server: OaiServer) -> list[Asked]:
     return [each for each in found if each.verb == found[0].verb]
 
 
-def told(network: Network) -> str:
+def report(network: Network) -> str:
     """The text of the last report to the site, in one line."""
     return " ".join(network.report().split())
 

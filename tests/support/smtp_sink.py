@@ -32,7 +32,7 @@ class Received:
 
 
 class SmtpSink:
-    """Used as a context manager; all that it is to do wrong can be changed while it runs.
+    """A mail server as a context manager, whose faults tests change while it runs.
 
     `refuses` is the answer to everybody at a command ({"RCPT": "550 no"}): a relay that has a bad hour.
     `answers` are the answers to chosen recipients ("550 no such user"), `data_answers` those to the messages for them,
@@ -40,7 +40,7 @@ class SmtpSink:
     `hang_up_after` how many messages are taken before.
     `cut_for` are recipients at whose naming it is always cut, `session_limit` is the number of messages after which a
     session is closed with 421 (0: never).
-    `accepted` is called when a message has been taken, before the client is told.
+    `accepted` is called when a message has been taken, before the client gets the answer.
     `security` is none, starttls or tls; `login` the one user name and password that are accepted; `utf8`: addresses
     beyond ASCII are.
     """

@@ -1,4 +1,4 @@
-"""The remedy for a value fits the value: pairs of what stands in a document, and what is to be written."""
+"""The remedy for a value fits the value: pairs of a value in a document and the right one."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ YEAR_DATE = {"date", "gYear"}
         ("0000-01-01", "no such date", "Correct the numbers."),
     ],
 )
-def test_a_date_is_told_what_is_wrong_with_it(value: str, message: str, remedy: str) -> None:
-    said, told = about_date(value, YEAR_DATE)
-    assert (message in said, remedy in told) == (True, True), (said, told)
+def test_the_advice_says_what_is_wrong_with_a_date(value: str, message: str, remedy: str) -> None:
+    said, output = about_date(value, YEAR_DATE)
+    assert (message in said, remedy in output) == (True, True), (said, output)
     does_not_exist = "not written" not in said
-    assert ("YYYY" in told) is (not does_not_exist and "Write it as" in told)
+    assert ("YYYY" in output) is (not does_not_exist and "Write it as" in output)
 
 
 def test_other_dates_and_times() -> None:
@@ -77,14 +77,14 @@ def test_other_dates_and_times() -> None:
         ("45°30'12\"N", False, "Write digits, with a point for decimals, without a unit."),
     ],
 )
-def test_a_number_is_told_how_it_is_written(value: str, is_whole: bool, remedy: str) -> None:
+def test_the_advice_says_how_to_write_a_number(value: str, is_whole: bool, remedy: str) -> None:
     assert about_number(value, is_whole=is_whole) == remedy
 
 
 @pytest.mark.parametrize(
     ("value", "remedy"), [("yes", "Write true."), ("No", "Write false."), ("maybe", "Write true or false.")]
 )
-def test_a_boolean_is_told_which_of_the_two_is_meant(value: str, remedy: str) -> None:
+def test_the_advice_says_which_boolean_is_meant(value: str, remedy: str) -> None:
     assert about_boolean(value) == remedy
 
 
@@ -103,7 +103,7 @@ def test_the_document_gets_the_advice_whatever_its_size(padding: str) -> None:
     assert "YYYY" not in finding.remedy
 
 
-def test_what_each_document_needs_is_not_told_to_be_removed() -> None:
+def test_no_remedy_removes_what_each_document_needs() -> None:
     content = eml("2.2.0").replace(b"<contact><organizationName>Alder Creek</organizationName></contact>", b"")
     [finding] = VALIDATOR.check(content, listed("2.2.0")).findings
     assert finding.remedy == "Add contact at its end."
@@ -128,7 +128,7 @@ def test_a_text_without_its_tags_is_one_finding(wrong: str, name: str) -> None:
     assert finding.remedy == f"Put the text into the element that is missing: <{name}>…</{name}>."
 
 
-def test_an_empty_reference_is_told_as_that() -> None:
+def test_an_empty_reference_is_reported_as_empty() -> None:
     content = eml("2.2.0").replace(
         b"<contact><organizationName>Alder Creek</organizationName>", b"<contact><references> </references>"
     )

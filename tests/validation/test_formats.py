@@ -287,7 +287,7 @@ def test_iso_19139_2_that_is_valid_by_the_schema_of_noaa_is_valid() -> None:
     assert not verdict(VALID["iso"].replace("<gmd:language>", DETAIL, 1)).acceptable
 
 
-def test_a_type_that_the_schema_does_not_have_is_told_once() -> None:
+def test_a_type_that_the_schema_does_not_have_is_reported_once() -> None:
     subjects = "".join(f'<dc:subject xsi:type="dcterms:LCSH">{number}</dc:subject>\n' for number in range(44))
     content = VALID["oai_dc"].replace("<dc:date>", f"{subjects}<dc:date>")
     content = content.replace("<oai_dc:dc ", '<oai_dc:dc xmlns:dcterms="http://purl.org/dc/terms/" ')

@@ -353,8 +353,8 @@ def _wanted(site: Site) -> tuple[object, ...]:
     return () if oai is None else (site.list_url, oai.prefix, oai.sets, oai.post)
 
 
-_AS_REPOSITORY = "All of its records are listed and judged anew then."
-_AS_LIST = "What was left out is judged anew then; what the repository has stays until its revision is raised."
+_AS_REPOSITORY = "All of its records are listed and judged again then."
+_AS_LIST = "What was left out is judged again then; what the repository has stays until its revision is raised."
 """What becomes of documents that were harvested before, once other files of their site say what is done with them."""
 
 

@@ -49,9 +49,7 @@ def ended(listed: int, pages: int) -> LogRow:
 
 def judged_anew() -> LogRow:
     """The row about a list that is a full one because the site's files do not say what they said before."""
-    message = (
-        "The site's filters or its normalising are not those of the last list: all records are listed, and judged anew."
-    )
+    message = "The site's filters or its normalising have changed: all records are listed, and judged again."
     return LogRow("ListRecordsSuccess", message)
 
 

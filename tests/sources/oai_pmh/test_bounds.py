@@ -16,7 +16,7 @@ from metaharvest.sources.oai_pmh.records import Records
 from support.hostile_oai import FORMAT, IDENTIFY, answer, namespaces, record, records
 
 SECONDS = 5
-"""Of processor time; what is not linear takes minutes."""
+"""Processor time; work that is not linear takes minutes."""
 
 
 def read(body: bytes, verb: str = "ListRecords", largest: int = 52_428_800) -> tuple[list[ListedRecord], Records]:
@@ -54,7 +54,7 @@ def test_a_record_beyond_the_limit_of_nodes_is_lost_alone(filling: bytes, number
 
 @pytest.mark.parametrize("padding", [0, 600_000])
 def test_max_document_bytes_holds_for_records(padding: int) -> None:
-    """In answers that are read as a whole, and in those that are read piece by piece."""
+    """The reader takes short answers as a whole, and long ones piece by piece."""
     some = [record(n, metadata=b"<r>%b</r>" % (b"x" * size)) for n, size in enumerate((10, 19_000, 21_000, 200_000))]
     found, _ = read(records(*some, b" " * padding), largest=20_000)
     assert rules(found) == [[], [], ["oai.too-large"], ["oai.too-large"]]
@@ -62,7 +62,7 @@ def test_max_document_bytes_holds_for_records(padding: int) -> None:
 
 
 def test_a_record_keeps_the_namespaces_around_it_that_it_uses() -> None:
-    """Also those whose prefixes are in values alone."""
+    """Also where only a value has the prefix."""
     metadata = b'<n7:a n8:b="c" type="n9:d"><n7:e/></n7:a>'
     found, made = read(in_list(namespaces(5_000), record(1, metadata=metadata), record(2)))
     content = found[0].content or b""
@@ -111,7 +111,7 @@ def test_what_is_stored_beside_the_content_is_bounded() -> None:
 
 
 def test_removing_a_record_takes_a_time_that_is_linear_in_its_parts() -> None:
-    """To remove an element to which something refers, lxml looks through its parts again and again."""
+    """Where something refers to an element, lxml looks through all parts of the element to remove it."""
     many = record(1, header=b"<setSpec>a</setSpec>" * 300_000)
     found, _ = read(records(many, record(2, about=b"<about><a>%b</a></about>" % (b"x" * 600_000)), many, record(3)))
     assert len(found) == 4
