@@ -224,8 +224,8 @@ class Fetcher:
     async def _follow(self, url: str, question: _Question) -> Response:
         """Fetch `url` and follow its redirects. Waiting for a free connection is not the server's time.
 
-        An answer that is lost in its compression is asked for once more without: some servers send gzip that is empty
-        or damaged. Where that helps, the host is asked without compression from then on.
+        Some servers send gzip that is empty or damaged: then the answer is asked for once more without compression.
+        Where that helps, so are all further answers of this host.
         """
         here, spent, is_again, start = started(url, question.query), 0.0, False, question.file.tell()
         first_url, limits = here.url, question.limits
@@ -273,7 +273,10 @@ class Fetcher:
         raise FetchError(sentences.too_many_redirects(here.url, given), seconds=spent)
 
     def _may_help(self, exchange: Exchange) -> bool:
-        """Whether to ask without compression; once a run and host where an answer is empty and names no compression."""
+        """True if asking without compression may help.
+
+        An empty answer that names no compression allows it once a run and host.
+        """
         if exchange.headers.get("content-encoding"):
             return True
         is_first = exchange.address.host not in self._asked_plain

@@ -59,13 +59,13 @@ class Query:
 
 @dataclass(slots=True)
 class Exchange:
-    """What is asked of one address, and all that was seen of the answer.
+    """One request to one address, and all that is known of the answer.
 
     `conditions` are request headers that let the server answer 304, "not modified". `code` and `words` are libcurl's
     result (0: none, also if the headers break off: `headed` is False then). `wire` counts the body as sent, `size` as
     decompressed, `sha256` is of that. `began` is of time.monotonic. `in_memory`: what arrives counts in the memory
-    budget, for the site `site_id`; `gives_way`: it may be broken off if others take too much of that. `form`: the body
-    of a POST; empty: GET. `plain`: the answer is to come without compression.
+    budget, for the site `site_id`; `gives_way`: it may be broken off if others take too much of the budget. `form`: the
+    body of a POST; empty: GET. `plain`: ask for an answer without compression.
     """
 
     address: WebAddress
@@ -113,7 +113,7 @@ class Exchange:
     def is_lost_in_coding(self) -> bool:
         """True if nothing came where compression was allowed, or what came cannot be decompressed to its end.
 
-        Some servers that fail to compress send nothing, and no Content-Encoding either.
+        Some servers that fail to compress send an empty body without a Content-Encoding.
         """
         if self.plain or not self.is_document or self.status == _NO_CONTENT:
             return False

@@ -56,7 +56,7 @@ _ELEMENTS = frozenset(
         "br",
     )
 )
-"""Names of elements that web pages begin with, where they lack their beginning."""
+"""The first elements of web pages that lack their beginning."""
 
 _MOST = 65_536
 _PAGE = re.compile(rb"<!doctype\s+html\b|<html[\s>]", re.IGNORECASE)
@@ -79,9 +79,10 @@ def html_title(head: bytes) -> str | None:
 
 
 def title_of_odd_page(head: bytes, tag: str | None) -> str | None:
-    """As `html_title`, of a page with much or something else before it, or without its beginning.
+    """The title as in html_title(), of a page with other text in front of it, or without its beginning.
 
-    `tag` is the name of the first element of `head`, None if that is no XML.
+    `tag` is the name of the first element of `head`, None if it is no XML. None is returned for anything but a web
+    page.
     """
     is_page = tag is not None and tag.rpartition("}")[2].lower() in _ELEMENTS
     if not (is_page or (tag is None and _PAGE.search(head[:HEAD_BYTES]))):

@@ -77,8 +77,8 @@ class RequestLimiter:
 class FairLimiter:
     """A limited number of places for all users together. No user may hold more places than it leaves free.
 
-    So there is room for another user (a site, a host), however many are held by those whose servers drag them out.
-    The user that holds the fewest places comes first.
+    So a user (a site, a host) with a slow server leaves room for others. The user that holds the fewest places comes
+    first.
     """
 
     def __init__(self, number: int, waiting: Waiting) -> None:
@@ -104,7 +104,7 @@ class FairLimiter:
             raise
 
     def release(self, user: Hashable) -> None:
-        """One of this user has ended."""
+        """Give back one place of this user."""
         self._free += 1
         self._held[user] -= 1
         if not self._held[user]:
@@ -124,7 +124,7 @@ class FairLimiter:
             if not begun.done() and not self._may_begin(self._queue[begun]):
                 return
             user = self._queue.pop(begun)
-            if begun.done():  # its waiting has ended, and it has not been told yet
+            if begun.done():  # its waiting has ended, and its task has not run since
                 continue
             self._begin(user)
             begun.set_result(None)
@@ -132,13 +132,13 @@ class FairLimiter:
 
 @dataclass(frozen=True, slots=True)
 class FairPlace:
-    """One place of `limiter` for `user`, to be acquired and released like a semaphore."""
+    """One place of `limiter` for `user`, with the interface of a semaphore."""
 
     limiter: FairLimiter
     user: Hashable
 
     async def acquire(self) -> None:
-        """Take it, however long that takes."""
+        """Wait for the place without a limit of time."""
         await self.limiter.acquire(self.user, inf)
 
     def release(self) -> None:

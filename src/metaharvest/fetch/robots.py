@@ -69,7 +69,7 @@ class Robots:
         return self._finding(url, host)
 
     async def _read(self, host: str, fetch: Callable[[], Awaitable[bytes]]) -> RobotsRules:
-        """The rules; without a file, the rules of an empty one. A thread reads them: half a megabyte takes long."""
+        """The rules; without a file, none. A thread reads them, as half a megabyte takes long."""
         try:
             content = await fetch()
         except FetchError:

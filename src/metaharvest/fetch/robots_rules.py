@@ -1,7 +1,7 @@
 """The rules of a robots.txt that count for the harvester (RFC 9309), at a cost that is linear in its bytes.
 
 A robots.txt may give each of thousands of user agents thousands of rules. Only the groups that name the harvester
-count, or, without one, those for all (`*`). All others are left out line by line, before Protego reads the rest.
+count; without one, the groups for all (`*`). Lines of other groups are left out before Protego reads the rest.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from protego import Protego
 
 MOST_BYTES = 524_288
-"""Bytes of a robots.txt that are read; at least 500 KiB must be (RFC 9309, 2.5)."""
+"""Bytes of a robots.txt that are read; RFC 9309 (2.5) asks for at least 500 KiB."""
 
 MOST_RULES = 2_000
-"""Rules that count; the longest files of well-known servers have some hundred for all user agents."""
+"""The most rules that count; well-known servers have some hundred for all user agents."""
 
 LONGEST_RULE = 2_048
 MOST_WILDCARDS = 10
-"""A rule with more `*` is left out: for each URL, each part between two of them is searched for."""
+"""The most `*` in a rule that counts: for each URL, Protego searches each part between two of them."""
 
 _AGENT = ("user-agent", "useragent", "user agent")
 _RULES = ("allow", "disallow")
@@ -36,12 +36,12 @@ class RobotsRules:
     left_out: int = 0
 
     def allow(self, url: str) -> bool:
-        """Whether the harvester may ask for this URL."""
+        """True if the harvester may ask for this URL."""
         return self.parsed.can_fetch(url, "*")
 
 
 def rules_for(product: str, content: bytes) -> RobotsRules:
-    """The rules for the user agent `product`."""
+    """The rules for the user agent `product`, in lower case."""
     ours: dict[str, None] = {}
     for_all: dict[str, None] = {}
     names_us = False
@@ -67,7 +67,7 @@ def rules_for(product: str, content: bytes) -> RobotsRules:
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """Field and value of each line that is a rule, or names a user agent; a colon between them may be missing."""
+    """Field and value of each rule and each user agent; the colon between them may be missing."""
     for line in text.splitlines():
         bare = line.partition("#")[0].strip()
         field, colon, value = bare.partition(":")

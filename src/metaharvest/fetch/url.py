@@ -43,10 +43,11 @@ _SPECIAL_4 = tuple(
     )
 )
 _SPECIAL_6 = tuple(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20")))
-"""Networks of IANA's special-purpose registries, and multicast; of IPv6 those inside of 2000::/3.
+"""Networks of IANA's special-purpose registries, and multicast; of IPv6, the networks inside 2000::/3.
 
 https://www.iana.org/assignments/iana-ipv4-special-registry/ and .../iana-ipv6-special-registry/. The standard library
-has older ones: it takes 192.0.0.8 to 192.0.0.255 and 3fff::/20 for public. 2001::/23 has Teredo, ORCHID and benchmarks.
+has an older list, in which 192.0.0.8 to 192.0.0.255 and 3fff::/20 are public. 2001::/23 has Teredo, ORCHID and
+benchmarks.
 """
 
 
@@ -171,7 +172,7 @@ def _is_public(address: IPv4Address | IPv6Address) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host`, as a URL has it, is this machine itself: nobody else hears what is sent there."""
+    """True if `host`, as a URL has it, is this machine itself."""
     literal = literal_address(host.lower())
     if literal is None:
         return False

@@ -1,9 +1,9 @@
-"""Bounds what an XML text costs, from its bytes alone, before a tree of it exists.
+"""Limits the cost of an XML text by its bytes alone, before its tree exists.
 
 A tree takes up to sixty times the bytes of its text. Each element, comment and processing instruction has a `<` of its
-own, each attribute a `=`, each namespace declaration an `xmlns`. So the numbers of these bytes are upper bounds of what
-the tree will have; to count them takes a second for 100 MB at most. This holds in every encoding in which these
-characters are the bytes of ASCII, perhaps with NUL bytes beside them. Every other encoding is refused.
+own, each attribute a `=`, each namespace declaration an `xmlns`. So the numbers of these bytes are upper bounds for the
+tree. Counting them takes at most a second for 100 MB. This holds in every encoding in which these characters are the
+bytes of ASCII, perhaps with NUL bytes beside them. Other encodings are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEAD = 65_536
 
 _PIECE = 512
 _BETWEEN = 4 * (len("xmlns") - 1)
-"""Bytes of an `xmlns` that begins in one piece and ends in the next; of UTF-32."""
+"""Bytes by which pieces overlap, so that each `xmlns` is whole in one of them, also in UTF-32."""
 _DECLARATION_BYTES = 1_000
 _DECLARED = re.compile(rb"""\sencoding\s{0,40}=\s{0,40}["']([A-Za-z0-9._:-]{1,40})["']""")
 _ASCII_COMPATIBLE = re.compile(
@@ -36,11 +36,11 @@ _ASCII_COMPATIBLE = re.compile(
 _DECLARATIONS = (b"<?xml ", b"<?xml\t", b"<?xml\r", b"<?xml\n")
 _MARK = b"\xef\xbb\xbf"
 _WIDE = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff", b"<\0", b"\0<", b"\0\0\0<")
-"""How UTF-16 and UTF-32 begin: with a mark, or with `<`."""
+"""The first bytes of UTF-16 and UTF-32: a byte order mark, or `<`."""
 
 
 class XmlRefused(Exception):
-    """An XML text that is not read. The message says why, to be put behind "The answer": `has more than ...`."""
+    """An XML text that is not read. The message continues a sentence such as "The answer": `has more than ...`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +61,20 @@ SHORT_ANSWER = XmlLimits()
 
 
 def nodes_in(content: bytes) -> int:
-    """An upper bound of the elements, attributes, comments and processing instructions that this text has."""
+    """An upper bound of the elements, attributes, comments and processing instructions in this text."""
     return content.count(b"<") - content.count(b"</") + content.count(b"=")
 
 
 def namespaces_in(content: bytes) -> int:
-    """An upper bound of the namespace declarations that this text has."""
+    """An upper bound of the namespace declarations in this text."""
     return (content.replace(b"\0", b"") if b"\0" in content else content).count(b"xmlns")
 
 
 def tree_of(content: bytes, limits: XmlLimits = SHORT_ANSWER, *, recover: bool = False) -> etree._Element:
     """The root element of a text within the limits. Raises XmlRefused for all others, also for one with a DOCTYPE.
 
-    `recover`: of a text that is not well-formed, what the parser makes of it; None if that is nothing.
-    To be called in a thread or process of its own, as any parsing: 30 MB take a second.
+    `recover`: a text that is not well-formed gives the tree that the parser can save, or None. Call it in a thread or
+    process of its own: 30 MB take a second.
     """
     refuse_encoding(content)
     refuse_excess(content, limits)
@@ -106,7 +106,7 @@ def refuse_excess(content: bytes, limits: XmlLimits) -> None:
 
 
 def refuse_encoding(head: bytes) -> None:
-    """Raises XmlRefused if a text that begins like this is in an encoding in which `<` may be other bytes."""
+    """Raises XmlRefused if the encoding of a text with this beginning may have other bytes for `<`."""
     if head.startswith(_WIDE):
         return
     head = head[:HEAD].removeprefix(_MARK).lstrip(b" \t\r\n")
@@ -138,7 +138,7 @@ def refuse_doctype(content: bytes) -> None:
 def first_tag(head: bytes) -> tuple[str | None, bool]:
     """The name of the root element, if one begins in `head`, and whether a DOCTYPE stands before it.
 
-    No entity is expanded meanwhile: the pieces are small, and the parser has its own limits.
+    The parser gets small pieces and has its own limits, so that no entity expands.
     """
     parser: Any = etree.XMLPullParser(events=("start",), resolve_entities=False, no_network=True, load_dtd=False)
     for start in range(0, len(head), _PIECE):

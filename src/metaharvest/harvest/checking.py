@@ -28,12 +28,11 @@ LIMITS = RunLimits(check=CheckLimits(small=100_000))
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """How something is to be checked.
+    """The options of a check.
 
     `site_name`: as this registered site; `against`: compared with this target, see `Targets.named`; `allow_networks`:
-    addresses that are not public, and may be asked. `copies` keeps what is fetched, so that it may be used again.
-    `standard_input` is read where an argument is `-`. `folders`: how folders are read. Once `stop` is set, nothing more
-    is begun.
+    private addresses that may be asked. `copies` keeps fetched documents for another use. `standard_input` is read for
+    an argument `-`. `folders`: how folders are read. After `stop` is set, nothing new begins.
     """
 
     site_name: str | None = None
@@ -66,16 +65,16 @@ def needs_database(settings: Settings, how: CheckOptions) -> bool:
 def asks_nobody(settings: Settings, how: CheckOptions) -> bool:
     """True if the database and the targets of these settings are left alone.
 
-    Somebody else may have written a settings file that was found in the working folder, and it decides who gets which
-    secret. A person allows that by naming the file, or the target.
+    A settings file that was merely found in the working folder may be somebody else's, and it decides who gets which
+    secret. A person who names the file, or the target, allows it.
     """
     return settings.is_found and how.against is None and not settings.is_local
 
 
 def _without_programs(settings: Settings) -> Settings:
-    """The settings without what else a settings file can have done with this computer's files.
+    """The settings without templates and report files, so that a stranger's settings file touches no other file.
 
-    A rehearsal of documents needs no templates of the folder, which are programs, and no report in a file.
+    Templates are programs, and a check needs neither.
     """
     reports = settings.reports.model_copy(update={"templates": None, "admin": "mail"})
     changes: dict[str, object] = {"reports": reports}

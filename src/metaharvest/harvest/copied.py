@@ -99,12 +99,12 @@ class CopyResult:
 
     @property
     def refused(self) -> int:
-        """How many revisions the target refuses for good."""
+        """The number of revisions that the target refuses permanently."""
         return self.ended.get(CopyOutcome.REFUSED, 0)
 
     @property
     def is_well_but_for_refused(self) -> bool:
-        """Whether all that the source has is in the target, but for revisions that it refuses for good."""
+        """True if the target has all revisions of the source, but for permanently refused ones."""
         return replace(self, ended={**self.ended, CopyOutcome.REFUSED: 0}).is_well
 
 

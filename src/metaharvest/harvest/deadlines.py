@@ -55,10 +55,10 @@ class StopSignal(threading.Event):
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """The signal, and the deadlines: moments (time.monotonic) after which nothing is begun, and what to say then.
+    """The stop signal and the deadlines: moments (time.monotonic) after which nothing new begins.
 
-    heed() and heed_time() are asked by callers that give up, or defer, what they were about to do if there is a reason:
-    `heeded` keeps it, for cut_short() to tell. `given_up` says whether a site is given up for another reason, and why.
+    Each moment has its finding. Before each step, callers ask heed() or heed_time() for a reason to stop. `heeded`
+    keeps the reasons, for cut_short(). `given_up` gives another reason for which a site is given up.
     """
 
     stop: StopSignal

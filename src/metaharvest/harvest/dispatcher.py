@@ -138,9 +138,9 @@ class Dispatcher:
             return sites_to_look_at(session, self.journal.today)
 
     async def _harvest_all(self, chosen: Sequence[Chosen], ctx: RunContext) -> list[str]:
-        """Harvest the sites side by side. The first that meets the loss of the run ends it for all.
+        """Harvest the sites side by side. The first site that finds the run lost ends it for all.
 
-        The sites of one host hold no more places than they leave free, so that a host that hangs has never all of them.
+        The sites of one host hold no more places than they leave free, so that a hanging host never blocks all.
         """
         at_once = FairLimiter(self.limits.sites_at_once, Waiting())
         with_slow_ones = FairLimiter(4 * self.limits.sites_at_once, Waiting())
@@ -217,7 +217,7 @@ class Dispatcher:
 
 
 def _host_of(site: Site | BrokenSite) -> str:
-    """The host of a site's list; a name of the site's own if it has none, or is not asked."""
+    """The host of a site's list; without one, a name of the site's own."""
     try:
         host = None if isinstance(site, BrokenSite) else urlsplit(site.list_url).hostname
     except ValueError:

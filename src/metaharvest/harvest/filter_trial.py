@@ -1,4 +1,4 @@
-"""Tries a file of filters, or of normalising, on documents at hand. Nothing is fetched or written."""
+"""Tries a filters or normalising file on local documents. It fetches and writes nothing."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class TriedRecord:
 
 @dataclass(frozen=True, slots=True)
 class NormalizedRecord:
-    """A record that a normalising file was tried on: as it came, and as it becomes.
+    """A record before and after normalising.
 
-    `added` is how many elements were added; both texts are empty where `reason` says why it could not be tried.
+    `added` is the number of added elements. If `reason` says why it could not be tried, both texts are empty.
     """
 
     name: str
@@ -62,7 +62,7 @@ class NormalizedRecord:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A document, or an OAI-PMH record in it; without a `root`, `reason` says why there is nothing to try."""
+    """A document, or an OAI-PMH record in it. Without a `root`, `reason` says why it cannot be tried."""
 
     identifier: str
     root: etree._Element | None
@@ -79,7 +79,7 @@ def try_filters(filters: Filters, documents: Iterable[tuple[str, bytes]]) -> Ite
 def try_normalization(
     normalization: Normalization, documents: Iterable[tuple[str, bytes]]
 ) -> Iterator[NormalizedRecord]:
-    """What normalising makes of each of these documents, and of each OAI-PMH record in one."""
+    """Each of these documents, and each OAI-PMH record in them, before and after normalising."""
     for name, tried in _each(partial(_normalized, normalization), documents):
         yield from tried or [NormalizedRecord(name, "", "", "", 0, too_costly().message)]
 
@@ -87,7 +87,7 @@ def try_normalization(
 def _each(
     tried: Callable[[str, bytes], list[_Tried]], documents: Iterable[tuple[str, bytes]]
 ) -> Iterator[tuple[str, list[_Tried]]]:
-    """What each document came to, with its name; nothing for one that took too long."""
+    """The results of each document, with its name; none for a document that took too long."""
     from pebble import ProcessExpired, ProcessPool
 
     with ProcessPool(max_workers=1, context=multiprocessing.get_context("spawn")) as pool:
@@ -99,7 +99,7 @@ def _each(
 
 
 def _parts(content: bytes) -> list[_Part]:
-    """The document, or the OAI-PMH records in it: what a harvest would see of each."""
+    """The document, or the OAI-PMH records in it, as a harvest would see them."""
     try:
         root = wellformed.parse(content, wellformed.new_parser(keeps_all=True))
     except wellformed.NotReadable as error:

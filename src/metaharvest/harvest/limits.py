@@ -38,8 +38,8 @@ class RunLimits:
     """The limits of one run."""
 
     sites_at_once: int = 32
-    """Sites under way side by side, of one host never more than are left free; the documents that they may ask for
-    together are bounded by harvester.workers."""
+    """Sites that are harvested side by side; see FairLimiter for the sites of one host. harvester.workers limits the
+    requests of all together."""
 
     site_seconds: float = 60.0
     """Seconds after which a site leaves its place to another, and goes on: servers that drag out what they send hold up

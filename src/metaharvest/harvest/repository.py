@@ -77,7 +77,7 @@ class _InHand:
 
 
 async def in_repository(site_run: SiteRun, source: PagedSource, ctx: RunContext) -> PagedListing:
-    """What the repository lists, from where its listing has come to, or all of it if that is to be judged anew.
+    """The repository's list from its last checkpoint on, or all of it if its records must be judged again.
 
     Raises FetchError, and ListError.
     """
@@ -114,7 +114,7 @@ def _is_to_judge_anew(site_run: SiteRun, state: ListingState, ctx: RunContext) -
 async def harvest_repository(
     site_run: SiteRun, listing: PagedListing, source: PagedSource, target: SiteTarget, ctx: RunContext
 ) -> Tally:
-    """Bring the records of a list to their outcomes; the numbers that go into the totals.
+    """Bring the records of a list to their outcomes. Returns the numbers for the totals.
 
     Raises ListBrokenOff where the list does not come to its end: the next harvest goes on from the last checkpoint.
     Where the lists of some sets do not, all the rest is done before. Reported deletions are carried out in each case.
@@ -154,7 +154,7 @@ async def harvest_repository(
 
 
 def _waits_for(error: BrokenOff | FetchError, site_run: SiteRun) -> Sequence[str]:
-    """The sets whose lists broke off, in which a record may be by now that is deleted in another one."""
+    """The sets whose lists broke off: a record that is deleted in another set may be in one of them."""
     if isinstance(error, SetsBrokenOff):
         return () if error.are_gone else error.sets
     oai = site_run.site.options.oai
@@ -164,7 +164,7 @@ def _waits_for(error: BrokenOff | FetchError, site_run: SiteRun) -> Sequence[str
 def _note_begun(
     site_run: SiteRun, listing: PagedListing, anew: bool, today: date, session: Session
 ) -> Iterable[LogRow]:
-    """`anew`: its records are judged anew, as the site's files say something else."""
+    """`anew`: the site's files have changed, so its records are judged again."""
     site = site_run.site
     if listing.is_other:
         checkpoints.ask_for_others(session, site.site_id)

@@ -47,7 +47,7 @@ class TargetHealth:
 
 
 class SiteTargetHealth:
-    """The health of a target as one site meets it: it is given up too if the site's own time is up."""
+    """The health of a target for one site, which also gives it up when the site's own time is up."""
 
     def __init__(self, of_run: TargetHealth) -> None:
         self._of_run = of_run
@@ -55,25 +55,25 @@ class SiteTargetHealth:
 
     @property
     def given_up(self) -> tuple[Finding, ...]:
-        """Why it is not asked any more; empty: it is."""
+        """The reasons why it is not asked any more; empty: it is asked."""
         return self._interrupted or self._of_run.given_up
 
     def failed(self, error: TargetError) -> None:
-        """It did not answer."""
+        """Note that it did not answer."""
         if isinstance(error, Interrupted):
             self._interrupted = error.findings
         else:
             self._of_run.failed(error.findings)
 
     def give_up(self, error: TargetError) -> None:
-        """It did not answer a question about very many documents, or a login."""
+        """Note that it did not answer a login, or a question about very many documents."""
         if isinstance(error, Interrupted):
             self._interrupted = error.findings
         else:
             self._of_run.give_up(error.findings)
 
     def answered(self) -> None:
-        """It took a document, refused one, or said whether it has one."""
+        """Note that it answered a question about a document."""
         self._of_run.answered()
 
 
@@ -108,7 +108,7 @@ class SiteTarget:
         return {**held, **supposed} if supposed else held
 
     def _withdrawn(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-        """The withdrawn ones among these documents: they are left out, whatever the target has."""
+        """The withdrawn ones among these documents, which no site brings in."""
         with self._sessions() as session:
             found = withdrawals_of(session, document_ids)
         return {each: Holding(each, 0, withdrawn=withdrawal) for each, withdrawal in found.items()}

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class Place(Protocol):
-    """What may be held by some at a time, as a semaphore."""
+    """A place that only some tasks may hold at a time, as of a semaphore."""
 
     async def acquire(self) -> object:
         """Wait for it."""

@@ -1,6 +1,6 @@
-"""Withdraws a document: the targets delete it, no harvest brings it back, and what it was may be erased.
+"""Withdraws a document: the targets delete it, no harvest brings it back, and its content may be erased.
 
-The withdrawal is committed first. What a target refuses, the same command does when it is given again.
+The withdrawal is committed first. If a target refuses, the same command can be given again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ _LONGEST_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class WithdrawalRequest:
-    """Which document, why, and who says so; `erase`: its content goes, too. `target`: this one alone, by its name."""
+    """Which document is withdrawn, why, and by whom. `erase`: also its content.
+
+    `target`: the name of the only target; None: all.
+    """
 
     name: str
     reason: str = ""
@@ -53,7 +56,10 @@ class WithdrawalRequest:
 
 @dataclass(frozen=True, slots=True)
 class AtTarget:
-    """What a target did. `deleted`: it had it. `erased`: how many revisions or files. `stays`: what is left."""
+    """What a target did. `deleted`: it had the document. `erased`: the number of revisions or files.
+
+    `stays`: a sentence about the rest.
+    """
 
     target: str
     deleted: bool = False
@@ -63,7 +69,7 @@ class AtTarget:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """What was done: at each target, in the ledgers of which sites, in log and reports."""
+    """The result of a withdrawal: at each target, in the ledgers of sites, in log and reports."""
 
     document_id: str
     at_targets: tuple[AtTarget, ...]
@@ -74,7 +80,7 @@ class Withdrawn:
 
 @dataclass(slots=True)
 class _Found:
-    """The document that was meant: its targets, the number of the site that has it, and the sites that list it."""
+    """The document, its targets, the number of the site that has it, and the sites that list it."""
 
     document_id: str
     targets: list[Target]
@@ -83,7 +89,7 @@ class _Found:
 
 
 def withdraw(engine: Engine, targets: Targets, request: WithdrawalRequest, today: date, now: datetime) -> Withdrawn:
-    """Withdraw a document. Raises MetaharvestError if nobody knows it, LockHeld, TargetError, DatabaseUnavailable."""
+    """Withdraw a document. Raises MetaharvestError if it is unknown, LockHeld, TargetError, DatabaseUnavailable."""
     with run_lock(engine), database_errors(engine):
         found = _found(engine, targets, request)
         with writers(engine).begin() as session:
@@ -119,7 +125,7 @@ def take_back(engine: Engine, targets: Targets, request: WithdrawalRequest, toda
 
 
 def _found(engine: Engine, targets: Targets, request: WithdrawalRequest) -> _Found:
-    """The document, in the targets of the sites that list it and in the default one, or in the one that is named."""
+    """The document in the named target, or in the default one and the targets of the sites that list it."""
     asked = possible_ids([request.name])
     with readers(engine)() as session:
         rows = session.execute(
@@ -154,7 +160,7 @@ def _targets_of(site_names: Sequence[str], targets: Targets) -> list[Target]:
 
 
 def _note(session: Session, found: _Found, request: WithdrawalRequest, today: date, now: datetime) -> None:
-    """Keep that the document was withdrawn; its sites' ledgers no longer count it as held, and it is not retried."""
+    """Store the withdrawal. The ledgers of the document's sites no longer count it as held, and it is not retried."""
     row = session.get(DocumentWithdrawal, found.document_id)
     if row is None:
         site = found.sites.get(found.site_id or 0)
@@ -191,7 +197,10 @@ def _its_ledger(found: _Found) -> Update:
 
 
 def _log(session: Session, found: _Found, message: str, today: date, now: datetime) -> None:
-    """Write a row of the newest run's log, if there is one; with a revision: a row without one reads as a transfer."""
+    """Write a row into the newest run's log, if there is one.
+
+    It has a revision, as a row without one means a transfer.
+    """
     newest = select(HarvestRun.run_id).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1)
     run_id = session.scalar(newest.with_for_update())
     if run_id is None:
@@ -203,7 +212,7 @@ def _log(session: Session, found: _Found, message: str, today: date, now: dateti
 
 
 def _site(engine: Engine, found: _Found) -> Site | None:
-    """The site as whom a target is asked; None if it is registered no longer, or its row is broken."""
+    """The site whose login the target gets; None if it is no longer registered, or its row is broken."""
     with readers(engine)() as session:
         site = read_site(session, found.site_id) if found.site_id else None
     return site if isinstance(site, Site) else None

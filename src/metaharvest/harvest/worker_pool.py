@@ -54,7 +54,7 @@ class TransformTookTooLong(WorkerLost):
 
 
 class OutOfMemory(WorkerLost):
-    """The worker ended as it had reached its memory limit."""
+    """The worker ended because it reached its memory limit."""
 
 
 class NoWorkers(Exception):

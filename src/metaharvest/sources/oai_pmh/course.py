@@ -63,17 +63,17 @@ class SetBrokenOff(BrokenOff):
 
 @dataclass(slots=True)
 class Course:
-    """One list: of one set, or of all, in one window. `is_main`: it is what the harvest is about, no part of it.
+    """One list: of one set, or of all, in one window. `is_main`: it is the whole list, and not a part of one.
 
     `used` are hashes of the tokens that were sent, `named` the records that came, each with its version (see
-    note_record), beside `nameless` ones that cannot be told from others. `stale` counts the pages in a row without
-    new ones, `broken` the pages in a row that broke off. `restarted`: it was begun again, as a token was refused;
-    `fresh` counts what came since then, or at all, and had not come before in this harvest. `on_page` counts the
-    records of the answer that is being read, `last` the ones of the last page with records, `most` of the longest one.
-    `in_doubt`: it has `ended`, and nobody can say whether that was its end. `notes` are warnings. So many different
-    records `had_come` when the list was gone on with. What the repository has `refused` is told once it takes what is
-    asked for in its place: whole days where it is `in_days`, or all that there is. `lacks_token`: its last page had no
-    resumptionToken at all, behind pages that had one. `shortfalls`: of earlier lists.
+    note_record), `nameless` the number of records without a key. `stale` counts the pages in a row without new ones,
+    `broken` the pages in a row that broke off. `restarted`: it began again after a refused token. `fresh` counts the
+    records since then that had not come before in this harvest. `on_page` counts the records of the answer that is
+    being read, `last` the records of the last page that had any, `most` the records of the longest page. `in_doubt`: it
+    has `ended`, perhaps too early. `notes` are warnings. `had_come`: the number of different records before this
+    harvest went on with the list. `refused` is the finding about a request that the repository refused; it counts once
+    the repository takes the request in its place: for whole days (`in_days`), or for all records. `lacks_token`: its
+    last page had no resumptionToken at all, after pages that had one. `shortfalls` belong to earlier lists.
     """
 
     method: ListMethod
@@ -105,7 +105,7 @@ class Course:
 
     @property
     def verb(self) -> str:
-        """What is asked."""
+        """The verb of the next request."""
         return "ListRecords" if self.method is ListMethod.LIST_RECORDS else "ListIdentifiers"
 
     def arguments(self, prefix: str, *, is_old: bool) -> dict[str, str]:
@@ -116,7 +116,7 @@ class Course:
         return {**named, "set": self.set_spec or "", **self.window.arguments()}
 
     def closed(self, odd: Mapping[str, Sequence[Any]]) -> ListProgress:
-        """The progress of the next set's list, now that this one has ended; so much was odd until now."""
+        """The progress of the next set's list, now that this one has ended; `odd` holds all oddities until now."""
         done = self.progress
         left = replace(done.restarted(), number=done.number + 1, since=None, earlier=done.earlier + done.received)
         is_empty = not (self.named or self.had_come or done.since)
@@ -136,14 +136,14 @@ class Course:
         return replace(part, refused=self.refused, in_days=self.in_days, shortfalls=self.shortfalls)
 
     def ask_in_days(self, why: Finding) -> None:
-        """Ask for whole days from now on; `why`: what the repository said of seconds."""
+        """Ask for whole days from now on. `why`: the repository's words about seconds."""
         message = f"The repository says that its datestamps have seconds, and refuses them: {why.message}"
         remedy = "The repository's keeper corrects the granularity in Identify. Whole days were asked for instead."
         self.refused, self.in_days = Finding("oai.granularity", message, remedy, Level.WARNING), True
         self.window, self.progress = self.window.in_days(), self.progress.in_days()
 
     def ask_for_all(self, why: Finding) -> None:
-        """Ask for all that there is, not only for what has changed; `why`: what the repository said of that."""
+        """Ask for all records, not only for changes. `why`: the repository's words about `from`."""
         message = f"The repository does not say what has changed since a date, and all was asked for: {why.message}"
         remedy = "The repository's keeper has it take `from`, as it should. Each harvest asks for all until then."
         self.refused, self.in_days = Finding("oai.error", message, remedy, Level.WARNING), False
@@ -151,7 +151,10 @@ class Course:
         self.window = self.progress.window
 
     def taken(self) -> bool:
-        """The repository takes what it is asked for: it is known now what it has refused; True if that is seconds."""
+        """Note that the repository took a request, so that what it refused before is certain.
+
+        True if that is seconds.
+        """
         if self.refused is not None:
             self.notes.append(self.refused)
             self.refused = None
@@ -172,13 +175,13 @@ class Course:
         return is_new
 
     def note_unusable(self, answer: Answer) -> int:
-        """Note the records of an answer of which nothing was made; how many of them are new."""
+        """Note the unusable records of an answer. Returns how many of them are new."""
         new = sum(self.note_record(key) for key in answer.unusable if key is not None)
         self.nameless += len(answer.unusable) - new
         return new
 
     def follow(self, answer: Answer, number: int, new: int) -> Finding | None:
-        """Go on after a whole answer with so many records, of which so many were `new`; why it does not go on."""
+        """Go on after a whole answer with `number` records, `new` of them new. Returns why the list does not go on."""
         token, before = answer.token or Token(""), self.progress
         if token.too_long:
             message = (
@@ -345,12 +348,12 @@ def is_deleted_since(record: ListedRecord, first: str) -> bool:
 
 
 def is_refusal(error: FetchError) -> bool:
-    """Whether a page was refused by its status, as all are by whoever keeps programs out."""
+    """True if the server refused a page by its status, as servers do that keep programs out."""
     return not error.transient and (400 <= error.status < 500 or error.status == _PARTIAL)
 
 
 def too_many_records(came: int, most: int, setting: int) -> Finding:
-    """The list has more records than it can be expected to have; `setting` is the limit of the settings."""
+    """The finding about a list with more than `most` records; `setting` is the limit of the settings."""
     message = f"More than {most:,} records came: the list may have no end"
     remedy = "The repository's keeper looks whether its list ends, and how many records it has."
     if most < setting:
@@ -361,7 +364,7 @@ def too_many_records(came: int, most: int, setting: int) -> Finding:
 
 
 def too_many_bytes(came: int) -> Finding:
-    """The site has brought as much as one site may bring in one run."""
+    """The finding about a site that reached its limit of bytes for one run."""
     message = (
         f"{came / 1e9:,.1f} GB of records came, the most that one site may bring in a run (max_run_bytes in [http])."
     )
@@ -370,7 +373,7 @@ def too_many_bytes(came: int) -> Finding:
 
 
 def _is_of_page(announced: int, received: int, pages: int) -> bool:
-    """Whether what is announced may be the number of the records on a page."""
+    """True if the announced number may be the number of records on a page."""
     return pages < 2 and received == announced
 
 

@@ -40,10 +40,10 @@ _LARGEST = 268_435_456
 """Bytes of one record: the end of a longer one is not looked for."""
 
 _LARGEST_UTF_16 = 33_554_432
-"""Bytes of an answer in UTF-16 that can be cut: it is in memory three times meanwhile."""
+"""Bytes of an answer in UTF-16 that can be cut; cutting needs three times its memory."""
 
 _MOST_TRACES = 100_000
-"""Records that are counted in one damaged part of an answer."""
+"""The most records that are counted in one damaged part of an answer."""
 
 _HEAD = 1_048_576
 TAIL = 262_144
@@ -99,7 +99,7 @@ class Damage(Exception):
 
 
 class Crowded(Damage):
-    """A record, or what is around the records, is too much to be read as it is; what is too much is the message."""
+    """A record, or the tags around the records, exceed a limit; the message names it."""
 
 
 TOO_DEEP = "its elements are nested more than 2,048 levels deep"
@@ -120,7 +120,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class TooLarge(Lost):
-    """A record that exceeds a limit, and is not read."""
+    """A record that is not read, as it exceeds a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def mended(data: bytes, encoding: str = "utf-8") -> bytes:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A text in pieces, so that other threads have their turn; none ends in a reference to a character."""
+    """A text in pieces, so that other threads have their turn. No piece ends within a character reference."""
     start = 0
     while start < len(text):
         end = start + _PIECE
@@ -270,7 +270,7 @@ class _Tags:
         return last
 
     def name_of(self, begin: int, end: int) -> str:
-        """The identifier of the record there; empty if it has none that can be read."""
+        """The identifier of the record between these places; empty if there is none to read."""
         return next(self._identifiers(begin, end), "")
 
     def traces(self, begin: int, end: int, why: str, least: int = 0) -> Iterator[Lost]:
@@ -343,7 +343,7 @@ class _Frame:
             return Lost("", in_words(why or "it is not well-formed"))
 
     def surrounding(self, head: bytes, tail: bytes) -> Surrounding:
-        """The protocol's elements before and behind the records: the first of them, and the last."""
+        """The protocol's elements before and after the records."""
         text, at = head + tail, 0
         shown = blanked(text)
         starts = list(_BESIDE.finditer(shown))
@@ -367,7 +367,7 @@ class _Frame:
         return Surrounding(elements, frozenset(unread), is_whole, self._list.search(shown) is not None)
 
     def _beside(self, start: re.Match[bytes], whole: bytes, behind: bytes) -> etree._Element | None:
-        """One element of the protocol; of an error, whose code is in its start tag, that is enough."""
+        """One element of the protocol, repaired if need be. For an error, the start tag with its code is enough."""
         data = mended(whole, self._encoding)
         for text in (data, _BARE_AMPERSAND.sub(b"&amp;", data)):
             with suppress(*_ILL_FORMED):

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 _MOST_PAGES = 1000
 _MOST_KEPT = 1000
 _LONGEST_KEPT = 200_000
-"""Sets, or formats, and characters of them, that are remembered as they are; of more, a digest."""
+"""Characters of sets, or of formats, that are remembered in full; beyond, only their digest is kept."""
 
 _NAMED = 12
 """Formats or sets that a sentence names."""
@@ -191,7 +191,7 @@ class _Asking:
         return None if token or too_long else tuple(found.values())
 
     async def _some_sets(self, arguments: Mapping[str, str], found: dict[str, Set]) -> tuple[str, int]:
-        """Put the sets of one answer into `found`; the token for the next, and how many are left out."""
+        """Put the sets of one answer into `found`. Returns the token for the next answer, and the number left out."""
         too_long, answer = await self._ask("ListSets", arguments, partial(_sets, found=found))
         if any(error.code == "noSetHierarchy" for error in answer.errors):
             return "", 0
@@ -206,7 +206,7 @@ class _Asking:
 
 
 def _identity(tree: etree._Element, answer: Answer) -> tuple[Identity, int]:
-    """What an answer to Identify says, without its dates; and how many values are left out or cut."""
+    """The content of an answer to Identify, without its dates; the number of values left out or cut."""
     texts, too_long = _texts(tree if answer.root.is_old else _container(tree, answer))
 
     def one(name: str) -> str:
@@ -227,7 +227,7 @@ def _identity(tree: etree._Element, answer: Answer) -> tuple[Identity, int]:
 
 
 def _formats(tree: etree._Element, answer: Answer) -> tuple[tuple[MetadataFormat, ...], int]:
-    """The formats of an answer, and how many are left out."""
+    """The formats of an answer; the number left out."""
     name = answer.root.name
     parts = ("metadataPrefix", "schema", "metadataNamespace")
     found: list[MetadataFormat] = []
@@ -242,7 +242,7 @@ def _formats(tree: etree._Element, answer: Answer) -> tuple[tuple[MetadataFormat
 
 
 def _sets(tree: etree._Element, answer: Answer, found: dict[str, Set]) -> int:
-    """Put the sets of an answer into `found`; how many are left out."""
+    """Put the sets of an answer into `found`. Returns the number left out."""
     name = answer.root.name
     too_long = 0
     for each in tree.iter(name("set")):
@@ -332,7 +332,7 @@ def _container(tree: etree._Element, answer: Answer) -> etree._Element:
 
 
 def _texts(container: etree._Element) -> tuple[dict[str, list[str]], int]:
-    """The texts of the children, by local name; and how many are left out or cut."""
+    """The texts of the children, by local name; the number left out or cut."""
     found: dict[str, list[str]] = {name: [] for name in _OF_IDENTIFY}
     too_long = 0
     for child in container.iterchildren(*(f"{{*}}{name}" for name in _OF_IDENTIFY)):

@@ -49,8 +49,8 @@ class Inspection:
 async def inspect(site: Site, fetcher: Fetcher, patience: Patience, *, checks_from: bool = True) -> Inspection:
     """What the repository at the site's base URL says of itself. Raises FetchError, and ListError.
 
-    Sets that cannot be had are a warning where the site names none. `checks_from`: try by a record of the first page of
-    its list whether it takes `from` as it should.
+    Sets that cannot be had are a warning where the site names none. `checks_from`: try with a record of its first page
+    whether it respects `from`.
     """
     options = site.options.oai or OaiOptions("")
     description = await described(_repository(site, fetcher), patience, sets=True, if_had=not options.sets)
@@ -67,9 +67,10 @@ async def inspect(site: Site, fetcher: Fetcher, patience: Patience, *, checks_fr
 async def _odd_from(
     site: Site, fetcher: Fetcher, patience: Patience, identity: Identity, newest: Newest, *, is_rehearsal: bool = False
 ) -> tuple[Finding, ...]:
-    """What is odd about how the repository takes `from`, by its `newest` record; no name: one of its first page.
+    """Findings about how the repository respects `from`.
 
-    In a rehearsal, what harvesters lose by it is an error.
+    It is tried with the `newest` record; without one, with a record of the first page. In a rehearsal, a loss of
+    records by it is an error.
     """
     options = site.options.oai or OaiOptions("")
     if identity.version != "2.0" or patience.heed():

@@ -1,8 +1,8 @@
-"""A start tag around the records of an answer, with the namespace declarations that one of the records may need.
+"""The start tags around the records of an answer, with the namespace declarations that each record needs.
 
 Records that are cut out of an answer are read within the start tags around them. Tags of a usual size go with each
-record as they are. Of others, a record gets the declarations whose prefixes occur in its bytes: what is read, and what
-is stored, is bounded by what came for the record.
+record as they are. From a larger tag, a record gets the declarations whose prefixes occur in its bytes. So the bytes
+that came for a record limit what is read and stored of it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from metaharvest.fetch.xml_bounds import XmlRefused
 from metaharvest.sources.oai_pmh.bounds import URI
 
 _USUAL = 4_096
-"""Bytes of a start tag that goes with each record as it is."""
+"""The most bytes of a start tag that goes with each record as it is."""
 
 _MOST = 100
-"""Declarations of a start tag that one record gets."""
+"""The most declarations of a larger start tag that one record gets."""
 
 _NAME = re.compile(rb"<([^\s<>/]{1,300})")
 _DECLARATION = re.compile(rb"""\sxmlns(?::([^\s<>=:"']{1,300}))?\s{0,40}=\s{0,40}("[^"<]*"|'[^'<]*')""")
@@ -36,7 +36,7 @@ class Declarations:
             self._declared = {found[1] or b"": found[0] for found in _DECLARATION.finditer(tag)}
 
     def tag_for(self, record: bytes) -> bytes:
-        """The tag as it is put around this record. Raises XmlRefused if it needs too much of it."""
+        """The tag to put around this record. Raises XmlRefused if the record needs too many declarations."""
         if self._is_usual:
             return self._tag
         used = {b"", self._name.rpartition(b":")[0]} | {found[1] for found in _PREFIX.finditer(record)}

@@ -1,6 +1,6 @@
-"""Short questions beside a list: whether `from` is taken as it should be, and how many records there are now.
+"""Short questions beside a list: does the repository respect `from`, and how many records does it have now?
 
-Each is one ListIdentifiers of which only the first page is read.
+Each asks for the first page of one ListIdentifiers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from metaharvest.text import one_line
 
 FROM = "oai.from"
 CHECK_EVERY = timedelta(days=30)
-"""By the repository's clock: `from` is checked after each full list, and so long after the last check."""
+"""By the repository's clock. `from` is checked after each full list, and at this interval."""
 
 _DAY = timedelta(days=1)
 _ALL = Window()
@@ -31,14 +31,14 @@ _ALL = Window()
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """A record that is not deleted, and the set that it was listed in: the newest one that is known."""
+    """The newest known record that is not deleted, and the set of its list. Empty: none is known."""
 
     datestamp: str = ""
     identifier: str = ""
     set_spec: str = ""
 
     def or_newer(self, datestamp: str, identifier: str, set_spec: str, now: str) -> Newest:
-        """This, or another record that is newer; one that is in the future `now` is none."""
+        """The newer one of this and another record. A record later than `now` does not count."""
         if datestamp <= self.datestamp or not is_proper(datestamp) or datestamp > now[: len(datestamp)]:
             return self
         return Newest(datestamp, identifier, set_spec)
@@ -61,7 +61,7 @@ class FirstPage:
 
 
 class From(Enum):
-    """How a repository takes `from`."""
+    """How a repository respects `from`: well, but for its own moment, not at all, or by another date."""
 
     WELL = auto()
     EXCLUSIVE = auto()
@@ -73,8 +73,8 @@ class From(Enum):
 class Probed:
     """What the probes beside a list found. `in_all`: how many records the repository has now; None: not asked.
 
-    In the last full list it announced `in_all_before`. `newest` is the newest record that is known. `how`: how `from`
-    is taken; None: that was not asked.
+    In the last full list it announced `in_all_before`. `newest` is the newest known record. `how`: how the repository
+    respects `from`; None: not asked.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -109,7 +109,7 @@ class Probes:
         return FirstPage(found, (token.size if token else None) or (None if has_more else number), has_more)
 
     async def check_from(self, newest: Newest) -> tuple[From, Finding | None]:
-        """How `from` is taken, by the newest record that is known; the finding if it is not as it should be."""
+        """How the repository respects `from`, tried with the newest known record; a finding if it does not."""
         stamp = newest.datestamp if self._has_seconds else newest.datestamp[:10]
         page = await self._since(newest, stamp)
         if page is None:
@@ -124,7 +124,7 @@ class Probes:
         return how, _finding(how, newest, stamp, page)
 
     async def _still_has(self, newest: Newest) -> bool:
-        """Whether the record has this datestamp still: a repository that was restored has an older one."""
+        """True if the record still has this datestamp; in a restored repository it has an older one."""
         arguments = {"identifier": newest.identifier, "metadataPrefix": self._options.prefix}
         try:
             (found, _), _ = await self._repository.short("GetRecord", arguments, self._patience, _named)
@@ -142,7 +142,7 @@ class Probes:
 
 
 def is_due(last: str, now: str) -> bool:
-    """Whether `from` was checked so long ago that it is checked again."""
+    """True if the last check of `from` is CHECK_EVERY ago or more."""
     before, today = moment(last), moment(now)
     return before is None or today is None or today - before >= CHECK_EVERY
 
@@ -178,7 +178,7 @@ def _finding(how: From, newest: Newest, stamp: str, page: FirstPage) -> Finding 
 
 
 def _named(tree: etree._Element, answer: Answer) -> tuple[dict[str, str], int]:
-    """The records that a page names and does not call deleted, with their datestamps; the number of all."""
+    """The datestamps of the records on a page that are not deleted, by identifier; the number of all its records."""
     name = answer.root.name
     headers = [each for each in tree.iter(name("header")) if each.get("status") != "deleted"]
     found = {_text(each, name("identifier")): _text(each, name("datestamp")) for each in headers}

@@ -14,15 +14,14 @@ from metaharvest.sources.oai_pmh.datestamps import Window
 class ListProgress:
     """A list under way: `full` or changes only, its window as sent, and the set that is being read, by its number.
 
-    `first` is the responseDate of the first answer. `pages`, `received`, `different` (of these) and `announced`
-    are of this set's list from `since` on: what is older has come already, if there is one. What came before is in
-    `earlier`. `odd` (see Records.counted) and `notes` are what is to be told of the list at its end; `odd_before` is
-    what of `odd` came before, like `earlier`. By `ahead` seconds the repository's clock was ahead of its web server's
-    when the list was begun. So many records were `left_out` of the lists that have ended; `in_doubt`: the end of one of
-    them may not have been its end. So many of this set's records `moved`: they came again with another datestamp, or
-    on another page. By so much what was announced has `shrunk` meanwhile. `broken_off` are the sets before this one
-    whose lists have. `begins`: where the lists of the sets begin, by their numbers, if not all begin at `begin`.
-    `empty` are the sets before this one that listed nothing.
+    `first` is the responseDate of the first answer. `pages`, `received`, `different` (of these) and `announced` are of
+    this set's list from `since` on: what is older has come already, if there is one. What came before is in `earlier`.
+    The list's last findings are made of `odd` (see Records.counted) and `notes`; `odd_before` is the part of `odd` from
+    the sets before. `ahead`: the seconds by which the repository's clock was ahead of its web server's when the list
+    began. `left_out`: the records missing in the lists that have ended. `in_doubt`: one of them perhaps ended too
+    early. `moved`: the records of this set that came again, with another datestamp or on another page. `shrunk`: by how
+    many records the announced number fell meanwhile. `broken_off` are the sets before this one whose lists broke off,
+    `empty` the sets that listed nothing. `begins`: where the list of each set begins, if not all begin at `begin`.
     """
 
     full: bool
@@ -90,15 +89,15 @@ class State:
     """What is kept of a repository from one harvest to the next.
 
     `asked` are the options that make another list if they change. `watermark` is the first responseDate of the last
-    list that came to its end, `full_at` that of the last full one. By `ahead` seconds the clock that showed the first
-    was ahead of the web server's. `in_days`: seconds are advertised, not accepted. `is_second`: the next list is asked
-    for once more, as records were left out of it. The next lists of the sets that are `behind`, as their last ones
-    broke off, begin at watermarks of their own; an empty one is the very beginning. `owes_full`: the lists of some
-    broke off in the last full list, which shows nothing of what is missing: another one is due when no set is behind.
-    `empty` are the sets that have never listed a record: the next list of each begins at the very beginning too.
-    `short` and `usually_short`: see Shortfalls. The last full list announced `size` records (0: it did not say) and
-    brought `listed`. `newest` is the newest record that is known, as a Newest, with which `from` was checked at
-    `from_checked`; `from_is_off`: lists of changes leave records out, and are not asked for.
+    list that came to its end, `full_at` that of the last full one. `ahead`: the seconds by which the clock of the
+    watermark was ahead of the web server's. `in_days`: seconds are advertised, not accepted. `is_second`: the next list
+    is asked for once more, as records were left out of it. The next lists of the sets that are `behind`, as their last
+    ones broke off, begin at watermarks of their own; an empty one is the very beginning. `owes_full`: the lists of some
+    sets broke off in the last full list, so that it does not show which records are missing. Another full list is due
+    when no set is behind. `empty` are the sets that have never listed a record: the next list of each begins at the
+    very beginning too. `short` and `usually_short`: see Shortfalls. The last full list announced `size` records (0:
+    unknown) and brought `listed`. `newest` is the newest known record (see Newest), `from_checked` the time of the last
+    check with it. `from_is_off`: lists of changes leave records out, so every list is a full one.
     """
 
     asked: tuple[object, ...]

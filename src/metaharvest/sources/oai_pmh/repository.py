@@ -32,7 +32,7 @@ _LONGEST_URL = 4000
 """Characters: what is longer is sent as a form, as servers refuse long URLs."""
 
 Read = Callable[[etree._Element, Answer], Result]
-"""Takes out of the tree of a short answer what is wanted of it; it is called in a thread."""
+"""Takes the wanted part out of the tree of a short answer; it is called in a thread."""
 
 
 class Repository:
@@ -77,7 +77,7 @@ class Repository:
     async def short(
         self, verb: str, arguments: Mapping[str, str], patience: Patience, read: Read[Result]
     ) -> tuple[Result, Answer]:
-        """What `read` takes out of the answer to a question for something short, and the answer.
+        """What `read` takes out of a short answer, and the answer.
 
         Raises FetchError, also where the answer breaks off; and NoAnswer.
         """

@@ -1,7 +1,7 @@
 """Lists that are shorter than announced: completeListSize is an estimate by the protocol.
 
 The first list that is too short is an error, and is asked for once more. The same shortfall in the next list is the
-repository's way to count, as of one that counts deleted records and does not list them.
+repository's way to count, for example to count deleted records that it does not list.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _ALLOWED = 100
 
 @dataclass(slots=True)
 class Shortfalls:
-    """By how many records lists were shorter than announced, by their sets; "" is the list of all records.
+    """The number of records that lists lacked, by setSpec; "" is the list of all records.
 
-    `seen`: of lists that were an error, and are asked for once more. `usual`: of lists that were short again.
-    `listed`: how many records the last list really has, if it announced more; None otherwise.
+    `seen`: lists that were an error, and are asked for once more. `usual`: lists that were short again. `listed`: the
+    records of the last list, if it announced more; None otherwise.
     """
 
     seen: dict[str, int] = field(default_factory=dict)
@@ -37,14 +37,17 @@ class Shortfalls:
         return short
 
     def end(self, set_spec: str, *, is_full: bool) -> None:
-        """A list of this set has ended with all that was announced; a list of changes alone says nothing of others."""
+        """Forget the shortfall of this set: its list had all that was announced.
+
+        Only a full list changes what is usual.
+        """
         self.seen.pop(set_spec, None)
         if is_full:
             self.usual.pop(set_spec, None)
 
 
 def is_short(announced: int, received: int) -> bool:
-    """Whether a list has too few of the records that were announced."""
+    """True if a list has too few of the announced records."""
     return announced - received > _allowed(announced)
 
 

@@ -118,9 +118,9 @@ class OaiSource:
         )
 
     async def _beside(self, state: State, identity: Identity, patience: Patience, listing: OaiListing) -> Probed:
-        """What is asked beside a list that has ended: how many records there are in all, and whether `from` is right.
+        """Ask, after a list has ended, how many records there are in all, and whether `from` is right.
 
-        The first only after a list of changes, the second after each full list and now and then.
+        The number is asked after a list of changes; `from` is tried after each full list, and now and then.
         """
         options, now = self._options, identity.response_date
         probes = Probes(self._repository, options, identity, patience, in_days=listing.in_days)
@@ -220,13 +220,13 @@ def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
 
 
 def _has_expired(progress: ListProgress, now: str) -> bool:
-    """Whether the repository itself has said that its token would not live so long."""
+    """True if the token is older than the repository's own expirationDate."""
     expires, today = moment(progress.expires), moment(now)
     return bool(progress.token) and expires is not None and today is not None and expires < today
 
 
 def _is_due(state: State, options: OaiOptions, now: str) -> bool:
-    """Whether everything is to be listed again, by the repository's clock."""
+    """True if a full list is due, by the repository's clock."""
     if options.full_every is None:
         return False
     if state.is_owed_full:
@@ -237,7 +237,7 @@ def _is_due(state: State, options: OaiOptions, now: str) -> bool:
 
 
 def _state_after(state: State, listing: OaiListing, before: str) -> State:
-    """What is kept now; the watermark moves when a list has come to its end. `before`: a date before it began.
+    """The state after this list. The watermark moves when a list has come to its end. `before`: a date before it began.
 
     A full list without a record moves no watermark, and the next list is a full one.
     """
@@ -268,7 +268,7 @@ def _three(newest: Sequence[str]) -> tuple[str, str, str]:
 
 
 def _with_probed(state: State, probed: Probed, now: str) -> State:
-    """What is kept of what was found beside a list."""
+    """The state with the result of the probes at `now`."""
     newest = (
         (probed.newest.datestamp, probed.newest.identifier, probed.newest.set_spec) if probed.newest.identifier else ()
     )

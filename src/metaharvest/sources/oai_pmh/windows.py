@@ -56,7 +56,7 @@ class Windows:
 
 
 def _named(tree: etree._Element, answer: Answer) -> tuple[list[str], int]:
-    """The datestamps of the first records that an answer names, and the number of all."""
+    """The datestamps of the first records in an answer, and the number of all its records."""
     datestamps = islice(tree.iter(answer.root.name("datestamp")), _MOST_LOOKED_AT)
     number = sum(1 for _ in tree.iter(answer.root.name("identifier")))
     return [(each.text or "")[:DATE] for each in datestamps], number
