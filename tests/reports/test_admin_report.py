@@ -78,6 +78,24 @@ def test_the_subject_counts_sites_and_documents(session: Session, rows: JournalR
 
 
 @on_one_database
+def test_the_first_step_has_the_remedy_of_the_problem_that_it_names(
+    session: Session, rows: JournalRows, tmp_path: Path
+) -> None:
+    run = rows.run(status="failed")
+    reason = "The revision 'two' is no number. There is 1 more problem."
+    bad_list = rows.site_run(run, rows.site("cedar-bog"), "list-failed", failure_reason=reason)
+    missing = Finding("list.missing", "The entry has no docid.", "Add a docid.")
+    revision = Finding("list.revision", "The revision 'two' is no number.", "Write digits.")
+    rows.log(run, "ValidateHarvestListError", "x", bad_list, (missing, missing, revision))
+
+    shown = words_of(report_of(session, run, settings_for(tmp_path)))
+
+    start = shown[shown.index("Start here") : shown.index("What failed, and why")]
+    assert "cedar-bog: The revision 'two' is no number. There is 1 more problem. Write digits." in start
+    assert "Add a docid." not in start
+
+
+@on_one_database
 def test_a_night_on_which_no_site_was_due_says_so(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     report = report_of(session, rows.run(), settings_for(tmp_path))
 

@@ -282,7 +282,7 @@ def _sentence(
     else:
         errors = words.total(counts, ERROR_OUTCOMES)
         later = words.total(counts, [OutcomeKind.DEFERRED])
-        badly = [f"{words.counted(errors, 'document')} could not be taken in"] if errors else []
+        badly = [f"{words.counted(errors, 'document was', 'documents were')} not accepted"] if errors else []
         badly += [f"{words.counted(later, 'was', 'were')} put off to a later run"] if later else []
         ended = f"; {words.joined(badly)}" if badly else ""
         names = "names" if len(statuses) == 1 else "name"
@@ -402,11 +402,15 @@ def _of_the_run(troubles: Sequence[str]) -> Iterator[Step]:
 
 
 def _step(failure: FailedSite) -> Step:
-    """What to do about a site that failed as a whole."""
-    remedies = (text for group in failure.groups for text in (group.remedy, *(each.remedy for each in group.lines)))
+    """What to do about a site that failed as a whole: the remedy of the finding that its reason names."""
+    known = [
+        (line.message or group.message, line.remedy or group.remedy) for group in failure.groups for line in group.lines
+    ]
+    named = [remedy for message, remedy in known if message and message in failure.reason]
+    others = [*(remedy for _, remedy in known), *(group.remedy for group in failure.groups)]
     return Step(
         f"{failure.name}: {failure.reason.removeprefix(failure.name + ': ')}",
-        next(filter(None, remedies), show_site(failure.name)),
+        next(filter(None, (*named, *others)), show_site(failure.name)),
     )
 
 

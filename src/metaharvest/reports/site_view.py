@@ -39,7 +39,7 @@ _MANY, _LONG = 20, 10.0
 
 _NOTIFY = {
     Notify.ALWAYS: "always: after every harvest",
-    Notify.ON_CHANGE: "on-change: when documents went in, or the problems are other ones",
+    Notify.ON_CHANGE: "on-change: when documents went in, or the problems changed",
     Notify.ON_ERROR: "on-error: when something failed",
     Notify.NEVER: "never",
 }
@@ -252,7 +252,7 @@ def _rehearsal(schedule: Site | None) -> str:
 def _start_here(groups: _Groups, rehearsal: str) -> tuple[Step, ...]:
     steps = first_steps(groups)
     if steps and rehearsal:
-        return (*steps, Step("See whether it is right now, before the next harvest.", f"`{rehearsal}` writes nothing."))
+        return (*steps, Step("Check your correction before the next harvest.", f"`{rehearsal}` writes nothing."))
     return steps
 
 
