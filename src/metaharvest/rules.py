@@ -12,8 +12,8 @@ from dataclasses import dataclass
 class Rule:
     """One rule: a short title for headings in reports, its usual cause, and its remedy in general.
 
-    `for_contact` is what a site's contacts are told to do, where the remedies of findings are for the administrator.
-    `is_ours`: it is about the harvester's own files, settings and targets; contacts are not told which.
+    `for_contact` is the remedy for a site's contacts, where the remedies of findings are for the administrator.
+    `is_ours`: it is about the harvester's own files, settings and targets; reports to contacts do not name them.
     """
 
     title: str
@@ -23,14 +23,14 @@ class Rule:
     is_ours: bool = False
 
 
-_OURS = "Nothing is to be done on your side: the administrator of the harvester is told as well, and sees to it."
-"""What contacts are told about what they can do nothing about."""
+_OURS = "You need to do nothing: the administrator of the harvester gets a report too, and corrects it."
+"""The remedy for contacts where only the administrator can do something."""
 
 RULES: dict[str, Rule] = {
     "findings.more": Rule(
         "More findings than are shown",
-        "A document or list has more than 100 findings; only their number is told.",
-        "Mend the ones that are shown and rehearse again with `metaharvest check`.",
+        "A document or list has more than 100 findings; the report shows only their number.",
+        "Correct the ones that are shown and rehearse again with `metaharvest check`.",
     ),
     # -- file.*: files of the harvester's own machine (fetch/local_files.py)
     "file.not-allowed": Rule(
@@ -113,7 +113,7 @@ RULES: dict[str, Rule] = {
     "http.dns": Rule(
         "The host name is not known",
         "The name server does not know the host name, or does not answer.",
-        "Check the spelling of the host name; if it is right, ask whoever runs the domain.",
+        "Check the spelling of the host name; if it is right, ask the operator of the domain.",
     ),
     "http.connection": Rule(
         "The server cannot be reached",
@@ -192,7 +192,7 @@ RULES: dict[str, Rule] = {
         "Cannot be decompressed",
         "The answer was marked as compressed, and is damaged or compressed in a way that the harvester did "
         "not ask for.",
-        "Turn compression off for this file on the web server, or mend the compressed file.",
+        "Turn compression off for this file on the web server, or repair the compressed file.",
     ),
     "http.protocol": Rule(
         "Not a proper HTTP answer",
@@ -525,7 +525,7 @@ RULES: dict[str, Rule] = {
     ),
     "xml.too-many-elements": Rule(
         "Too many elements",
-        "The document has more than a million elements and attributes, so many that checking it would take gigabytes.",
+        "The document has more than a million elements and attributes. Checking it would take gigabytes of memory.",
         "Divide it into several documents, or put the data into a file of its own and name its URL.",
     ),
     "schema.missing-element": Rule(
@@ -681,9 +681,9 @@ RULES: dict[str, Rule] = {
         "No schema for this format",
         "The site's documents are to be checked by the schema of their format (very-strict), and there is none here "
         "for the format that the root element names, or it names none: without an xmlns of its own it is in the "
-        "namespace of the OAI-PMH answer around it. Such documents are taken if they are well-formed. It is told once "
-        "a harvest for each format.",
-        "Give a root element without an xmlns that of its format; otherwise nothing is to be done. The administrator "
+        "namespace of the OAI-PMH answer around it. Such documents are taken if they are well-formed. Each harvest "
+        "reports it once for each format.",
+        "Give a root element without an xmlns that of its format; otherwise you need to do nothing. The administrator "
         "can give the site the validation level strict.",
     ),
     "validation.too-expensive": Rule(
@@ -777,7 +777,7 @@ RULES: dict[str, Rule] = {
     "target.withdrawn": Rule(
         "The document was withdrawn",
         "The administrator withdrew the document from the repository with `metaharvest target withdraw`. The message "
-        "gives the reason. The site lists it still.",
+        "gives the reason. The site still lists it.",
         "Take it out of your list. If the repository should have it, ask the administrator, who takes the withdrawal "
         "back with `metaharvest target withdraw --undo`.",
     ),
@@ -822,7 +822,7 @@ RULES: dict[str, Rule] = {
         "The repository's certificate is not accepted",
         "The certificate of the server has expired, is for another host name, or comes from an authority that this "
         "harvester does not trust; or the server does not encrypt at all where https:// is written.",
-        "The people who run the repository mend it; for an authority of its own the administrator sets ca_file.",
+        "The keeper of the repository should repair it; for an authority of its own the administrator sets ca_file.",
         for_contact=_OURS,
     ),
     "target.moved": Rule(
@@ -851,7 +851,7 @@ RULES: dict[str, Rule] = {
     ),
     "target.encoding": Rule(
         "The repository would not keep the document's bytes",
-        "Metacat's old interface takes documents as text and writes them anew. That gives the same bytes for UTF-8, "
+        "Metacat's old interface takes documents as text and writes them again. That gives the same bytes for UTF-8, "
         "ISO-8859-1 and most other encodings, but not for UTF-16 and UTF-32. Such a document is not sent.",
         "Save the document as UTF-8, and list it with the next revision.",
     ),
@@ -881,7 +881,7 @@ RULES: dict[str, Rule] = {
         "Nothing is to be done, unless the older revision is needed: it cannot be put below the other any more.",
     ),
     "copy.unreadable": Rule(
-        "A document could not be read from the repository that it was to be copied from",
+        "A document could not be read from the target that it is copied from",
         "The repository lists the document, but gives no bytes for it, or others than those of which it has kept the "
         "length and the checksum.",
         "Look into that repository and its backups: the document is gone, or damaged. If its site still has it, the "
@@ -916,7 +916,7 @@ RULES: dict[str, Rule] = {
         "The index of the folder cannot be used",
         "The index (.metaharvest/index.db) is not there or damaged, or files were added to the folder, or taken away, "
         "by something else than the harvester: by hand, by git, or by restoring a copy of it.",
-        "The administrator puts the files back, or has the index made anew with `metaharvest target rebuild`. What is "
+        "The administrator puts the files back, or builds the index again with `metaharvest target rebuild`. What is "
         "then missing is harvested again.",
         for_contact=_OURS,
         is_ours=True,
@@ -964,8 +964,8 @@ RULES: dict[str, Rule] = {
     "oai.broken-off": Rule(
         "The list did not come to its end",
         "The repository stopped answering, repeated itself, or sent fewer records than it had announced.",
-        "What came was harvested, and the next harvest asks for the rest. If it happens every night, tell the "
-        "repository's keeper.",
+        "What came was harvested, and the next harvest asks for the rest. If it happens every night, "
+        "report it to the repository's keeper.",
     ),
     "oai.cut-off": Rule(
         "An answer that breaks off",
@@ -988,21 +988,21 @@ RULES: dict[str, Rule] = {
         "A record has more bytes, elements or namespaces than are read: max_document_bytes in the section [http] of "
         "the settings, a million elements and attributes, 100 namespaces around it. Or an answer that is read as a "
         "whole has too much.",
-        "The repository's keeper divides the record, or links large data rather than writing it into the record. All "
-        "other records are harvested.",
+        "The repository's keeper should divide the record, or link large data instead of writing it into the record. "
+        "All other records are harvested.",
     ),
     "oai.too-long": Rule(
         "A value that is longer than is kept",
-        "A setSpec has more than 1,024 characters, a record's about containers have more than 1 MB, or something else "
-        "that the repository sends is far longer than any use of it needs. It was left out or cut; the message says "
-        "how many values that are.",
-        "The repository's keeper looks what is written there, and has it shortened.",
+        "A setSpec has more than 1,024 characters, a record's about containers have more than 1 MB, or another "
+        "value that the repository sends is far longer than needed. It was left out or cut; the message gives the "
+        "number of values.",
+        "The repository's keeper should shorten it.",
     ),
     "oai.encoding": Rule(
         "An answer in an encoding that is not read",
         "The repository's answer declares an encoding such as UTF-7 or EBCDIC. OAI-PMH has UTF-8 alone; UTF-16, "
         "ISO-8859, Windows and East Asian encodings are read too.",
-        "The repository's keeper has its answers written in UTF-8.",
+        "The repository's keeper should send the answers in UTF-8.",
     ),
     "oai.damaged-record": Rule(
         "A record that cannot be read",
@@ -1033,7 +1033,7 @@ RULES: dict[str, Rule] = {
     "oai.identifier": Rule(
         "An identifier that cannot be used",
         "A record has no identifier, or one that makes its document id longer than 800 characters.",
-        "The repository's keeper gives it one. Without it the record cannot be told from others.",
+        "The repository's keeper gives it one. Without it the record cannot be distinguished from others.",
     ),
     "oai.datestamp": Rule(
         "Datestamps that OAI-PMH does not have",
@@ -1043,8 +1043,8 @@ RULES: dict[str, Rule] = {
     "oai.clock": Rule(
         "The repository's clock cannot be right",
         "The date of its answers (responseDate) is earlier than in a harvest before, or ahead of that of its web "
-        "server, or differs from it as a time zone does, where local time is written with a Z. What to ask for is told "
-        "by that date, so that changes would be left out; everything was listed again, or changes from earlier on, "
+        "server, or differs from it as a time zone does, where local time is written with a Z. The harvester asks for "
+        "changes since that date, and would miss some of them; it listed everything, or changes from earlier on, "
         "instead.",
         "The repository's keeper looks after the clock of its server, or of each of them if there are several.",
     ),
@@ -1065,23 +1065,23 @@ RULES: dict[str, Rule] = {
         "list of changes does not name records that were lost.",
         "`metaharvest run --site NAME --full` lists everything: it shows which records are missing. `--full-every 30` "
         "of the site does so every 30 days.",
-        for_contact="The repository's keeper looks where the records are. If they were deleted, the repository should "
+        for_contact="The repository's keeper should look for the records. If they were deleted, the repository should "
         "say so (deletedRecord).",
     ),
     "oai.from": Rule(
         "The repository does not take `from` as it should",
         "Asked for what has changed since the datestamp of its newest record, the repository does not list that "
         "record, or lists records of long before. Each harvest of the site lists everything then.",
-        "The repository's keeper has `from` include its own moment and all that is later, in UTC.",
+        "The repository's keeper should correct `from`: it includes its own moment and everything later, in UTC.",
     ),
     "oai.list-size": Rule(
         "The size of the list is not quite right",
         "Slightly fewer records came than completeListSize had announced, or records changed while the list was read; "
         "where its pages moved for that, others were left out. A repository that sends fewer by the same number each "
         "time counts records that it does not list.",
-        "Nothing is to be done for once: the same list is asked for twice.",
-        for_contact="Nothing is to be done for once: the same list is asked for twice. If it is told again and again, "
-        "let the repository announce as many records as it lists (completeListSize).",
+        "You need to do nothing the first time: the same list is requested again.",
+        for_contact="You need to do nothing the first time: the same list is requested again. If it is reported each "
+        "time, let the repository announce as many records as it lists (completeListSize).",
     ),
     "oai.token": Rule(
         "An odd resumption token",
@@ -1125,8 +1125,8 @@ RULES: dict[str, Rule] = {
         "The server asked to be left alone",
         "A server answered with Retry-After, and a longer time than the harvester waits within a run; it was left "
         "alone, and the rest was put off.",
-        "Nothing is to be done: the documents are tried again in the next run. If it happens every night, ask whoever "
-        "runs the web server to allow the harvester more requests.",
+        "You need to do nothing: the documents are tried again in the next run. If it happens every night, ask the "
+        "operator of the web server to allow the harvester more requests.",
     ),
     "http.robots": Rule(
         "robots.txt forbids the harvester",
@@ -1173,7 +1173,7 @@ RULES: dict[str, Rule] = {
         "Not enough memory",
         "The system gave the harvester no more memory while it worked on this. Other sites are not affected.",
         "The next run tries again. If it happens every night, the administrator should "
-        "give the harvester more memory, or look what is so large at this site.",
+        "give the harvester more memory, or find out what is so large at this site.",
         for_contact=_OURS,
     ),
     "harvest.database-full": Rule(
@@ -1184,10 +1184,10 @@ RULES: dict[str, Rule] = {
         for_contact=_OURS,
     ),
     "harvest.not-written": Rule(
-        "The database refused what was to be written",
+        "The database refused a value",
         "A value of this site is too long or too large for the database, as for max_allowed_packet of MariaDB. Only "
         "this site is affected.",
-        "The administrator should look which value it is, and report it to the developers.",
+        "The administrator should find out which value it is, and report it to the developers.",
         for_contact=_OURS,
     ),
     "harvest.helper-lost": Rule(

@@ -129,7 +129,7 @@ def test_a_harvest_sees_documents_come_go_rise_fall_and_move(tmp_path: Path) -> 
     assert "several.1.3 (was 2)" in told.out
     assert f"{BASE}old.xml -> {BASE}new.xml" in told.out
     assert "2 have a higher revision: fetched, checked and updated." in told.out
-    assert "1 has a lower revision: told as stale, and left as in the repository." in told.out
+    assert "1 has a lower revision: reported as stale, and left as in the repository." in told.out
     found = json.loads(said("list", "diff", old, new, "--json").out)
     assert found["totals"] == {
         "added": 1,

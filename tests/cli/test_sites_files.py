@@ -186,7 +186,7 @@ def test_a_login_in_a_url_is_exported_only_if_asked_for(harvester: Harvester, ot
     harvester("sites", "add", "elm", "--list-url", "https://me:secret@elm.example.org/l.xml", "--contact", "e@x.org")
     said = harvester("sites", "export")
     assert "secret" not in said.out
-    assert "Without the login in its URL, which --with-logins writes: elm." in said.err
+    assert "Exported without the login in the URL, which --with-logins writes: elm." in said.err
     whole = harvester("sites", "export", "--with-logins")
     file = harvester.folder / "sites.json"
     file.write_text(whole.out)
@@ -269,7 +269,7 @@ def test_an_edit_says_each_value_before_and_after(harvester: Harvester) -> None:
         "  every: 1 -> 2",
         "  max loss: none -> 0",
     ]
-    assert harvester("sites", "edit", "elm", "--every", "2").out == "elm was so already: nothing was changed.\n"
+    assert harvester("sites", "edit", "elm", "--every", "2").out == "Nothing was changed: elm has these values already.\n"
     renamed = harvester("sites", "edit", "elm", "--name", "elm wood", "--notify", "never")
     assert "  name: elm -> elm wood" in renamed.out
     assert "  notify: always -> never" in renamed.out
@@ -289,7 +289,7 @@ def test_contacts_are_added_and_removed_one_by_one(harvester: Harvester) -> None
     assert "-> b@example.org, d@example.org" in edit(
         "--remove-contact", "ELM@example.org", "--remove-contact", "c@example.org", "--add-contact", "d@example.org"
     )
-    assert "nothing was changed" in edit("--add-contact", "B@example.org")
+    assert "Nothing was changed" in edit("--add-contact", "B@example.org")
     assert "x@example.org is no contact of elm. Its contacts: b@example.org, d@example.org." in edit(
         "--remove-contact", "x@example.org"
     )

@@ -1,4 +1,4 @@
-"""The address of a person is taken out of everything that is kept."""
+"""The address of a person is removed from everything that is stored."""
 
 from __future__ import annotations
 
@@ -125,6 +125,6 @@ def test_the_only_contact_of_a_site_is_not_forgotten_before_there_is_another(har
 @on_one_database
 def test_an_address_that_is_nowhere_and_one_that_is_none(harvested: Harvester) -> None:
     said = harvested("contacts", "forget", "nobody@example.org", "--yes")
-    assert (said.code, "nobody@example.org is in no site, delivery, report and log row." in said.out) == (0, True)
+    assert (said.code, "nobody@example.org is in no site, delivery, report or log row." in said.out) == (0, True)
     said = harvested("contacts", "forget", "nobody", "--yes")
     assert (said.code, "'nobody' is not an email address" in said.err) == (2, True)

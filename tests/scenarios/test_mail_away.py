@@ -191,7 +191,7 @@ def test_an_address_that_is_no_contact_any_more_is_not_tried_again(harvester: Ha
     # Sent again, it goes to those who get such reports now.
     again = harvester("reports", "resend", str(listed[0]["report_id"]))
     for name in ("busy@example.org", "gone@example.org"):
-        assert f"{name} gets these reports no longer, and so not this one" in again.out
+        assert f"{name} no longer gets these reports. --to sends this one anyway" in again.out
 
 
 @on_one_database

@@ -158,8 +158,8 @@ def test_what_a_repository_names_instead_of_an_address_is_quoted(network: Networ
 @pytest.mark.parametrize(
     ("status", "remedy"),
     [
-        (404, "Put the OAI-PMH interface where the URL says, or tell the administrator its new address."),
-        (410, "Put the OAI-PMH interface where the URL says, or tell the administrator its new address."),
+        (404, "Put the OAI-PMH interface where the URL says, or send the administrator its new address."),
+        (410, "Put the OAI-PMH interface where the URL says, or send the administrator its new address."),
         (401, "The server asks for a user name and a password. Make the OAI-PMH interface readable for everybody."),
         (403, "Make the OAI-PMH interface readable for everybody, or ask your web administrator"),
     ],
@@ -614,7 +614,7 @@ def test_nobody_is_thanked_for_a_document_that_was_deleted_or_is_left_out(networ
     assert "Needs your attention" not in told
 
 
-OURS = "Nothing is to be done on your side: the administrator of the harvester is told as well"
+OURS = "You need to do nothing: the administrator of the harvester gets a report too"
 
 
 @on_one_database
@@ -1243,7 +1243,7 @@ def test_sites_that_get_records_in_common_are_told_apart_as_one_is_edited(networ
     network.register("--set", "toads", name="second")
     output = network.harvester("sites", "edit", "second", "--set", "frogs", "--allow-duplicate").out
     assert "in the same format: repo. A record that" in output
-    assert "What second has, and asks for no more, stays its own until it is transferred." in output
+    assert "Records that second no longer asks for stay its own until they are transferred." in output
     for options in (("--every", "2", "--unit", "days"), ("--origin", "other")):
         said = network.harvester("sites", "edit", "second", *options)
         assert said.out.startswith("Changed second")

@@ -74,7 +74,7 @@ def test_a_corrected_contact_gets_the_report_and_the_wrong_address_is_not_tried_
         set_port(harvested, sink.port)
         said = harvested("reports", "resend", number_of(harvested, "elm"))
         assert said.code == 0
-        assert "old@example.org gets these reports no longer, and so not this one" in said.out
+        assert "old@example.org no longer gets these reports. --to sends this one anyway" in said.out
         assert len(sink.to("right@example.org")) == 1
         assert sink.to("old@example.org") == []
 

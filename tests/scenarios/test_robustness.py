@@ -166,8 +166,8 @@ def test_what_is_wrong_with_the_address_of_a_list_is_told_of_the_list(harvester:
     harvester.run("2026-11-20")
     sql = "SELECT document_url, error_message, remedy FROM harvest_detail_log WHERE level = 'error'"
     remedies = {message.partition(".xml")[0].rpartition("/")[2]: remedy for _, message, remedy in harvester.rows(sql)}
-    circle = "If the server redirects in a circle, mend that; otherwise tell the administrator the list's final URL."
-    move = "Put the list where the URL says, or tell the administrator its new address."
+    circle = "If the server redirects in a circle, correct that; otherwise send the administrator the list's final URL."
+    move = "Put the list where the URL says, or send the administrator its new address."
     assert remedies == {
         "gone": move,
         "past": move,

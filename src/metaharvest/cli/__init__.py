@@ -24,7 +24,7 @@ from metaharvest import __version__
 from metaharvest.cli import json_lines
 from metaharvest.cli.examples import with_examples
 from metaharvest.cli.exit_codes import ExitCode, exit_code_of
-from metaharvest.cli.failures import tell
+from metaharvest.cli.failures import print_error_object
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.json_lines import print_failure
 from metaharvest.config.secret_references import MaskingFormatter, masked
@@ -51,14 +51,14 @@ _COMMANDS = {
     "oai": "Look at OAI-PMH repositories, rehearse their harvest, find others.",
     "daemon": "Run again and again, on machines without cron.",
     "log": "Read the log.",
-    "documents": "Tell how documents stand, over all sites; a document's history.",
+    "documents": "Show how documents stand, over all sites; a document's history.",
     "problems": "Count the open problems by rule, over all sites.",
     "runs": "List the runs, or show one.",
-    "figures": "Say what all sites came to in a period.",
-    "diff": "Tell what changed between two runs.",
+    "figures": "Show the totals of all sites in a period.",
+    "diff": "Show what changed between two runs.",
     "reports": "List, show, resend and deliver reports.",
     "contacts": "Remove the address of a person.",
-    "export": "Write what is known into one file.",
+    "export": "Write sites, problems, runs and mail into one file.",
     "filter": "Try the filters of a site on documents.",
     "normalize": "Try the normalising of a site on documents.",
     "target": "Look into targets, check them, copy from one to another.",
@@ -203,24 +203,24 @@ def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocat
             print_failure(error.format_message())
         else:
             error.show()
-        return tell(arguments, error, error.exit_code, error.format_message())
+        return print_error_object(arguments, error, error.exit_code, error.format_message())
     except (click.Abort, KeyboardInterrupt) as error:
         print_failure(STOPPED)
-        return tell(arguments, error, ExitCode.INTERRUPTED, STOPPED)
+        return print_error_object(arguments, error, ExitCode.INTERRUPTED, STOPPED)
     except MetaharvestError as error:
         said = clean(masked(_sentences(error)))
         print_failure(said)
-        return tell(arguments, error, exit_code_of(error), said)
+        return print_error_object(arguments, error, exit_code_of(error), said)
     except BrokenPipeError:
         sys.stderr.close()
         return ExitCode.FAILED
     except OSError as error:
         said = f"Something could not be read or written: {clean(masked(str(error)))}."
         print_failure(said)
-        return tell(arguments, error, ExitCode.FAILED, said)
+        return print_error_object(arguments, error, ExitCode.FAILED, said)
     except Exception as error:
         logging.getLogger(__name__).exception(f"{_UNEXPECTED}. Please report this to its developers")
-        return tell(arguments, error, ExitCode.FAILED, f"{_UNEXPECTED}: stderr tells more.")
+        return print_error_object(arguments, error, ExitCode.FAILED, f"{_UNEXPECTED}: stderr says more.")
 
 
 def _run(arguments: list[str], invocation: Callable[[Path | None], Invocation]) -> int:

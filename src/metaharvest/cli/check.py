@@ -85,7 +85,7 @@ def command(
     outputs = Outputs(as_json, as_csv, sarif, junit, html, opens)
     outputs.require_possible()
     if watch and (as_json or as_csv or "-" in arguments):
-        raise click.UsageError("--watch tells people what changed: it goes with neither --json, --csv nor `-`.")
+        raise click.UsageError("--watch shows people what changed: use it without --json, --csv and `-`.")
     how = CheckOptions(as_site, against, networks, standard_input=getattr(sys.stdin, "buffer", None), folders=options)
     try:
         if watch:
@@ -110,7 +110,7 @@ def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, 
     if asks_nobody(settings, how):
         click.echo(clean(_NOBODY_ASKED.format(start=called_as(), file=shlex.quote(str(settings.file)))), err=True)
     elif how.against is None and (settings.file or settings.variables) and (error := harvester.database_error):
-        # What would have to be done about it is nothing for the contact of a site, who needs none.
+        # The contact of a site needs no database, so that no remedy is printed.
         why = str(error).partition(". ")[0].rstrip(".")
         click.echo(clean(f"Rehearsing without a database, so every document counts as new. ({why}.)"), err=True)
     with ExitStack() as stack:

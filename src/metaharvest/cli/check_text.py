@@ -25,7 +25,7 @@ class CheckPrinter:
         self.console = self._printer.console
 
     def documents(self, part: CheckedPart, documents: Iterable[CheckedDocument]) -> Counter[Level]:
-        """Everything that there is to say of these documents; how many findings of each level there are."""
+        """Print the findings of these documents; returns how many there are of each level."""
         same: dict[tuple[str, ...], list[_Place]] = {}
         for document in documents:
             for finding in document.told:
@@ -67,7 +67,7 @@ def _docid(part: CheckedPart, document: CheckedDocument, finding: Finding) -> st
 
 
 def _key(document: CheckedDocument, finding: Finding) -> tuple[str, ...]:
-    """What is the same of findings that people read once: all but the place."""
+    """All of a finding but its place. Findings with the same key are printed once."""
     message = finding.message
     for name in filter(None, (shown_url(document.url), document.url, document.docid)):
         message = message.replace(name, "")

@@ -1,4 +1,4 @@
-"""`metaharvest contacts`: the people who get reports; removes the address of one from everything that is kept."""
+"""`metaharvest contacts`: removes the address of a person from everything that is stored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> None:
-    """Take an address out of the schedule, the deliveries, the stored reports and the log.
+    """Remove an address from the schedule, the deliveries, the stored reports and the log.
 
     Says what was changed, and where the address may still be: mails that were sent, backups, documents.
 
@@ -40,7 +40,7 @@ def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> No
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError(f"Nobody is here to ask: add --yes to forget {address}. It cannot be undone.")
-        click.confirm(f"Take {address} out of everything that is kept? That cannot be undone.", abort=True)
+        click.confirm(f"Remove {address} from everything that is stored? It cannot be undone.", abort=True)
     harvester = invocation.harvester
     done, stays = harvester.forget_address(address, invocation.start)
     if as_json:
@@ -56,7 +56,7 @@ def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> No
         )
         return
     if done.is_nothing:
-        click.echo(f"{address} is in no site, delivery, report and log row.")
+        click.echo(f"{address} is in no site, delivery, report or log row.")
     else:
         click.echo(f"{address} was removed.")
         click.echo(clean(f"  contacts of sites: {', '.join(done.sites) or 'none'}"))

@@ -1,9 +1,9 @@
 """`metaharvest daemon`: run again and again, on machines without cron.
 
 Each run is what `metaharvest run` does, with the settings as they are then in the file that was there at the start. It
-is told in one line; `metaharvest runs show RUN_ID` has its table. If a run fails, that is told, and the next one comes
-nevertheless. SIGHUP has the settings read at once, which matters for the time zone, and for knowing whether
-they can be used.
+is reported in one line; `metaharvest runs show RUN_ID` has its table. A run that fails is reported, and the next one
+comes nevertheless. SIGHUP has the settings read at once, which matters for the time zone, and for knowing whether they
+can be used.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class _Plan:
 
 
 def _run(invocation: Invocation) -> None:
-    """One run, with the settings as they are now; whatever fails in it is told, not passed on."""
+    """One run, with the settings as they are now; whatever fails in it is logged, not passed on."""
     from metaharvest.errors import MetaharvestError
 
     try:

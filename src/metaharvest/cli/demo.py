@@ -33,7 +33,7 @@ def command(nights: int, folder: Path | None, serve: bool) -> None:
     """Harvest a small network of sample sites, served on loopback: needs no configuration.
 
     It plays three nights: the first harvest, a night with nothing new, and one in which sites raised revisions and
-    repaired errors. The last night is today. Everything is kept in a folder, to be looked at. With --serve the sample
+    repaired errors. The last night is today. Everything is kept in a folder. With --serve the sample
     sites stay up, so that the folder's settings can be used for more harvests and rehearsals.
     """
     from metaharvest.cli.signals import stop_on_signal

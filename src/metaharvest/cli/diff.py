@@ -43,7 +43,7 @@ _SHOWN_TO_PEOPLE = 20
 def command(invocation: Invocation, first: int, second: int, site: str | None, as_json: bool, as_csv: bool) -> None:
     """Tell what changed from one run to a later one: what came in or was deleted, what fails now, what was fixed.
 
-    A site that was not harvested in one of the runs is told as it stood then.
+    A site that was not harvested in one of the runs is shown as it stood then.
 
     \b
     Example:
@@ -86,7 +86,7 @@ def _print(found: Record) -> None:
         for change, documents in groupby(site["documents"], key=itemgetter("change")):
             _print_documents(site, change, list(documents))
         if not site["log_kept"]:
-            print_line(f"{site['site']}: the log of a harvest has been deleted; what failed in it is not told.")
+            print_line(f"{site['site']}: the log of a harvest has been deleted; what failed in it is not shown.")
 
 
 def _row(site: Record) -> list[object]:
@@ -95,7 +95,7 @@ def _row(site: Record) -> list[object]:
 
 
 def _changed(before: Record | None, after: Record | None, name: str) -> str:
-    """`with-errors -> succeeded`; what is the same is told once, what is not known as `-`."""
+    """`with-errors -> succeeded`; what is the same is shown once, what is not known as `-`."""
     ends = ["-" if end[name] is None else str(end[name]) for end in (before, after) if end]
     return " -> ".join(dict.fromkeys(ends))
 

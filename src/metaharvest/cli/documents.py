@@ -46,14 +46,14 @@ CSV_COLUMNS = (*_STANDING, *_FINDING, "missing_since", "title")
 @click.option(
     "--failing",
     is_flag=True,
-    help="Only those that could not be taken in, or were put off; without --site, of sites switched on.",
+    help="Only those that were not accepted, or were put off; without --site, of sites switched on.",
 )
 @click.option(
     "--for",
     "nights",
     type=click.IntRange(1, 100_000),
     metavar="NIGHTS",
-    help="With --failing: for so many nights or more, the first one counted.",
+    help="With --failing: for at least this number of nights, the first one counted.",
 )
 @click.option("--missing", is_flag=True, help="Only those that a full list of their repository does not name any more.")
 @click.option("--site", metavar="NAME", help="Only those of this site. [default: all registered ones]")
@@ -163,7 +163,7 @@ def _cells(rows: Iterable[Record]) -> Iterator[Sequence[object]]:
 
 
 def _unread(session: Session, wanted: DocumentFilter, today: date) -> list[tuple[str, FailedSite]]:
-    """The sites that failed as a whole for as many nights as is asked for: nobody knows how their documents stand."""
+    """The sites that failed as a whole for at least the wanted number of nights."""
     from metaharvest.queries.failed_sites import failed_sites
     from metaharvest.sites.registry import read_sites
 
@@ -185,10 +185,10 @@ def _print_unread(unread: Sequence[tuple[str, FailedSite]]) -> None:
         )
 
 
-def _print(rows: Iterator[Record], limit: int, is_more: bool = False) -> None:
+def _print(rows: Iterator[Record], limit: int, sites_failed: bool) -> None:
     shown = list(islice(rows, limit))
     if not shown:
-        click.echo("There is no such document." if not is_more else "No document of the other sites is failing so.")
+        click.echo("There is no such document at the other sites." if sites_failed else "There is no such document.")
         return
     print_table(_HEADINGS, [_row(row) for row in shown])
     if next(rows, None) is not None:

@@ -1,4 +1,4 @@
-"""`metaharvest export`: what is known, as one file."""
+"""`metaharvest export`: sites, failing documents, problems, runs and deliveries as one file."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _TOTALS = ("sites", "listed", "inserted", "updated", "unchanged", "attention", "
 _REPORT = ("report_id", "created_at", "kind", "run_id", "subject")
 _DELIVERY = ("recipient", "status", "attempts", "last_attempt_at", "first_sent_at", "last_error")
 _MOST = 10_000
-"""Runs, and reports."""
+"""The newest runs, and the newest reports, that are written."""
 
 
 @click.group("export")
 def command() -> None:
-    """Write what is known into one file.
+    """Write sites, problems, runs and mail into one file.
 
     \b
     Example: metaharvest export workbook harvest.xlsx
@@ -50,8 +50,8 @@ def command() -> None:
 def workbook(invocation: Invocation, file: Path) -> None:
     """Write a workbook for a spreadsheet program: sites, failing documents, problems, runs, deliveries, a sheet each.
 
-    No text in it becomes a formula or a link. A file of this name is replaced. Of runs and of reports it has the newest
-    10,000.
+    No text in it becomes a formula or a link. A file of this name is replaced. It has the newest 10,000 runs, and the
+    newest 10,000 reports.
 
     \b
     Example: metaharvest export workbook harvest.xlsx

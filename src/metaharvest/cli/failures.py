@@ -1,4 +1,4 @@
-"""What a program that asked for JSON reads where a command fails: one object on stdout, in place of the document."""
+"""One JSON object on stdout for a command that fails, in place of the document that a program asked for."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str],
 """The first that fits counts."""
 
 
-def tell(arguments: Sequence[str], error: BaseException, exit_code: int, message: str) -> int:
-    """Print the object, if the command was asked for JSON; the exit code."""
+def print_error_object(arguments: Sequence[str], error: BaseException, exit_code: int, message: str) -> int:
+    """Print the object if the command has --json; returns the exit code."""
     if "--json" in arguments:
         with suppress(OSError):
             print_json({"error": {"kind": _kind(error), "message": message, "exit_code": exit_code}})

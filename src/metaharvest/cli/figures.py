@@ -1,4 +1,4 @@
-"""`metaharvest figures`: what all sites came to in a period."""
+"""`metaharvest figures`: the totals of all sites in a period."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COLUMNS = {
 def command(
     invocation: Invocation, begin: date | None, end: date | None, per: str | None, as_json: bool, as_csv: bool
 ) -> None:
-    """Say what all sites came to in a period: documents new, updated, deleted and failing, harvests, bytes, time.
+    """Show the totals of all sites in a period: documents new, updated, deleted and failing, harvests, bytes, time.
 
     `failing` is how many documents failed in the last harvest of each site in that time. Bytes are known as far as the
     log goes back. With --per week or month, the rows are the trend; with --per site, each has its last success.
@@ -57,7 +57,7 @@ def command(
     last = end or invocation.harvester.today()
     first = begin or last.replace(month=1, day=1)
     if first > last:
-        raise click.UsageError(f"--from {first} is after --to {last}: no day is in between.")
+        raise click.UsageError(f"--from {first} is after --to {last}.")
     with invocation.harvester.reading() as session:
         found = figures(session, first, last, Per(per) if per else None)
     if as_json:

@@ -52,7 +52,7 @@ def build(
     that you have raised in a packageId holds. What you have written into the list stays: comments, and documents that
     are not below --base-url.
 
-    What cannot be listed is told and left out; an entry that was in the list before stays then. The list is written
+    What cannot be listed is named and left out; an entry that was in the list before stays then. The list is written
     only if it has changed, and as a whole.
 
     \b

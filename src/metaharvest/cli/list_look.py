@@ -154,7 +154,7 @@ _EFFECTS = {
     "added": ("is new", "are new", "fetched, checked and inserted, unless the repository has it"),
     "removed": ("is not listed any more", "are not listed any more", "nothing is deleted from the repository"),
     "raised": ("has a higher revision", "have a higher revision", "fetched, checked and updated"),
-    "lowered": ("has a lower revision", "have a lower revision", "told as stale, and left as in the repository"),
+    "lowered": ("has a lower revision", "have a lower revision", "reported as stale, and left as in the repository"),
     "url-changed": ("has another URL", "have another URL", "not fetched again under the same revision"),
     "type-changed": ("has another type", "have another type", "not fetched again under the same revision"),
     "revision-added": ("older revision is listed, too", "older revisions are listed, too", "not fetched"),
@@ -164,4 +164,4 @@ _EFFECTS = {
         "nothing is deleted from the repository",
     ),
 }
-"""How people are told each kind of difference: of one, of several, and what the harvest does."""
+"""The words for each kind of difference: of one, of several, and what the harvest does."""

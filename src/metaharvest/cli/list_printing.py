@@ -31,7 +31,7 @@ _TOLD = {
     Change.REMOVED: "removed",
     Change.DUPLICATE: "second entry removed",
 }
-"""The changes that people are told one by one."""
+"""The changes that are shown one by one."""
 
 _COUNTED = {
     Change.ADDED: "new",

@@ -71,7 +71,7 @@ def print_fields(fields: Mapping[str, object]) -> None:
 
 
 def print_line(text: str, *, err: bool = False, indent: int = 0) -> None:
-    """`text` on one line of stdout or stderr, cleaned, after so many blanks."""
+    """`text` on one line of stdout or stderr, cleaned; `indent`: the blanks before it."""
     click.echo(" " * indent + one_line(text, _MOST_CHARACTERS), err=err)
 
 

@@ -1,4 +1,4 @@
-"""`metaharvest problems`: what is wrong over all sites, by rule."""
+"""`metaharvest problems`: the open problems of all sites, by rule."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_csv, print_json
 from metaharvest.cli.tables import Column, print_table, table_options
+from metaharvest.text import one_line
 
 if TYPE_CHECKING:
     from metaharvest.queries.problems import RuleTotal
@@ -25,7 +26,7 @@ _HEADINGS = (
 
 
 @click.command("problems")
-@click.option("--site", metavar="NAME", help="Only problems of this site. [default: all registered ones]")
+@click.option("--site", metavar="NAME", help="Only problems of this site. [default: all registered sites]")
 @table_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each rule.")
@@ -33,7 +34,7 @@ _HEADINGS = (
 def command(invocation: Invocation, site: str | None, as_json: bool, as_csv: bool) -> None:
     """Count the open problems by rule: in how many documents, at how many sites, since when.
 
-    `documents --rule RULE` lists the documents of one.
+    `documents --rule RULE` lists the documents of a rule.
 
     \b
     Examples:
@@ -55,7 +56,7 @@ def command(invocation: Invocation, site: str | None, as_json: bool, as_csv: boo
         names = [each.name for each in fields(RuleTotal)]
         print_csv(table_csv(names, ([row[name] for name in names] for row in rows)))
     elif not found:
-        click.echo("Nothing is wrong at any site." if site is None else "Nothing is wrong there.")
+        click.echo(f"Nothing is wrong at {'any site' if site is None else one_line(site)}.")
     else:
         print_table(_HEADINGS, [_row(each) for each in found])
 

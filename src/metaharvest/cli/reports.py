@@ -26,15 +26,15 @@ _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @click.option("--undelivered", is_flag=True, help="Only those that somebody has not got.")
 @click.option("--site", metavar="NAME", help="Only those to the contacts of this site.")
-@click.option("--kind", type=click.Choice(["site", "admin", "digest"]), help="Only those of this kind.")
+@click.option("--kind", type=click.Choice(["site", "admin", "digest"]), help="Only reports of this kind.")
 @click.option(
     "--document",
     metavar="ID",
     callback=trimmed,
-    help="Only those to contacts about harvests in which something happened to this document.",
+    help="Only reports to contacts about harvests that name this document.",
 )
-@click.option("--recipient", metavar="ADDRESS", help="Only those to this address.")
-@click.option("--state", type=click.Choice(list(_STATES.values())), help="Only those with a delivery that is so.")
+@click.option("--recipient", metavar="ADDRESS", help="Only reports to this address.")
+@click.option("--state", type=click.Choice(list(_STATES.values())), help="Only reports with a delivery in this state.")
 @table_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
@@ -91,19 +91,23 @@ def show(invocation: Invocation, report_id: int, form: str) -> None:
 
 @command.command("resend")
 @click.argument("report_id", type=click.IntRange(min=1), required=False)
-@click.option("--to", multiple=True, metavar="ADDRESS", help="To this address, whoever it is; may be repeated.")
-@click.option("--state", type=click.Choice(["refused"]), help="Instead of one report: all that were refused.")
-@click.option("--since", metavar="YYYY-MM-DD", callback=day, help="With --state: those written on this day or later.")
+@click.option(
+    "--to", multiple=True, metavar="ADDRESS", help="To this address, also if it is no contact. May be repeated."
+)
+@click.option("--state", type=click.Choice(["refused"]), help="Instead of one report: all refused reports.")
+@click.option(
+    "--since", metavar="YYYY-MM-DD", callback=day, help="With --state: only reports written on this day or later."
+)
 @click.pass_obj
 def resend(
     invocation: Invocation, report_id: int | None, to: tuple[str, ...], state: str | None, since: date | None
 ) -> int:
-    """Send a report again, under its old Message-ID, to those who get such reports now.
+    """Send a report again, under its old Message-ID, to the people who get such reports now.
 
     A contact that was corrected since gets it; an address that is no contact any more is not tried again.
     Where nobody gets such reports any more, as the site was removed, --to says who is to have it.
 
-    With --state refused, all reports go again that a mail server refused, to the recipients who have not got them.
+    --state refused sends all refused reports again, to the recipients who did not get them.
 
     \b
     Examples:
@@ -141,7 +145,7 @@ def _queue_one(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> s
         raise click.UsageError(f"{error}.") from error
     resent = invocation.harvester.resend(report_id, addresses)
     for address in resent.former:
-        click.echo(clean(f"{address} gets these reports no longer, and so not this one; --to sends it all the same."))
+        click.echo(clean(f"{address} no longer gets these reports. --to sends this one anyway."))
     return f"Report {report_id} is"
 
 
@@ -163,7 +167,7 @@ def _queue_refused(invocation: Invocation, since: date | None) -> str:
 @click.argument("report_id", type=click.IntRange(min=1))
 @click.pass_obj
 def drop(invocation: Invocation, report_id: int) -> None:
-    """Give a report up: recipients who have not got it do not get it, and `doctor` no longer names it.
+    """Give a report up: it is not sent again, and `doctor` no longer names it.
 
     Example: metaharvest reports drop 12
     """
@@ -258,8 +262,8 @@ def _deliver(invocation: Invocation) -> int:
             print_line(f"{deliveries} refused and not tried any more: {again}, {why}.", err=True)
         if done.in_doubt:
             print_line(
-                f"The mail server refused everybody ({done.in_doubt} of those waiting). That is a fault of the server "
-                "or of [mail], not of the addresses. The next runs try again, for four days.",
+                f"The mail server refused everybody ({done.in_doubt} of the waiting deliveries). That is a fault of "
+                "the server or of [mail], not of the addresses. The next runs try again, for four days.",
                 err=True,
             )
         if not done.waiting and not done.refused:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     _Told = Callable[[Harvester, RunResult, RunRecord, int], None]
 
 _NEAR = timedelta(days=7)
-"""Days from the clock that --date may name without --force-date: a few nights that were missed, or are to come."""
+"""How far --date may be from the clock without --force-date: enough for a few missed nights."""
 
 
 @click.command("run")
@@ -111,13 +111,13 @@ def _harvest_and_ping(harvester: Harvester, request: RunRequest, told: _Told, st
         raise
     _write_metrics(harvester, code)
     _ping(harvester, result.status.value, code, ended=True)
-    # Last of all: that stdout cannot be written is no failure of the run.
+    # Last: a stdout that cannot be written is no failure of the run.
     told(harvester, result, record, code)
     return code
 
 
 def _write_metrics(harvester: Harvester, code: int) -> None:
-    """Write the file for Prometheus, if there is to be one; that it fails does not change how the run ended."""
+    """Write the file for Prometheus, if metrics_file is set. A failure does not change how the run ended."""
     try:
         harvester.write_metrics(code)
     except OSError as error:
@@ -153,7 +153,7 @@ def _harvest(
 
 
 def _code_of(result: RunResult, record: RunRecord, strict: bool) -> ExitCode:
-    """The exit code of a run that came to its end. A report that nobody got goes first: then no mail says the rest."""
+    """The exit code of a finished run. A report that was not delivered comes first, as no mail then says the rest."""
     if result.undelivered:
         return ExitCode.NOT_DELIVERED
     if result.status is RunStatus.INTERRUPTED:

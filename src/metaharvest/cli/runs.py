@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from metaharvest.queries.runs import RunRecord
 
 _RANKS = (8, 2, 6, 4, 5, 7, 9, 3)
-"""Of the columns with numbers of a run: the highest are left out first."""
+"""The ranks of the columns with numbers, see Column: the highest are left out first."""
 
 _NAMED = 10
 """Failing sites that are named below the list of runs."""
@@ -135,7 +135,7 @@ def _took(record: RunRecord) -> str:
 
 
 def print_run(record: RunRecord) -> None:
-    """The run as a table of its sites, and a sentence for each of them, or each target, that failed as a whole."""
+    """Print the run as a table of its sites, and a sentence for each site or target that failed as a whole."""
     from metaharvest.queries.trends import status_in_words
     from metaharvest.reports.words import LABELS
 

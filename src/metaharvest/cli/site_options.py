@@ -153,7 +153,7 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
             metavar="GROUP",
             multiple=True,
             callback=_groups,
-            help="A group that the site belongs to: any name; `sites list --group` lists its sites. May be repeated.",
+            help="Add the site to this group: any name; `sites list --group` lists its sites. May be repeated.",
         ),
         click.option(
             "--remove-from-group",
@@ -161,7 +161,7 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
             metavar="GROUP",
             multiple=True,
             callback=_groups,
-            help="A group that the site belongs to no longer. May be repeated.",
+            help="Remove the site from this group. May be repeated.",
         ),
         click.option(
             "--ldapdn", metavar="DN", help="The site's login at the target, if it has one of its own; or `none`."
@@ -199,7 +199,7 @@ def _oai_options(default: Callable[[object], str]) -> list[Decorator]:
         click.option(
             "--full-every",
             metavar="DAYS",
-            help="OAI-PMH: list everything again after so many days, not only what has changed; or `none`.",
+            help="OAI-PMH: list everything again after this number of days, not only changes; or `none`.",
         ),
         click.option("--post/--get", default=None, help="OAI-PMH: send requests as forms (POST), or as usual."),
         click.option(

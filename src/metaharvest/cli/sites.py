@@ -48,10 +48,10 @@ _NOT_REGISTERED = (
 """What of a site is not a value of its registration."""
 
 _MOST_CONTACTS = 5
-"""Addresses that a repository names which become contacts by themselves."""
+"""Addresses of a repository that become contacts if --contact is not given."""
 
 _OF_REPOSITORIES = ("origin", "prefix", "sets", "begin", "until", "method", "full_every", "post")
-"""What is registered of an OAI-PMH repository."""
+"""The options of a site that is an OAI-PMH repository."""
 
 
 _SITES = {
@@ -117,14 +117,14 @@ def add(invocation: Invocation, /, name: str, unasked: bool, allow_duplicate: bo
         others = _of_the_same_records(site, read_sites(session))
     click.echo(f"Registered {site.name}: {_when(site)}.")
     if others:
-        print_line(_told_of(others))
+        print_line(_same_records(others))
     command = f"check {shlex.quote(shown_url(site.list_url))}"
     if site.options.oai is not None:
         command = f"run --site {shlex.quote(site.name)} --dry-run"
     click.echo(f"To see what its first report would say: {invocation.start} {command}")
 
 
-def _told_of(others: Sequence[str]) -> str:
+def _same_records(others: Sequence[str]) -> str:
     return (
         f"Of the same repository, in the same format: {', '.join(others)}. A record that several of them list "
         "belongs to the first that brings it, and is refused to the others: where they overlap, name all the sets "
@@ -148,10 +148,10 @@ def _asked(harvester: Harvester, site: Site, given: Mapping[str, Any]) -> Mappin
 
     identity, problems = _inspected(harvester, site)
     if identity is None:
-        told = "\n".join(f"{finding.message} {finding.remedy}" for finding in problems)
+        found = "\n".join(f"{finding.message} {finding.remedy}" for finding in problems)
         is_other = any(finding.rule == "oai.not-oai" for finding in problems)
         hint = " If this is the URL of a harvest list, give it with --list-url." if is_other else ""
-        raise ScheduleError(f"{told}{hint}\nNothing was registered; --unasked registers it nevertheless.")
+        raise ScheduleError(f"{found}{hint}\nNothing was registered; --unasked registers it nevertheless.")
     if "contact_email" in given:
         return {}
     named = split_addresses(", ".join(identity.emails))
@@ -221,11 +221,11 @@ def edit(
     unasked: bool,
     **options: Any,
 ) -> None:
-    """Change a site, or several; what is not named stays as it is. Prints each value that changes, before and after.
+    """Change a site, or several. Prints each value that changes, before and after.
 
-    Several sites, or all of a group, are changed together: where one cannot be, none is.
+    Several sites, or all of a group, are changed together: if one cannot be changed, none is.
 
-    --contact replaces all contacts; --add-contact and --remove-contact change one.
+    --contact replaces all contacts; --add-contact and --remove-contact add or remove one.
 
     An OAI-PMH repository is asked what it is, and whether it has the format and the sets, if its base URL or one of
     these is changed.
@@ -238,9 +238,9 @@ def edit(
             raise click.UsageError("--name gives one site another name: name that site alone.")
         edits = [_edit_one(harvester, session, name, new_name, dict(options)) for name in chosen]
     for edited in edits:
-        _tell_edit(edited)
+        _print_edit(edited)
     for edited in [] if unasked else edits:
-        _tell_of_repository(harvester, edited)
+        _check_repository(harvester, edited)
 
 
 def _chosen(session: Session, names: Sequence[str], group: str | None) -> list[str]:
@@ -287,26 +287,26 @@ def _edit_one(
     return _Edit(former, site, tuple(_differences(before, after)), others)
 
 
-def _tell_edit(edited: _Edit) -> None:
+def _print_edit(edited: _Edit) -> None:
     former, site = edited.former, edited.site
     if edited.differences:
         click.echo(f"Changed {site.name}: {_when(site)}.")
         for line in edited.differences:
             click.echo(clean(f"  {line}"))
     else:
-        click.echo(f"{site.name} was so already: nothing was changed.")
+        click.echo(f"Nothing was changed: {site.name} has these values already.")
     if _has_login(former.list_url) and not _has_login(site.list_url):
         click.echo("The user name and password in its former URL were not kept: the new URL needs its own, if any.")
     if isinstance(former, Site) and _files(former) != _files(site):
         click.echo(_AS_REPOSITORY if site.options.oai is not None else _AS_LIST)
     if edited.others:
         print_line(
-            f"{_told_of(edited.others)} What {site.name} has, and asks for no more, stays its own until it is "
+            f"{_same_records(edited.others)} Records that {site.name} no longer asks for stay its own until they are "
             "transferred."
         )
 
 
-def _tell_of_repository(harvester: Harvester, edited: _Edit) -> None:
+def _check_repository(harvester: Harvester, edited: _Edit) -> None:
     """Ask a repository whether it has what the site asks for now, if that has changed."""
     if not isinstance(edited.former, Site) or _wanted(edited.former) == _wanted(edited.site):
         return
@@ -318,7 +318,7 @@ def _tell_of_repository(harvester: Harvester, edited: _Edit) -> None:
 
 
 def _differences(before: Record, after: Record) -> Iterator[str]:
-    """`every: 1 -> 2` for each value of the registration that is another one."""
+    """`every: 1 -> 2` for each value of the registration that has changed."""
     for label, value in _registration(before).items():
         changed = _registration(after).get(label)
         if _shown(value) != _shown(changed):
@@ -469,7 +469,7 @@ def list_sites(
     not_harvested_for: int | None,
     as_json: bool,
 ) -> None:
-    """List the sites: how each stands, when it is due, who is told.
+    """List the sites: how each stands, when it is due, who gets the reports.
 
     `last harvest` is the day of the last one that succeeded; `status` is how the last one ended, well or not.
     `trend` is how many documents failed in each of the last harvests, the newest last.
@@ -580,7 +580,7 @@ def _print_problems(site: Record) -> None:
 
 
 def _require_not_past(next_harvest: date | None, today: date) -> None:
-    """Raises UsageError: a site that has been due since a day in the past would be told as overdue."""
+    """Raises UsageError for a day in the past: the site would be reported as overdue."""
     if next_harvest is not None and next_harvest < today:
         raise click.UsageError(f"--next: {next_harvest} is past; give today, {today}, or a later day.")
 

@@ -53,7 +53,7 @@ def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Pa
         click.echo(f"Wrote {len(sites)} {'site' if len(sites) == 1 else 'sites'} to {output}.", err=True)
     if without := [site.name for site in sites if has_login(site) and not with_logins]:
         names = ", ".join(without)
-        print_line(f"Without the login in its URL, which --with-logins writes: {names}.", err=True)
+        print_line(f"Exported without the login in the URL, which --with-logins writes: {names}.", err=True)
     broken = [site.name for site in rows if not isinstance(site, Site)]
     for name in broken:
         print_line(
@@ -65,14 +65,14 @@ def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Pa
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @click.option("--dry-run", is_flag=True, help="Say what would become of each site, and write nothing.")
-@click.option("--allow-duplicate", is_flag=True, help="Also a list, or a set of a repository, that another site has.")
+@click.option("--allow-duplicate", is_flag=True, help="Also register a list, or a set, that another site has.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplicate: bool, as_json: bool) -> None:
     """Register the sites of a file that `sites export` wrote, or a spreadsheet: all of them, or none.
 
-    FILE is JSON or CSV; `-` is stdin. A site that is there by its name is changed; what the file does not name stays.
-    Done again, nothing changes. Sites that the file does not name stay as they are.
+    FILE is JSON or CSV; `-` is stdin. Sites are known by their names: new sites are added, others are changed. What
+    the file does not name stays as it is. A second import of the file changes nothing.
 
     \b
     Examples:

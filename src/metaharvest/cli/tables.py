@@ -70,9 +70,9 @@ def table_options(command: _Command) -> _Command:
 
 
 def print_table(headings: Sequence[str | Column], rows: Sequence[Sequence[object]]) -> None:
-    """A table on stdout, cells cleaned of what controls a terminal. A heading alone ranks by its place.
+    """Print a table, without control characters of a terminal. A heading without a Column ranks by its place.
 
-    Raises UsageError where a column is asked for that the table does not have.
+    Raises UsageError for a column that the table does not have.
     """
     from rich.console import Console
     from rich.table import Column as RichColumn

@@ -205,7 +205,7 @@ def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
 def _found(invocation: Invocation, target: Target, name: str) -> tuple[str, int | None]:
     """The document that `name` means. Raises TargetError, MetaharvestError.
 
-    Of a document that was deleted, the message says when and why; of another one, what may be meant.
+    The message says when and why a document was deleted, or suggests other documents.
     """
     from metaharvest.errors import MetaharvestError, UnknownDocument
     from metaharvest.queries.departures import departure

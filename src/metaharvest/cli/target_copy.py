@@ -69,8 +69,8 @@ def copy(
     FROM and TO are `target` (that of [target]), `embedded`, or the NAME of a section [targets.NAME]. What TO has
     already is left as it is, so that a copy that was broken off can be begun again. No run can be made meanwhile.
 
-    What TO refuses for good, such as a version of EML that it does not know, is refused each time. Look at it once,
-    then repeat the command with --accept-refused: it ends with 0 if all else is there.
+    TO may refuse some revisions for good, such as a version of EML that it does not know. Look at them once, then
+    repeat the command with --accept-refused: it ends with 0 if all else is there.
 
     Exit codes: 0 all is there; 1 something was not copied; 2 settings or usage; 75 a run is under way.
     """
@@ -180,7 +180,7 @@ def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], tab
         elif number or each is CopyOutcome.THERE:
             fields[_WORDS[each]] = f"{number:,}"
     print_fields(fields)
-    # What was left because a target does not answer is told once.
+    # A target that does not answer is reported once.
     told = [each for each in shown if each.ended in PROBLEMS or not result.cut_short]
     if told:
         click.echo()

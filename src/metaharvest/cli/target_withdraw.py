@@ -1,4 +1,4 @@
-"""`metaharvest target withdraw`: has a document deleted for good, and its content erased if that is asked for."""
+"""`metaharvest target withdraw`: deletes a document for good; with --erase, its content too."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @click.command("withdraw")
 @click.argument("document", callback=trimmed)
-@click.option("--reason", metavar="TEXT", help="Why. The report to the site says it, so do `target get` and the log.")
+@click.option("--reason", metavar="TEXT", help="Why: the report to the site, `target get` and the log say it.")
 @click.option("--erase", is_flag=True, help="Delete the content, too: all revisions, and what log and reports quote.")
-@click.option("--undo", is_flag=True, help="Take it back: the next harvest may bring the document in again.")
+@click.option("--undo", is_flag=True, help="Take a withdrawal back: the next harvest may bring the document in again.")
 @click.option(
     "--target",
     "target_name",
@@ -40,7 +40,7 @@ def withdraw(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Delete a document, with all its revisions, and let no harvest bring it back.
+    """Delete a document, with all its revisions, for good: no harvest brings it back.
 
     DOCUMENT is a document id, or a docid. The report to a site that still lists it says why it is left out.
 
@@ -57,8 +57,8 @@ def withdraw(
         raise click.UsageError("Give --reason: the site's report, `target get` and the log say why it is gone.")
     if erase and not yes:
         if not sys.stdin.isatty():
-            raise click.UsageError("Nobody is here to ask: add --yes to erase it. What is erased cannot be had back.")
-        click.confirm(f"Erase all revisions of {clean(document)}? That cannot be undone.", abort=True)
+            raise click.UsageError("Nobody is here to ask: add --yes to erase it. It cannot be undone.")
+        click.confirm(f"Erase all revisions of {clean(document)}? It cannot be undone.", abort=True)
     request = WithdrawalRequest(document, (reason or "").strip(), login(), erase, target_name)
     done = invocation.harvester.withdraw_document(request, undo=undo)
     if as_json:
@@ -90,7 +90,9 @@ def _print(done: Withdrawn, erase: bool, undo: str) -> None:
     for each in done.at_targets:
         print_line(f"{each.target}: {_said(each, erase)}")
     if done.erased is not None:
-        click.echo(f"Erased what the log quotes of it ({done.erased.rows} rows), and {done.erased.reports} reports.")
+        click.echo(
+            f"Erased: {done.erased.rows} rows of the log that quoted it, and the text of {done.erased.reports} reports."
+        )
         click.echo("What stays: mails that were sent, the mail folder, backups, and copies that others have.")
     if done.stays:
         print_line(done.stays)
@@ -100,7 +102,7 @@ def _print(done: Withdrawn, erase: bool, undo: str) -> None:
 
 
 def _said(at: AtTarget, erase: bool) -> str:
-    parts = ["deleted" if at.deleted else "it holds none, or deleted it before"]
+    parts = ["deleted" if at.deleted else "not held, or deleted before"]
     if erase and (at.erased or not at.stays):
         parts.append(f"{at.erased} revisions or files erased")
     return "; ".join([*parts, *([at.stays] if at.stays else [])]) + "."

@@ -29,7 +29,7 @@ KEYS_OF_KINDS: Mapping[str, frozenset[str]] = {
 """The keys that the kinds of this program use, beside `kind`; one of another distribution uses those that it wants."""
 
 LOCAL_KINDS = frozenset({"embedded", "none", "folder"})
-"""The kinds that no other computer, and no program of another distribution, has a part in."""
+"""Kinds of targets that are part of this program and use no other computer."""
 
 _REQUIRED = {"folder": "folder", "metacat": "url", "dataone": "url"}
 

@@ -107,7 +107,7 @@ def upgrade(engine: Engine) -> None:
 def create_file(engine: Engine) -> None:
     """Make the file of a SQLite database, with its folder, if it is not there; SQLite gives its journal the same mode.
 
-    What cannot be made is for SQLite to say.
+    SQLite reports a file that cannot be made.
     """
     if engine.dialect.name != "sqlite" or not engine.url.database or engine.url.database == ":memory:":
         return

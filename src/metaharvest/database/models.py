@@ -208,7 +208,7 @@ class HarvestDocument(Base):
 
     Others are about records of repositories: `digest` and `datestamp` of what was received last (`sha256` is of what
     the target was given of it), `listing` the number of the site's listing that named it last, `to_delete` a deletion
-    that the target has not been told of, `missing_since` the day of the first complete listing without it. `title` is
+    that was not reported to the target, `missing_since` the day of the first complete listing without it. `title` is
     the title of the document, cut after 300 characters, as the last check read it.
     """
 

@@ -1,4 +1,4 @@
-"""Deleted rows leave their bytes in the files of a database: has them go, as far as the database lets us."""
+"""Removes the bytes of deleted rows from the files of a database, as far as the database allows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _OF_SERVERS["mariadb"] = _OF_SERVERS["mysql"]
 
 
 def scrub(engine: Engine) -> str:
-    """Have the bytes of deleted rows leave the files; a sentence about the bytes that stay, empty if none do.
+    """Remove the bytes of deleted rows; returns a sentence about the bytes that stay, empty if none do.
 
-    SQLite writes the file again with VACUUM, which takes as much room as the file has.
+    SQLite writes the file again with VACUUM, which needs as much free room as the file takes.
     """
     if engine.dialect.name != "sqlite":
         return _OF_SERVERS.get(engine.dialect.name, "")
@@ -33,7 +33,6 @@ def scrub(engine: Engine) -> str:
         return f"The database file still has the bytes of deleted rows: VACUUM failed, since {reason_of(error)}."
     finally:
         connection.close()
-    reads = (
-        "Another program reads the database: until it ends, the file beside it (-wal) has the bytes of deleted rows."
-    )
-    return reads if busy else ""
+    if not busy:
+        return ""
+    return "Another program reads the database: until it ends, the file beside it (-wal) has the bytes of deleted rows."

@@ -131,9 +131,9 @@ def too_many_redirects(url: str, given: Circumstances) -> Finding:
         "http.redirects",
         f"{shown_url(given.first_url)} is redirected more than {given.settings.max_redirects} times, "
         f"at last to {shown_url(url)}.",
-        "If the server redirects in a circle, mend that; otherwise "
+        "If the server redirects in a circle, correct that; otherwise "
         + (
-            f"tell the administrator the {given.what}'s final URL."
+            f"send the administrator the {given.what}'s final URL."
             if given.what != "document"
             else "write the final URL into the harvest list."
         ),
@@ -307,7 +307,7 @@ def _status(exchange: Exchange, given: Circumstances, where: str) -> Finding:
     if exchange.status == 401 and exchange.address.username is not None:
         remedy = "The server does not accept the user name and password in the URL: correct them."
     if given.what != "document" and exchange.status in (404, 410):
-        remedy = f"Put the {given.what} where the URL says, or tell the administrator its new address."
+        remedy = f"Put the {given.what} where the URL says, or send the administrator its new address."
     if remedy is None:
         by_hand = "Check the URL and the web server; open the URL in a browser."
         remedy = _TRY_LATER if exchange.status >= 500 else by_hand

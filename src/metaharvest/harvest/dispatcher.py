@@ -199,7 +199,7 @@ class Dispatcher:
         if self._goes_nowhere(site):
             if kind is SiteRunKind.RETRY:
                 return  # what failed is tried again once there is a target
-            site = site.rehearsed()
+            site = site.for_rehearsal()
         try:
             source = self.source(site, ctx.fetcher)
         except ScheduleError as error:

@@ -1,6 +1,6 @@
-"""Takes personal data out of what the journal has kept: an address, or what was said about one document.
+"""Removes personal data from the journal: an address, or what was said about one document.
 
-Rows stay, so that the numbers of a run stay right; what they quote goes.
+The rows stay, so that the numbers of a run stay right.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class Forgotten:
 
 
 def forget_address(session: Session, address: str, start: str) -> Forgotten:
-    """Take an address out of the schedule, the deliveries, the reports and the log.
+    """Remove an address from the schedule, the deliveries, the reports and the log.
 
-    `start` is how a command line begins. Raises ScheduleError, before anything is changed, where it is the only contact
-    of a site.
+    `start` is how a command line begins. Raises ScheduleError if it is the only contact of a site; nothing is changed
+    then.
     """
     sites = _forget_contact(session, address, start)
     deliveries = _forget_recipient(session, address)
@@ -76,7 +76,7 @@ def forget_address(session: Session, address: str, start: str) -> Forgotten:
 
 
 def _forget_contact(session: Session, address: str, start: str) -> list[str]:
-    """Take it out of the contacts of all sites, whose rows may be broken otherwise."""
+    """Remove it from the contacts of all sites, also of sites whose rows are broken."""
     changed: dict[int, tuple[str, list[str]]] = {}
     for row in raw_rows(session):
         contacts = split_addresses(row["contact_email"])
@@ -114,7 +114,7 @@ def _forget_recipient(session: Session, address: str) -> int:
 
 
 def _is(column: InstrumentedAttribute[str], address: str) -> ColumnElement[bool]:
-    """Databases fold the case of ASCII letters alike; of other letters, all are looked at."""
+    """Databases fold the case of ASCII letters alike; for other letters, all rows are read and compared later."""
     return func.lower(column) == address.lower() if address.isascii() else column.is_not(None)
 
 
@@ -132,7 +132,7 @@ def _rewrite_reports(session: Session, address: str) -> int:
 
 
 def _rewrite(session: Session, column: InstrumentedAttribute[str | None], address: str) -> int:
-    """Replace the address in a column; in how many rows."""
+    """Replace the address in a column; returns the number of changed rows."""
     pattern = address_pattern(address)
     table = Base.metadata.tables[column.class_.__tablename__]
     [key] = table.primary_key.columns
@@ -157,12 +157,12 @@ class ErasedText:
 
 
 def erase_document(session: Session, document_id: str, sentence: str) -> ErasedText:
-    """Take out of the log and of the reports what they quote of a document; `sentence` stands there instead."""
+    """Replace what the log and the reports quote of a document by `sentence`."""
     log, detail = HarvestLog, HarvestDetailLog
     its_logs = [
         row[0]
         for row in session.execute(select(log.harvest_log_id, log.document_id).where(log.document_id == document_id))
-        # Compared here too: MariaDB takes no notice of spaces at the end.
+        # Compared here too: MariaDB ignores spaces at the end.
         if row[1] == document_id
     ]
     rows = 0
@@ -179,7 +179,7 @@ def erase_document(session: Session, document_id: str, sentence: str) -> ErasedT
 
 
 def _erase_in_reports(session: Session, document_id: str, sentence: str, site_runs: set[int]) -> int:
-    """Reports of these site runs, and those to the administrators on their runs and weeks."""
+    """Replace the text of site reports on these site runs, and of all administrators' reports, that name it."""
     number = 0
     to_all = ReportOutbox.site_run_id.is_(None)
     query = select(ReportOutbox.report_id).where(or_(ReportOutbox.site_run_id.in_(site_runs), to_all))

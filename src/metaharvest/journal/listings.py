@@ -125,8 +125,8 @@ def fewer(announced: int, known: int, before: int, name: str) -> list[LogRow]:
     had = f"{known:,} are known" if known > announced else f"it had {before:,} at the last full list"
     message = f"{has}; {had}. A list of changes does not name lost records. Nothing was deleted."
     remedy = (
-        "The repository's keeper looks where they are. If they were deleted, the repository should say so. Which ones "
-        f"are gone is shown by a full list; the administrator types `metaharvest run --site '{name}' --full`."
+        "The repository's keeper should look for them. If they were deleted, the repository should say so. A full list "
+        f"shows which ones are gone: the administrator types `metaharvest run --site '{name}' --full`."
     )
     return doubtful((Finding(FEWER, message, remedy, Level.WARNING),))
 

@@ -17,12 +17,12 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 
 
 _MORE_MEMORY = (
-    "The next run tries again. The administrator should give the harvester more memory, or look what is so large at "
-    "this site."
+    "The next run tries again. The administrator should give the harvester more memory, or find out what is so large "
+    "at this site."
 )
 _REFUSED = (
-    "Only this is lost. The administrator should look which value of this site is too long or too large for the "
-    "database, and report it to the developers of metaharvest."
+    "Only this is lost. The administrator should find out which value of this site is too long or too large for "
+    "the database, and report it to the developers of metaharvest."
 )
 
 

@@ -156,16 +156,16 @@ class Site:
 
     @property
     def is_rehearsed(self) -> bool:
-        """True in a rehearsal: the number has a minus there, so that nothing that is known of the site is met."""
+        """True in a rehearsal: the id is negative then, so that the rows of the real site stay as they are."""
         return self.site_id < 0
 
     @property
     def registered_id(self) -> int:
-        """The number of the row of the schedule."""
+        """The id in the schedule, also in a rehearsal."""
         return abs(self.site_id)
 
-    def rehearsed(self) -> Site:
-        """The site for a run without a target: whatever is noted of it is noted under another number."""
+    def for_rehearsal(self) -> Site:
+        """The site for a run without a target: its rows get another id."""
         return replace(self, site_id=-self.registered_id, list_version=None)
 
 

@@ -1,6 +1,6 @@
-"""How long a value may be that a repository sends and that is stored: a database refuses, or keeps, what it should not.
+"""The greatest lengths of values that a repository sends and that are stored.
 
-Characters, but bytes for `ABOUTS`. Whatever reads such a value bounds it; what writes it does so once more.
+In characters; `ABOUTS` is in bytes. The code that reads such a value bounds it, the code that writes it checks again.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from metaharvest.model import RecordOrigin
 
 TOKEN = 65_536
 SET_SPEC = 1_024
-"""Of a metadataPrefix, too."""
+"""A setSpec, or a metadataPrefix."""
 
 NAMESPACE = 2_048
 ABOUTS = 1_000_000
-"""Of all `about` elements of a record together."""
+"""All `about` elements of a record together."""
 
 CHECKPOINT = 1_000_000
-"""Of how far a list has come: a token, or several, and what is left to ask for."""
+"""The state of a list that was begun: its tokens, and what is left to request."""
 
 
 def too_long(origin: RecordOrigin) -> str:
-    """Which value of a record is too long, for a sentence; empty if none is."""
+    """Which value of a record is too long, as part of a sentence; empty if none is."""
     if sum(map(len, origin.about)) > ABOUTS:
         return f"its about elements have more than {ABOUTS:,} bytes"
     if any(len(each) > SET_SPEC for each in origin.sets):

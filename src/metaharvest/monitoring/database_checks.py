@@ -288,7 +288,7 @@ def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]
 
 
 def _sent_again(since: datetime) -> str:
-    """What to do about refused reports, the oldest of which was written at this moment."""
+    """How to send refused reports again; `since`: when the oldest of them was written."""
     return (
         "`metaharvest reports --state refused` names them and says why. Once the cause is gone, "
         f"`metaharvest reports resend --state refused --since {since:%Y-%m-%d}` sends them again; "

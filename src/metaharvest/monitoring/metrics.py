@@ -1,6 +1,6 @@
 """The state of the network as a text file for Prometheus (its node exporter's textfile collector), after each run.
 
-It is written as well after a run that failed or could not begin. docs/operators.md has a table of all names.
+It is written after each run, also one that failed or could not begin. docs/operators.md has a table of all names.
 
 https://prometheus.io/docs/instrumenting/exposition_formats/. All values are gauges: they are what the tables say now.
 """
@@ -32,7 +32,7 @@ from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import read_sites
 
 _HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
-"""The same words for a run and for a site's part of it."""
+"""Statuses of a run, or of a site run, that harvested something."""
 
 
 @dataclass(frozen=True, slots=True)

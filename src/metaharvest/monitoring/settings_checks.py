@@ -132,7 +132,7 @@ def _disk_space(settings: Settings) -> Iterator[Check]:
 
 
 def _open_to_all(settings: Settings) -> Iterator[Check]:
-    """What has the addresses of people, and everybody on this machine may read."""
+    """A warning for each file or folder with addresses of people that everybody on this machine may read."""
     kept = {}
     if settings.database.url.startswith("sqlite:///"):
         kept["database"] = settings.path(Path(settings.database.url.removeprefix("sqlite:///")))
@@ -221,7 +221,7 @@ def _monitor(settings: Settings) -> Check:
 
 
 def _metrics_file(settings: Settings) -> Iterator[Check]:
-    """Whether the file for Prometheus can be written: it is written beside its place, and then moved there."""
+    """Whether the file for Prometheus can be written; a new file is written beside it, and then replaces it."""
     if settings.monitoring.metrics_file is None:
         return
     name, file = "metrics file", settings.written_path(settings.monitoring.metrics_file)
@@ -229,7 +229,7 @@ def _metrics_file(settings: Settings) -> Iterator[Check]:
     if not folder.is_dir():
         yield problem(name, f"There is no folder {folder} for {file.name}: make it, or correct metrics_file.")
     elif file.is_symlink() or (file.exists() and not file.is_file()):
-        yield problem(name, f"{file} is no file, so it cannot be written: correct metrics_file in [monitoring].")
+        yield problem(name, f"{file} is not a file, so it cannot be written: correct metrics_file in [monitoring].")
     elif not os.access(folder, os.W_OK | os.X_OK):
         yield problem(name, f"{file} cannot be written: let this user write to the folder {folder}.")
     else:

@@ -1,4 +1,4 @@
-"""What is known of a document that a target no longer holds: when it went, and why."""
+"""When and why a document was deleted that a target no longer holds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from metaharvest.model import OutcomeKind
 
 
 def departure(session: Session, document_id: str) -> str:
-    """A sentence that says when and why this document was deleted; empty if nobody knows of it."""
+    """A sentence that says when and why this document was deleted; empty if that is not known."""
     withdrawal = session.get(DocumentWithdrawal, document_id)
     if withdrawal is not None and withdrawal.document_id == document_id:
         erased = " Its content was erased." if withdrawal.erased else ""
@@ -31,7 +31,7 @@ def departure(session: Session, document_id: str) -> str:
 
 
 def _by_the_log(session: Session, document_id: str) -> str:
-    """As the newest outcome in the log says, for targets that keep no date of their own."""
+    """The same from the newest outcome in the log, for targets that keep no date of their own."""
     log = HarvestLog
     newest = (
         select(log.outcome, log.harvest_date, log.site_schedule_id, log.document_id)

@@ -15,7 +15,7 @@ from metaharvest.sites.ledger import nights
 
 FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
 
-_HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
+HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 _NOT_HARVESTED = [status.value for status in FAILED]
 _AT_ONCE = 500
 
@@ -33,13 +33,13 @@ class FailedSite:
 
     @property
     def sentence(self) -> str:
-        """Since when, and why, in words."""
+        """The status, since when, and why, in words."""
         nights = "1 night" if self.nights == 1 else f"{self.nights:,} nights"
         return f"{self.status} since {self.since} ({nights}): {self.reason or 'no reason was noted'}"
 
 
 def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict[int, FailedSite]:
-    """The sites, of the given ones, whose last harvest failed as a whole, by number of the site."""
+    """The given sites whose last harvest failed as a whole, by their ids."""
     row = HarvestSiteRun
     found: dict[int, FailedSite] = {}
     is_harvest = (IS_REAL, row.kind != SiteRunKind.RETRY.value, row.status != SiteRunStatus.RUNNING.value)
@@ -51,7 +51,7 @@ def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict
 
 
 def failed_site_runs(session: Session, site_run_ids: Iterable[int], today: date) -> Mapping[int, FailedSite]:
-    """The site runs, of the given ones, that failed as a whole, by their numbers."""
+    """The given site runs that failed as a whole, by their ids."""
     return {each.site_run_id: each for some in _batches(site_run_ids) for each in _failed(session, some, today)}
 
 
@@ -66,7 +66,7 @@ def _failed(session: Session, site_run_ids: Iterable[int], today: date) -> Itera
 
 
 def _since() -> ScalarSelect[date]:
-    """The day of the first site run of the site that failed after its last harvest, as of the site run that is read."""
+    """The day since which a site has failed: of its first failed site run after the last harvest that succeeded."""
     row, earlier, good = HarvestSiteRun, aliased(HarvestSiteRun), aliased(HarvestSiteRun)
     last_harvest = (
         select(func.coalesce(func.max(good.site_run_id), 0))
@@ -75,7 +75,7 @@ def _since() -> ScalarSelect[date]:
             good.site_run_id < row.site_run_id,
             good.kind != SiteRunKind.RETRY.value,
             good.rehearsal.is_(False),
-            good.status.in_(_HARVESTED),
+            good.status.in_(HARVESTED),
         )
         .correlate(row)
         .scalar_subquery()

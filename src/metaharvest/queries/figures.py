@@ -1,4 +1,4 @@
-"""What all sites came to in a period: totals, and a row for each week, month or site."""
+"""Totals of all sites in a period, or of each week, month or site in it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_HARVEST, HarvestLog, HarvestRun, HarvestSiteRun
-from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.model import OutcomeKind, SiteRunKind
+from metaharvest.queries.failed_sites import FAILED, HARVESTED
 from metaharvest.queries.records import Record, columns
 from metaharvest.queries.sites import last_names
 from metaharvest.queries.trends import failing, seconds_between
 
-_BROKEN = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
-_WELL = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 _CAME_IN = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value)
 _ERRORS = "access_error invalid upload_error deferred"
 _NUMBERS = f"site_schedule_id kind status inserted updated deleted {_ERRORS} started_at ended_at"
 
 
 class Per(StrEnum):
-    """What one row of the figures is about."""
+    """The unit of one row of the figures."""
 
     WEEK = "week"
     MONTH = "month"
@@ -33,12 +32,12 @@ class Per(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What sites came to from `first_day` to `last_day`, both included; `site` is None for all sites.
+    """Totals from `first_day` to `last_day`, both included; `site` is None for all sites.
 
-    `harvests` are site runs that read a list, `failed_harvests` those of them that failed as a whole; `failing` is how
-    many documents failed in the last harvest of each site in that time. `bytes` are those of documents that went in,
-    as far as the log goes back; `took_seconds` is the sum of what the harvests of each site took. `last_success` is
-    the day of the last harvest that succeeded, or had errors in single documents.
+    `harvests` counts site runs without retries, `failed_harvests` the ones that failed as a whole. `failing` is how
+    many documents failed in the last harvest of each site in the period. `bytes` is the size of the documents that went
+    in, as far as the log goes back. `took_seconds` is the time of all site runs together. `last_success` is the day of
+    the last harvest that succeeded, or had errors in single documents.
     """
 
     first_day: date
@@ -58,7 +57,7 @@ class Figures:
 
 
 class _Tally:
-    """Adds up site runs, which come in their order."""
+    """Adds up site runs, the oldest first."""
 
     def __init__(self) -> None:
         self.runs: set[int] = set()
@@ -68,6 +67,7 @@ class _Tally:
         self.last_success: date | None = None
 
     def add(self, day: date, row: Record) -> None:
+        """Count a site run of this day; a retry of single documents is no harvest."""
         site_id, status = row["site_schedule_id"], row["status"]
         self.runs.add(row["run_id"])
         for name in ("inserted", "updated", "deleted"):
@@ -77,13 +77,13 @@ class _Tally:
         if row["kind"] == SiteRunKind.RETRY.value:
             return
         self.counts["harvests"] += 1
-        self.counts["failed_harvests"] += status in _BROKEN
-        if status in _WELL:
+        self.counts["failed_harvests"] += status in FAILED
+        if status in HARVESTED:
             self.failing[site_id] = failing(row)
             self.last_success = day
 
     def figures(self, begin: date, end: date, site: str | None) -> Figures:
-        """What the site runs came to that were added."""
+        """The totals of the site runs that were added."""
         return Figures(
             begin,
             end,
@@ -98,7 +98,7 @@ class _Tally:
 
 
 def figures(session: Session, begin: date, end: date, per: Per | None = None) -> list[Figures]:
-    """The figures of these days: one for all sites, or one for each week, month or site in which there was a harvest.
+    """The figures of these days: one for all sites, or one for each week, month or site that has site runs.
 
     Weeks begin on Mondays. The first and the last row end where the period ends.
     """
@@ -120,7 +120,7 @@ def figures(session: Session, begin: date, end: date, per: Per | None = None) ->
 
 
 def _key(per: Per | None, day: date, site_id: int, begin: date) -> int:
-    """What a row of the figures is about: the number of a site, or of its first day."""
+    """The key of a row: the number of a site, or of the first day."""
     if per is Per.SITE:
         return site_id
     if per is Per.WEEK:
@@ -148,7 +148,7 @@ def _site_runs(session: Session, begin: date, end: date) -> Iterator[tuple[date,
 
 
 def _bytes(session: Session, begin: date, end: date) -> Iterator[tuple[date, int, int]]:
-    """By day and site, the bytes of what went in."""
+    """The bytes of new and updated documents, by day and site."""
     within = and_(HarvestLog.harvest_date >= begin, HarvestLog.harvest_date <= end, HarvestLog.outcome.in_(_CAME_IN))
     query = (
         select(HarvestLog.harvest_date, HarvestLog.site_schedule_id, func.sum(HarvestLog.size))

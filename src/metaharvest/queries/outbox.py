@@ -126,7 +126,7 @@ def reasons_not_delivered(session: Session, since: datetime) -> list[str]:
 
 
 def number_refused(session: Session) -> int:
-    """How many deliveries a mail server refused that nobody sent again or dropped since."""
+    """How many refused deliveries nobody has sent again or dropped."""
     refused = (ReportDelivery.status == "refused") & ReportDelivery.last_attempt_at.is_not(None)
     return int(session.scalars(select(func.count()).where(refused)).one())
 

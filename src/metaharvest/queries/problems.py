@@ -16,9 +16,9 @@ from metaharvest.rules import RULES
 
 @dataclass(frozen=True, slots=True)
 class RuleTotal:
-    """One rule with its open problems. `number_of_documents` counts documents, each once for its site; a list is none.
+    """One rule with its open problems. `number_of_documents` counts each document once for its site, and no list.
 
-    `needs_attention`: something is kept out for it. `site` is the only site that has it; None if several have.
+    `needs_attention`: the problem keeps something out. `site` is the only site that has it; None if several have.
     """
 
     rule: str
@@ -32,7 +32,7 @@ class RuleTotal:
 
 
 def open_problems(session: Session, site: str | None = None) -> list[RuleTotal]:
-    """What needs attention first, then by the number of documents and sites; of registered sites, or of one.
+    """The open problems of registered sites, or of one; what needs attention first, then by documents and sites.
 
     Raises MetaharvestError if there is no such site.
     """

@@ -74,7 +74,7 @@ class RunRecord:
 
     @property
     def totals(self) -> dict[str, int]:
-        """How many sites and documents the run had, how many sites failed as a whole, how many documents ended how."""
+        """The numbers of sites, of sites that failed as a whole, of documents, and of documents by outcome."""
 
         def counted(*kinds: OutcomeKind) -> int:
             return sum(site[kind.column] for site in self.sites for kind in kinds)

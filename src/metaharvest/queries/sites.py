@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.database.models import HarvestSiteRun
 from metaharvest.model import Site, SiteOptions
-from metaharvest.queries.failed_sites import FailedSite, failed_sites
+from metaharvest.queries.failed_sites import FAILED, FailedSite, failed_sites
 from metaharvest.queries.records import Record
 from metaharvest.queries.trends import HARVESTS, harvests, last_real_harvest
 from metaharvest.sites.due import is_due
@@ -71,10 +71,10 @@ def registered_sites(session: Session, today: date) -> list[Record]:
 
 @dataclass(frozen=True, slots=True)
 class SiteFilter:
-    """Which sites of the schedule are asked for; None, or false: whatever it is.
+    """Which sites of the schedule are wanted; None or False: any.
 
-    `state` is off, due, waiting, overdue or broken. `not_harvested_for`: without a successful harvest for this many
-    days or more, or ever; of sites that are switched on.
+    `state` is off, due, waiting, overdue or broken. `not_harvested_for`: switched on, and without a
+    successful harvest for at least this number of days, or ever.
     """
 
     state: str | None = None
@@ -84,7 +84,7 @@ class SiteFilter:
     not_harvested_for: int | None = None
 
     def takes(self, site: Record, today: date) -> bool:
-        """Whether this row, one of `registered_sites`, is asked for."""
+        """True if this row, one of `registered_sites`, is wanted."""
         last, state = site["last_harvest"], re.split("[ ,]", str(site["state"]))
         days = self.not_harvested_for
         is_late = site["enabled"] and (not isinstance(last, date) or (today - last).days >= (days or 0))
@@ -92,13 +92,9 @@ class SiteFilter:
             (self.state is None or self.state in state)
             and self.kind in (None, site["source_kind"])
             and (self.group is None or self.group in site["groups"])
-            and (not self.failing or site["failing"] > 0 or site["last_status"] in BROKEN)
+            and (not self.failing or site["failing"] > 0 or site["last_status"] in FAILED)
             and (days is None or is_late)
         )
-
-
-BROKEN = ("list-failed", "failed", "incomplete", "interrupted")
-"""Statuses of harvests that failed as a whole."""
 
 
 def registered_site(session: Session, name: str, today: date) -> Record:

@@ -1,4 +1,4 @@
-"""Which documents people may mean by a name that is no document id: a part of an id, an OAI identifier, a title."""
+"""Suggests documents for a name that is no document id: a part of an id, an OAI identifier, a title."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from metaharvest.database.models import DocumentRevision, HarvestDocument
 from metaharvest.text import one_line
 
 _MOST = 5
-"""Documents that are suggested."""
+"""Suggested documents."""
 
 _LEAST_LETTERS = 3
-"""Of a shorter name, nearly every document has a part that is like it."""
+"""A shorter name occurs in nearly every document id."""
 
 _MOST_COMPARED = 2000
 """Ids that are compared letter by letter."""
@@ -56,7 +56,7 @@ def _nearest(session: Session, name: str) -> Iterator[tuple[str, str]]:
             yield document_id, ""
     if seen:
         return
-    # What is mistyped has most often its begin, or its end, right.
+    # The beginning or the end of a mistyped name is most often right.
     begins, ends = (
         _has_id(ledger.document_id, name[:_LEAST_LETTERS]),
         _has_id(ledger.document_id, name[-_LEAST_LETTERS:]),
@@ -68,12 +68,12 @@ def _nearest(session: Session, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _has_id(column: InstrumentedAttribute[str], part: str) -> ColumnElement[bool]:
-    """Whether an id has this part. Ids are ASCII, and MariaDB compares such a column with nothing else."""
+    """True if an id has this part. Ids are ASCII, and MariaDB compares such a column with nothing else."""
     return _has(column, part) if part.isascii() else false()
 
 
 def _has(column: InstrumentedAttribute[str] | InstrumentedAttribute[str | None], part: str) -> ColumnElement[bool]:
-    """Whether a text has this part, in whatever case of ASCII letters."""
+    """True if a text has this part, in any case of ASCII letters."""
     return func.lower(column).contains(part.lower(), autoescape=True)
 
 

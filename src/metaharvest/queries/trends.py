@@ -57,7 +57,7 @@ def harvest(session: Session, site_run_id: int) -> Record:
 
 
 def failing(site_run: Record) -> int:
-    """How many documents of a site run could not be taken in, or were put off."""
+    """How many documents of a site run were not accepted, or were put off."""
     return sum(site_run[column] for column in _FAILING)
 
 
@@ -67,7 +67,7 @@ def seconds_between(began: datetime, ended: datetime | None) -> float | None:
 
 
 def in_words(trend: Iterable[Record]) -> str:
-    """How many documents failed, harvest by harvest: `12 12 3`; of a harvest that came to no documents, `-`.
+    """How many documents failed, harvest by harvest: `12 12 3`; `-` for a harvest that listed none.
 
     The number of a rehearsal is in brackets.
     """

@@ -1,4 +1,4 @@
-"""What people do with reports: send one again, or all that were refused; give one up."""
+"""What an administrator does with reports: send one again, send all refused ones again, give one up."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def resend(session: Session, report_id: int, settings: Settings, to: Sequence[st
 
 @dataclass(frozen=True, slots=True)
 class ResentRefused:
-    """How many reports and deliveries go again, and which reports nobody is entitled to any more."""
+    """How many reports and deliveries go again, and the numbers of reports that have no recipient any more."""
 
     reports: int
     deliveries: int
@@ -61,8 +61,8 @@ class ResentRefused:
 def resend_refused(session: Session, settings: Settings, since: datetime | None) -> ResentRefused:
     """Put refused deliveries of all reports written at `since` or later back into the outbox.
 
-    Who has got the report does not get it again. A contact that was corrected since gets it in place of the address
-    that refused. Deliveries that were given up by hand stay so.
+    Recipients who have the report do not get it again. A contact that was corrected since then gets it in place of the
+    refused address. Deliveries that were given up by hand stay so.
     """
     query = select(ReportDelivery).join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
     query = query.where(is_refused(), *([] if since is None else [ReportOutbox.created_at >= since]))
@@ -85,7 +85,7 @@ def resend_refused(session: Session, settings: Settings, since: datetime | None)
 
 
 def _resend_missing(session: Session, report_id: int, refused: Sequence[ReportDelivery], to: Sequence[str]) -> int:
-    """Queue a report for the addresses that have not got it; how many. The other refusals are settled."""
+    """Queue a report for the addresses that do not have it; returns their number. The other refusals are settled."""
     known = session.scalars(select(ReportDelivery).where(ReportDelivery.report_id == report_id)).all()
     deliveries = {row.recipient.casefold(): row for row in known}
     wanted = {address.casefold(): address for address in to}
@@ -110,7 +110,7 @@ class Dropped:
 
 
 def drop(session: Session, report_id: int, why: str) -> Dropped:
-    """Have nobody else get this report: what waits or was refused is given up. Raises MetaharvestError."""
+    """Give up the deliveries of this report that wait or were refused. Raises MetaharvestError."""
     _require(session, report_id)
     its = ReportDelivery.report_id == report_id
     numbers = {

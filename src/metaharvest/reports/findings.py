@@ -73,7 +73,7 @@ class FindingGroup:
 
     @property
     def named_rule(self) -> str:
-        """The id of the rule, where the heading is not the id itself; empty for documents that no finding explains."""
+        """The id of the rule, to be shown below the heading; empty for documents that no finding explains."""
         return self.rule if self.rule in RULES else ""
 
     @property

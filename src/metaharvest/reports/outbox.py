@@ -58,7 +58,7 @@ class _Parcel:
     letter: Letter
 
     def refusals(self) -> list[Refusal]:
-        """What a server has said that refuses this message."""
+        """One refusal for each recipient, for a server that refuses this message."""
         of_theirs = self.kind != "site"
         return [Refusal(self.report_id, recipient, of_theirs) for recipient in self.letter.recipients]
 
@@ -181,7 +181,7 @@ def deliver(
 
     With `run`, what this run has tried already is left for later, and what failed shortly before; without, everything
     is tried. Who is no contact, or no administrator, any more is left out. Never raises for what a mail server or a
-    folder does: the delivery's row tells that. If the server cannot be reached at all, the rest waits for the next
+    folder does: the delivery's row says that. If the server cannot be reached at all, the rest waits for the next
     time, as it does after an hour, or a minute after `is_stopped` says so. A refusal is final when the server accepts
     somebody else: see refusals.py. Errors of the database are raised.
     """
@@ -207,7 +207,7 @@ class _TimeLeft:
         self._ends = time.monotonic() + _LONGEST_ROUND
 
     def is_over(self) -> bool:
-        """Whether nothing more may be handed over in this round."""
+        """True if the round must end."""
         if self._is_stopped():
             self._ends = min(self._ends, time.monotonic() + _AFTER_STOP)
             self._is_stopped = lambda: False

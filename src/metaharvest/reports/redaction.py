@@ -1,6 +1,6 @@
-"""Takes an address, or what is said about a document, out of a report that is in the outbox.
+"""Removes an address, or the text about a document, from a report in the outbox.
 
-The message keeps its Message-ID, its date and its other recipients, so that it is known that it was sent.
+The message keeps its Message-ID, its date and its other recipients: it stays known that it was sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zlib import error as ZlibError  # noqa: N812 - the library's name is a lowe
 from metaharvest.reports.message import ascii_address
 
 REMOVED = "(address removed)"
-"""What stands in place of an address."""
+"""Replaces an address."""
 
 _POLICY = SMTP.clone(cte_type="7bit")
 _ADDRESS_HEADERS = ("To", "Reply-To", "Cc")
@@ -82,7 +82,7 @@ def _texts(message: EmailMessage) -> Iterator[tuple[EmailMessage, str]]:
 
 
 def _rewritten(message: EmailMessage, change: Callable[[str], str]) -> int:
-    """Change the texts of a message; how many are not as they were."""
+    """Change the texts of a message; returns how many are different now."""
     number = 0
     for part, text in list(_texts(message)):
         changed = change(text)

@@ -1,6 +1,6 @@
 """Decides whose fault a refusal is: of one address, or of the mail server, which refuses everybody for some hours.
 
-A server that refuses one recipient and accepts others knows that address not. A server that accepts nobody has a
+A server that refuses one recipient and accepts others does not know that address. A server that accepts nobody has a
 fault of its own (a broken directory of users, a full disk, a login that is missing): its refusals are temporary,
 although RFC 5321, section 4.2.1, calls each of them permanent.
 """
@@ -24,7 +24,7 @@ class Refusal:
 class Refusals:
     """The refusals of one run, or of one delivery by hand, until it is known whose fault they are.
 
-    `unattended`: one refusal alone is left in doubt, since nobody is there to try again.
+    `unattended`: one refusal alone is left in doubt, since nobody is there to send it again.
     """
 
     unattended: bool = False

@@ -21,7 +21,7 @@ class AnswerTooLong(OSError):
 
 
 class _AnswerReader:
-    """Reads lines from a connection, as the library wants to: `readline` and `close`. `begin` begins one answer."""
+    """Reads lines from a connection. The library calls `readline` and `close`; `begin` starts a new answer."""
 
     def __init__(self, connection: socket.socket, seconds: float) -> None:
         self._connection = connection
@@ -63,7 +63,7 @@ class _AnswerReader:
 
 
 class _BoundedAnswers:
-    """What both clients share. The library makes a new reader after STARTTLS, and so drops what came before."""
+    """Bounds the answers of both clients. After STARTTLS the library makes a new reader, which drops earlier text."""
 
     file: _AnswerReader | None
     sock: socket.socket

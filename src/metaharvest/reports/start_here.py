@@ -38,14 +38,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits for the administrator: a step for each, and a few words for each in `subjects`, for the subject."""
+    """Decisions that wait for the administrator: each as a step, and in a few words for the subject of the mail."""
 
     steps: tuple[Step, ...] = ()
     subjects: tuple[str, ...] = ()
 
     @property
     def opening(self) -> str:
-        """What a subject begins with; empty if nothing waits."""
+        """The beginning of the subject; empty if nothing waits."""
         return ", ".join(self.subjects)
 
 
@@ -135,13 +135,13 @@ def _look(overdue: Sequence[Overdue], failed: Mapping[str, Step]) -> Step:
 
 
 def show_site(name: str) -> str:
-    """The command that says more of a site."""
+    """The command that shows more about a site."""
     return f"`metaharvest sites show {shlex.quote(name)}` shows its last harvests."
 
 
 def _correct(group: FindingGroup) -> Step:
     line = group.lines[0] if group.lines else None
-    # A path in the document is too long for this; the finding below has it.
+    # The path in the document is left out: it is long, and the finding below has it.
     place = ", ".join(filter(None, (line.docid, line.place.partition(", /")[0]))) if line else ""
     such = f"{' such as' if group.count > 1 else ''} {place}" if place else ""
     number = f" ({group.count:,})" if group.count > 1 else ""

@@ -17,14 +17,14 @@ from metaharvest.reports.render import broken_templates
 from metaharvest.text import one_line
 
 SECONDS = 30
-"""Of processor time."""
+"""Processor time."""
 
 _MEMORY_BYTES = 2_000_000_000
-"""Of addresses, which are more than the memory that is used."""
+"""Address space, which is more than the memory in use."""
 
 
 def problems_of_templates(settings: Settings) -> list[str]:
-    """A sentence for each template that fails; those of a folder get 30 seconds and 2 GB in another process."""
+    """A sentence for each template that fails. Templates of a folder get 30 seconds and 2 GB in another process."""
     if settings.reports.templates is None:
         return broken_templates(settings)
     given = {
@@ -47,7 +47,7 @@ _REMEDY = "they must end within 30 seconds and 2 GB; look for a loop over very m
 
 
 def main() -> None:
-    """What the other process runs."""
+    """Check the templates in this process, as standard input asks."""
     given = json.load(sys.stdin)
     resource.setrlimit(resource.RLIMIT_CPU, (given["seconds"], given["seconds"]))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))

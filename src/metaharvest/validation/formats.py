@@ -146,5 +146,5 @@ def no_schema_finding(root: etree._Element) -> ElementFinding:
         f"There is no schema here for documents whose root element is {one_line(name.localname, 100)} in {what}: "
         "they are taken if they are well-formed."
     )
-    remedy = "Nothing is to be done. With the validation level strict, it is not told."
+    remedy = "You need to do nothing. With the validation level strict, it is not reported."
     return ElementFinding("validation.no-schema", message, remedy, None, Level.WARNING)
