@@ -1,7 +1,7 @@
-"""Finds dates that only a wrong clock, or a mistyped date, can have left behind.
+"""Finds dates that only a wrong clock or a mistyped date can leave.
 
 A run whose clock is decades ahead gives its sites a next date that is decades away, and every later run finds them not
-due. For the administrator's report, for `metaharvest doctor`, and for the purge of the log.
+due. The administrator's report, `metaharvest doctor` and the purge of the log use it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GRACE = timedelta(days=1)
 """Two machines need not agree on the day, nor a clock and the one it is set by on the minute."""
 
 LONGEST_PAUSE = timedelta(days=31)
-"""Between two runs. After a longer pause the clock may be wrong. A run once a month stays below it."""
+"""The longest pause between two runs with a credible clock. A monthly run stays below it."""
 
 REPAIR = "`metaharvest database repair-dates`"
 
@@ -30,13 +30,13 @@ _NAMED = 5
 
 
 def day_before(session: Session, run_id: int, day: date) -> date | None:
-    """The newest day before `day` on which another run took place; None if there was none."""
+    """The newest day before `day` with another run; None if there is none."""
     others = (IS_HARVEST, HarvestRun.run_id != run_id, HarvestRun.harvest_date < day)
     return session.scalar(select(func.max(HarvestRun.harvest_date)).where(*others))
 
 
 def long_pause(session: Session, run_id: int, day: date) -> str:
-    """A sentence if this run comes so long after the one before it that the clock may be wrong; else empty."""
+    """A sentence if the pause before this run is so long that the clock may be wrong; else empty."""
     before = day_before(session, run_id, day)
     if before is None or day - before <= LONGEST_PAUSE:
         return ""
@@ -58,9 +58,9 @@ def is_too_far(site: Site, today: date) -> bool:
 
 
 def wrong_clock(session: Session, run_id: int | None, now: datetime, today: date) -> Iterator[str]:
-    """Sentences about what a wrong clock has left behind, as seen from `now`.
+    """Sentences about dates that lie in the future, as seen from `now`.
 
-    They are about the runs before `run_id` (None: all runs), and the enabled sites whose dates are in the future.
+    They name runs before `run_id` (None: all runs), and enabled sites.
     """
     future = [HarvestRun.harvest_date > today + _GRACE, HarvestRun.started_at > now + _GRACE]
     before = () if run_id is None else (HarvestRun.run_id < run_id,)

@@ -1,7 +1,7 @@
 """Finds sites that have the same source: one list, or one set and format of a repository, is harvested once.
 
 Two URLs count as the same where servers see no difference: the case of the host, the default port, a `/` behind a base
-URL, the order of a query, escapes that need not be. `http` and `https` are two.
+URL, the order of a query, needless escapes. `http` and `https` differ.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from metaharvest.text import one_line
 
 
 def url_key(url: str, *, is_repository: bool = False) -> Hashable:
-    """What the URLs of one source have in common. A login is a part of it: other users may get another list."""
+    """A key that is equal for all URLs of one source. A login is a part of it: other users may get another list."""
     try:
         address = parse_url(url)
         parts = urlsplit(address.url)
@@ -30,7 +30,7 @@ def url_key(url: str, *, is_repository: bool = False) -> Hashable:
 
 
 def source_key(site: Site | BrokenSite) -> Hashable:
-    """What sites with the same source have in common; of a broken row, only its URL is known."""
+    """A key that is equal for sites with the same source. Of a broken row, only the URL counts."""
     oai = site.options.oai if isinstance(site, Site) else None
     if oai is None:
         return url_key(site.list_url)
@@ -39,7 +39,7 @@ def source_key(site: Site | BrokenSite) -> Hashable:
 
 
 def require_new_source(site: Site, sites: Iterable[Site | BrokenSite]) -> None:
-    """Raises ScheduleError if another of these sites has the source of this one."""
+    """Raises ScheduleError if another one of these sites has the same source."""
     key = source_key(site)
     same = next((each for each in sites if each.site_id != site.site_id and source_key(each) == key), None)
     if same is None:

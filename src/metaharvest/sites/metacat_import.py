@@ -144,7 +144,7 @@ class _ImportPlan:
         )
 
     def _second(self, result: ImportedRow, made: Converted, name: str, known: Sequence[str]) -> ImportedRow:
-        """A further row with a list that a site has: it is that site, unless it has contacts that are not `known`."""
+        """The result for a further row of a site: the same site, unless the row has contacts that are not `known`."""
         more = [each for each in made.contacts if each.casefold() not in {one.casefold() for one in known}]
         if not more:
             return replace(result, verdict=RowVerdict.PRESENT, site=name)

@@ -224,7 +224,7 @@ def _text(value: object) -> str | None:
 
 
 def _require_metacat(names: Iterable[str], where: str) -> None:
-    """Raises MetaharvestError if the columns belong to metaharvest, whose tables have the names of Metacat's."""
+    """Raises MetaharvestError if the columns are metaharvest's: its tables have the same names as Metacat's."""
     if not _OURS.isdisjoint(names):
         raise MetaharvestError(
             f"{where} is of metaharvest, and not of a Metacat: `metaharvest sites export` there and `metaharvest sites "

@@ -55,7 +55,7 @@ def read_options(text: str) -> SiteOptions:
 
 
 def check_group(name: object) -> str:
-    """`name`, if a group of sites may be called so. Raises ValueError if not."""
+    """`name`, if it can be the name of a group of sites. Raises ValueError if not."""
     if isinstance(name, str) and _GROUP.fullmatch(name):
         return name
     raise ValueError(f"{name!r:.80} is no name of a group: up to 60 letters, digits and `_ . -`, without blanks")

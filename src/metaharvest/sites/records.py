@@ -122,19 +122,19 @@ def listing_state(session: Session, site_id: int, treatment: str = "") -> Listin
 
 @dataclass(frozen=True, slots=True)
 class FullLists:
-    """When a site's repository listed everything last, by its own clock (empty: never), and its deletedRecord."""
+    """The time of a repository's last full list, by its own clock (empty: never), and its deletedRecord."""
 
     last: str = ""
     deleted_record: str = ""
 
     @property
     def is_the_only_way(self) -> bool:
-        """True if lists of changes do not name all records that were deleted."""
+        """True if lists of changes do not name all deleted records."""
         return self.deleted_record in ("no", "transient")
 
 
 def full_lists(session: Session, site_ids: Sequence[int] | None = None) -> dict[int, FullLists]:
-    """The full lists of these sites, or of all, by site number; none of a site that was not listed yet."""
+    """The full lists of these sites, or of all, by site number. A site without a list yet is left out."""
     query = select(_CHECKPOINTS.c.site_schedule_id, _CHECKPOINTS.c.checkpoint)
     if site_ids is not None:
         query = query.where(_CHECKPOINTS.c.site_schedule_id.in_(site_ids))
@@ -295,7 +295,7 @@ def number_listed(session: Session, site_id: int, listing: int) -> int:
 
 
 def number_live(session: Session, site_id: int) -> int:
-    """How many records the lists so far have named that are neither deleted nor missing."""
+    """The number of records in the ledger that are neither deleted nor missing."""
     here = _LEDGER.c.site_schedule_id == site_id
     return session.scalar(select(func.count()).where(here, *_IS_LISTED)) or 0
 
@@ -344,7 +344,7 @@ def deletions_to_confirm(session: Session, site_id: int) -> int:
 
 
 def deletions_unconfirmed(session: Session) -> dict[int, int]:
-    """How many deletions wait for somebody to confirm them, by site; sites without are left out."""
+    """The number of deletions that wait for a confirmation, by site. Sites without any are left out."""
     rows = (
         select(_LEDGER.c.site_schedule_id, func.count(), func.coalesce(func.max(_CHECKPOINTS.c.confirmed), 0))
         .outerjoin(_CHECKPOINTS, _CHECKPOINTS.c.site_schedule_id == _LEDGER.c.site_schedule_id)

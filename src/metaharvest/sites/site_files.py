@@ -1,6 +1,6 @@
-"""Sites as files: JSON, and CSV for spreadsheets, with all that is registered of a site.
+"""Sites as files, JSON or CSV for spreadsheets, with all registered values of a site.
 
-What is exported and imported again is the same, value by value. Reading says what is wrong with which line.
+An export that is imported again gives the same values. Reading reports the faults of each line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from metaharvest.sites.rows import OAI
 from metaharvest.text import one_line
 
 FORMAT = "metaharvest sites 1"
-"""What a JSON file begins with, so that another one is not taken for it."""
+"""The `format` of a JSON file, which other JSON files lack."""
 
 _COLUMNS = {
     "name": "name",
@@ -40,21 +40,21 @@ _COLUMNS = {
     "ldapdn": "ldapdn",
     "ldappwd": "ldappwd",
 }
-"""What a value is called in a file, and in the schedule."""
+"""The name of each value in a file, and in the schedule."""
 
 _OWN = tuple(each.name for each in fields(SiteOptions) if each.name != "oai")
 _OAI = tuple(each.name for each in fields(OaiOptions))
 _LISTS = {"contacts": ", ", "allow_networks": ", ", "groups": ", ", "sets": " "}
-"""Values that are lists, and what stands between their parts in a cell."""
+"""Values that are lists, and the separator of their parts in a cell."""
 
 _NUMBERS = ("every", "day_of_month", "max_loss", "full_every")
 _FLAGS = {"enabled": True, "post": False}
-"""Values that are true or false, and what they are if nothing stands there."""
+"""Values that are true or false, and their defaults."""
 
 CSV_COLUMNS = (*_COLUMNS, *_OWN, *(f"oai_{name}" for name in _OAI))
 
 _AS_SETTINGS = "as-settings"
-"""What stands in a file where a site leaves to the settings what a packageId is that is not the docid."""
+"""The value of package_id_mismatch in a file for a site that follows the settings."""
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r＝＋－＠]")
 MOST_BYTES = 64_000_000
@@ -62,9 +62,9 @@ MOST_BYTES = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A site in a file: where it stands, its values as columns of the schedule, and what is wrong with it.
+    """A site in a file: its place, its values as columns of the schedule, and its faults.
 
-    `options` are its own options, as far as the file names them.
+    `options` are the options that the file names.
     """
 
     place: str
@@ -79,7 +79,7 @@ class FileRow:
 
 
 def as_mapping(site: Site, *, with_logins: bool = False) -> dict[str, Any]:
-    """All that is registered of a site; the login in its URL only if that is asked for."""
+    """All registered values of a site. `with_logins`: with the login in its URL."""
     oai = site.options.oai
     return {
         "name": site.name,
@@ -123,7 +123,7 @@ def csv_text(sites: Iterable[Mapping[str, Any]]) -> str:
 
 
 def read_sites_file(content: bytes) -> list[FileRow]:
-    """The sites in a file of either kind. Raises MetaharvestError if it is neither."""
+    """The sites in a JSON or CSV file. Raises MetaharvestError for any other file."""
     if len(content) > MOST_BYTES:
         raise MetaharvestError(f"The file has {len(content):,} bytes, and a file of sites has {MOST_BYTES:,} at most.")
     try:
@@ -195,7 +195,7 @@ def _csv_row(place: str, names: Sequence[str], cells: Sequence[str]) -> FileRow:
 
 
 def _value(name: str, text: str) -> Any:
-    """What a cell stands for. Raises ValueError."""
+    """The value of a cell. Raises ValueError."""
     if name in _LISTS:
         parts = text.split() if name == "sets" else text.replace(";", ",").split(",")
         return [part.strip() for part in parts if part.strip()]
@@ -239,7 +239,7 @@ def _row(place: str, flat: Mapping[str, Any], *, no_oai: bool) -> FileRow:
 
 
 def stored_options(row: FileRow, before: SiteOptions) -> str | None:
-    """The options of a site: the values of the file; what the file does not name stays as the schedule has it."""
+    """The options of a site: values of the file, and for others, values of the schedule."""
     stored: dict[str, Any] = json.loads(options_text(before) or "{}")
     for name, value in row.options.items():
         if name == "oai":
@@ -264,7 +264,7 @@ def require_kind(values: Mapping[str, Any], options: str | None) -> Mapping[str,
 
 
 def problem_of(error: MetaharvestError) -> str:
-    """What is wrong with a site, in one line."""
+    """The error about a site, in one line."""
     return one_line(" ".join(str(error).splitlines()), 1000)
 
 

@@ -1,4 +1,4 @@
-"""Registers the sites of a file: all of them, or none. A site is known by its name; done again, nothing changes."""
+"""Registers the sites of a file: all of them, or none. The name identifies a site. A second import changes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class SiteChange:
-    """What becomes of a site of the file: added, changed or unchanged; each value that changes, before and after."""
+    """The result for a site of the file: added, changed or unchanged, and each changed value before and after."""
 
     name: str
     verdict: str
@@ -40,8 +40,8 @@ def import_sites(
 ) -> list[SiteChange]:
     """Register the sites of these rows, and change registered ones. The caller commits, or does not.
 
-    `allowed` raises ScheduleError for a site that the settings do not allow. Raises MetaharvestError with all that is
-    wrong; then nothing may be committed.
+    `allowed` raises ScheduleError for a site that the settings do not allow. Raises MetaharvestError with all faults;
+    then the caller must roll back.
     """
     known = {site.name: site for site in read_sites(session)}
     names: dict[str, str] = {}
@@ -102,7 +102,7 @@ def _imported(
 def _with_origin(
     options: str | None, row: FileRow, before: Site | BrokenSite | None, known: Collection[Site | BrokenSite]
 ) -> str | None:
-    """The options with an origin, where the file has a repository and gives it none: as `sites add` makes it."""
+    """The options. A repository without an origin gets one, as in `sites add`."""
     stored = json.loads(options or "{}")
     if "oai" not in stored and row.values.get("source_kind") != OAI:
         return options
@@ -114,7 +114,7 @@ def _with_origin(
 
 
 _DEFAULTS = {"updatefrequency": 1, "unit": "days", "notify": "always", "source_kind": "harvest-list", "enabled": True}
-"""What a value is of which the file says that it is not set."""
+"""The values for cells that the file leaves empty."""
 
 
 def _duplicates(session: Session, done: Sequence[SiteChange], places: Mapping[str, str]) -> list[str]:

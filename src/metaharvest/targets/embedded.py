@@ -177,11 +177,11 @@ class EmbeddedTarget:
             records_kept.bury(session, deletion)
 
     def erase(self, document_id: str, session: Session) -> int:
-        """Delete the content of all revisions of a document, and where it came from; how many revisions."""
+        """Delete the content and the origins of all revisions of a document. Returns the number of revisions."""
         return records_kept.erase(session, document_id)
 
     def restore(self, document_id: str, session: Session) -> None:
-        """Take the tombstone of a document away: its revisions, if they were not erased, are held again."""
+        """Remove the tombstone of a document. Revisions that were not erased are held again."""
         records_kept.unbury(session, document_id)
 
     def restamp(self, documents: Sequence[ListedDocument], session: Session) -> None:

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 _BUSY = frozenset({429, 502, 503, 504})
 ANSWER_BYTES = 1_048_576
-"""The most bytes of an answer after decompression, if the caller does not expect more."""
+"""The default limit of an answer, in bytes after decompression."""
 
 _MORE_CONNECTIONS = 4
 """Beside those for uploads; with as many exchanges under way, others wait for their turn."""
@@ -137,8 +137,8 @@ class HttpClient:
     ) -> HttpAnswer:
         """The answer to one request for `path` (quoted, added to the target's url) with form fields or multipart parts.
 
-        `cookies` are sent; it gets the cookies of the answer, and may be shared by threads. A GET or HEAD is asked
-        again a few times. An answer may have `most_bytes`. Raises Unanswered.
+        `cookies` are sent; it gets the cookies of the answer, and may be shared by threads. A GET or HEAD is tried
+        again a few times. `most_bytes` limits the answer. Raises Unanswered.
         """
         request = requests.Request(
             method,

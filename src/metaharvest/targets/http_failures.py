@@ -47,7 +47,7 @@ def too_slow(url: str, seconds: float) -> Finding:
 
 
 def too_large(url: str, most: int, *, is_document: bool) -> Finding:
-    """An answer is larger than is accepted; `is_document`: the limit is that of a document."""
+    """The error about an answer of more than `most` bytes; `is_document`: the limit is the one of documents."""
     message = f"{shown_url(url)} answered more than {most:,} bytes, the most that is accepted."
     remedy = "The administrator should show this to the people who run the repository."
     if is_document:

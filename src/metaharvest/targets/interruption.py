@@ -1,7 +1,7 @@
-"""Ends what a target asks a server for when the run, or the site, must end.
+"""Ends the questions of a target to a server when the run, or the site, must end.
 
-One call of a target may ask a server thousands of questions. The caller says with `interrupted_by` how to find out
-whether time is up; each loop over a server's answers calls `require_time`. An upload that was begun is finished.
+One call of a target may ask a server thousands of questions. The caller sets with `interrupted_by` how to learn whether
+time is up. Each loop over a server's answers calls `require_time`. An upload that has begun is finished.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Argument = TypeVar("Argument")
 Answer = TypeVar("Answer")
 
 Reason = Callable[[], Finding | None]
-"""Why nothing more may be begun; None: go on."""
+"""The reason to begin nothing more; None: go on."""
 
 _reason: ContextVar[Reason] = ContextVar("reason", default=lambda: None)
 _LOOK_EVERY = 0.2
 
 
 class Interrupted(TargetError):
-    """A target was not asked further, as the run or the site must end. The target has no part in it."""
+    """The questions to a target ended, as the run or the site must end. It is not the target's fault."""
 
     def __init__(self, why: Finding) -> None:
         super().__init__(why, transient=True)
@@ -35,7 +35,7 @@ class Interrupted(TargetError):
 
 @contextmanager
 def interrupted_by(reason: Reason) -> Iterator[None]:
-    """What is called in this context, and in the tasks and threads that it starts, ends when `reason` gives one."""
+    """Calls in this context, and in the tasks and threads that it starts, end when `reason` gives one."""
     before = _reason.set(reason)
     try:
         yield
@@ -44,13 +44,13 @@ def interrupted_by(reason: Reason) -> Iterator[None]:
 
 
 def require_time() -> None:
-    """Raises Interrupted if nothing more may be begun."""
+    """Raises Interrupted if the questions must end."""
     if why := _reason.get()():
         raise Interrupted(why)
 
 
 def pause(seconds: float) -> bool:
-    """Wait this many seconds; True after them, False as soon as nothing more may be begun."""
+    """Wait this many seconds. True after them; False at once if the questions must end."""
     end = time.monotonic() + seconds
     while _reason.get()() is None:
         if (left := end - time.monotonic()) <= 0:
@@ -60,7 +60,7 @@ def pause(seconds: float) -> bool:
 
 
 def carried(call: Callable[[Argument], Answer]) -> Callable[[Argument], Answer]:
-    """`call` for threads of a pool, which do not know the context of who uses them: it brings this one along."""
+    """`call` with this context, for threads of a pool, which have another one."""
     context = copy_context()
     return lambda argument: context.copy().run(call, argument)
 

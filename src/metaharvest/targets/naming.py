@@ -13,7 +13,7 @@ _AT_ONCE = 1000
 _NAMED = 10
 _MOST_REVISION = 2**63 - 1
 _MOST_NUMBER = 10**100
-"""Of a name that is read as a docid: for a revision that no document can have, the answer names the existing ones."""
+"""The largest number in a docid: far above all revisions, so that an answer can name the existing ones."""
 
 
 def find_document(target: Target, name: str, elsewhere: Collection[str] = ()) -> tuple[str, int | None]:

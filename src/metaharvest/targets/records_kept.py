@@ -60,14 +60,14 @@ def bury(session: Session, deletion: Deletion) -> None:
 
 
 def unbury(session: Session, document_id: str) -> None:
-    """Take the tombstone of a document away."""
+    """Remove the tombstone of a document."""
     # Compared here: MariaDB takes no notice of spaces at the end.
     if document_id in used_up(session, [document_id]):
         session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id == document_id))
 
 
 def erase(session: Session, document_id: str) -> int:
-    """Delete all revisions of a document and their origins; how many revisions there were."""
+    """Delete all revisions of a document and their origins. Returns the number of revisions."""
     numbers = dict[str, int]()
     for table, key in ((_REVISIONS, "document_revision_id"), (_ORIGINS, "document_origin_id")):
         found = session.execute(select(table.c[key], table.c.document_id).where(table.c.document_id == document_id))
@@ -101,7 +101,7 @@ def revive(session: Session, documents: Sequence[ListedDocument]) -> dict[str, i
 
 
 def _origin(upload: Upload) -> Mapping[str, object] | None:
-    """The row; None for a document of a list as it was received. Raises TargetError if a value is too long."""
+    """The row; None for a document of a list in its received form. Raises TargetError if a value is too long."""
     fetched, document = upload.fetched, upload.fetched.document
     origin = document.origin
     if origin is None and fetched.received is not None:

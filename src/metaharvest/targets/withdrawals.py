@@ -1,6 +1,6 @@
 """Documents that an administrator has withdrawn: no harvest and no copy brings them into a target again.
 
-Each is a row of document_withdrawal, which stays until the withdrawal is taken back, whatever becomes of its site.
+Each is a row of document_withdrawal. The row stays until the withdrawal is taken back, even without its site.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _THESE = select(*_COLUMNS).where(_WITHDRAWALS.c.document_id.in_(bindparam("docum
 
 
 def withdrawals_of(session: Session, document_ids: Sequence[str]) -> Mapping[str, Withdrawal]:
-    """The withdrawn documents of the given ones, by document id."""
+    """The withdrawn ones among these documents, by document id."""
     rows = session.execute(_THESE, {"documents": list(document_ids)})
     asked = set(document_ids)
     # Compared here too: MariaDB takes no notice of spaces at the end.
@@ -29,13 +29,13 @@ def withdrawals_of(session: Session, document_ids: Sequence[str]) -> Mapping[str
 
 
 def withdrawn(document: ListedDocument, withdrawal: Withdrawal) -> Finding:
-    """The warning about a withdrawn document that its site lists still."""
+    """The warning about a withdrawn document that its site still lists."""
     found = withdrawn_document(document.document_id, withdrawal)
     return Finding(found.rule, found.message, found.remedy, Level.WARNING, line=document.line, docid=document.docid)
 
 
 def withdrawn_document(document_id: str, withdrawal: Withdrawal) -> Finding:
-    """Why a withdrawn document does not come into a target."""
+    """The error about a withdrawn document that should come into a target."""
     return Finding(
         WITHDRAWN,
         f"The administrator withdrew {document_id} on {withdrawal.day}. The reason: {withdrawal.reason}",

@@ -108,9 +108,9 @@ class Normalization:
 
 
 class _AddedBefore:
-    """Which elements with which texts are there that may be added, by their parent.
+    """Elements and texts that are there already, of the kinds that may be added, by their parent.
 
-    No other text is kept: all texts of a deep document together are as long as the square of it.
+    No other text is kept: in a deep document, all texts together grow with the square of its size.
     """
 
     def __init__(self, mappings: Sequence[Mapping]) -> None:
@@ -121,7 +121,7 @@ class _AddedBefore:
         self._found: dict[etree._Element, set[tuple[str, str]]] = {}
 
     def within(self, parent: etree._Element) -> set[tuple[str, str]]:
-        """The names and texts of such children; the set may be added to."""
+        """The names and texts of such children; callers may add to the set."""
         if parent not in self._found:
             children = ((str(child.tag), child) for child in parent.iterchildren("*") if child.tag in self._values)
             texts = ((name, text_of(child)) for name, child in children)

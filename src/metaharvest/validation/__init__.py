@@ -159,9 +159,9 @@ class Validator:
     def _title_if_faultless(
         self, content: bytes, document: ListedDocument, how: Treatment, tools: _ParserAndSchemas
     ) -> str | None:
-        """The title, if a first look finds nothing to complain of, as with most documents: a smaller tree is enough.
+        """The title, if a quick check in a smaller tree finds no fault, as in most documents.
 
-        None if in doubt, and for whatever has findings: their places are in the whole tree.
+        None otherwise: findings need the whole tree for their places.
         """
         if not wellformed.has_markup_only(content):
             return None

@@ -1,4 +1,4 @@
-"""What to write in place of a value that the schema refuses: advice for the value at hand. Pure functions of values."""
+"""What to write in place of a value that the schema refuses. Pure functions of values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMS = {
     "dateTime": "YYYY-MM-DDThh:mm:ss",
     "gYearMonth": "YYYY-MM",
 }
-"""How the values of these types of XML Schema are written."""
+"""The format of the values of these types of XML Schema."""
 
 _WRITTEN = {
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
@@ -35,7 +35,7 @@ _TRUE, _FALSE = ("true", "yes", "y", "t", "wahr", "oui", "si"), ("false", "no", 
 
 
 def about_date(value: str, kinds: Collection[str]) -> tuple[str, str]:
-    """The end of a sentence about a value that is no date or time of these types, and what to write."""
+    """The end of a sentence about a value that is no date or time of these types, and the remedy."""
     shown = value.strip()
     forms = [form for kind, form in FORMS.items() if kind in kinds]
     wanted = " or ".join(forms)
@@ -61,7 +61,7 @@ def _month_of(text: str) -> str:
 
 
 def _no_such(shown: str, kinds: Collection[str]) -> tuple[str, str]:
-    """About a value that is written as it should be, and that does not exist."""
+    """Message and remedy for a well-written date or time that does not exist."""
     day = _DAY.fullmatch(shown)
     if day is None:
         return "is written as it should be, but there is no such date or time.", "Correct the numbers."
@@ -80,7 +80,7 @@ def _no_such(shown: str, kinds: Collection[str]) -> tuple[str, str]:
 
 
 def _day_in(text: str) -> str:
-    """The day that is written in another way, as YYYY-MM-DD; empty if there may be two of them, or none."""
+    """The day in another notation, as YYYY-MM-DD; empty if it is ambiguous, or no day."""
     if "T" in text and _DAY.fullmatch(text):
         text = text.partition("T")[0]
     if named := _NAMED.fullmatch(text):
@@ -107,7 +107,7 @@ def _written(year: int, month: int, day: int) -> str:
 
 
 def about_number(value: str, *, is_whole: bool) -> str:
-    """What to write in place of a value that is no number."""
+    """The remedy for a value that is no number."""
     otherwise = "Write digits only." if is_whole else "Write digits, with a point for decimals, without a unit."
     text = value.strip().replace("\u2212", "-").replace("\u2013", "-").replace("\u00a0", " ")
     if text != value.strip() and re.fullmatch(r"[+-]?\d{1,20}(\.\d{1,20})?", text):
@@ -130,13 +130,13 @@ def about_number(value: str, *, is_whole: bool) -> str:
 
 
 def about_boolean(value: str) -> str:
-    """What to write in place of a value that is neither true nor false."""
+    """The remedy for a value that is neither true nor false."""
     text = value.strip().lower()
     return "Write true." if text in _TRUE else "Write false." if text in _FALSE else "Write true or false."
 
 
 def similar_of(value: str, allowed: Sequence[str]) -> str:
-    """The one of the allowed values that is meant; empty if none is similar."""
+    """The most similar of the allowed values; empty if none is similar."""
     by_lower = {each.lower(): each for each in allowed}
     close = difflib.get_close_matches(" ".join(value.split()).lower()[:100], by_lower, 1, 0.75)
     return by_lower[close[0]] if close else ""

@@ -103,7 +103,7 @@ def explaining_schema(described: Described) -> xmlschema.XMLSchema10:
 
 @cache
 def eml_names() -> frozenset[str]:
-    """The names of all elements that EML 2.2.0 has."""
+    """The names of all elements of EML 2.2.0."""
     folder = _file("emlvp", "schemas/EML2.2.0/xsd")
     contents = (path.read_text("utf-8") for path in folder.glob("*.xsd"))
     return frozenset(name for content in contents for name in _ELEMENT_NAME.findall(content))

@@ -37,14 +37,15 @@ _has_wide_element = etree.XPath("boolean(//*[*[5000]])")
 
 _has_many_attributes = etree.XPath("boolean(//*[@*[50]])")
 _MAX_ATTRIBUTE_ERRORS = 1000
-"""xmlschema writes down all attributes of an element for each error in one: 12,000 errors in 12 elements take 48 s."""
+"""For each error in an attribute, xmlschema writes down all attributes of its element: 12,000 errors in 12 elements
+take 48 s."""
 
 _MAX_DECLARATIONS = 10_000_000
-"""Declarations of namespaces times tags: xmlschema makes a list of those in scope for each element."""
+"""Declarations of namespaces times tags: xmlschema lists all declarations in scope for each element."""
 
 _XSD = "{http://www.w3.org/2001/XMLSchema}"
 _NEEDED = frozenset({"dataset", "citation", "software", "protocol", "title", "creator", "contact"})
-"""Elements of which a document needs one, or that are all of it."""
+"""Elements that a document needs at least once; no remedy removes them."""
 
 _XHTML = "http://www.w3.org/1999/xhtml"
 _MAX_NAMES = 12
@@ -88,7 +89,7 @@ def explained_findings(
 
 
 def _with_text_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
-    """The findings; a text without its tags is one, where an element is missing beside it."""
+    """The findings, where a text without its tags and the missing element beside it become one."""
     texts = {each.element: each for each in found if each.rule == "schema.unexpected-text" and each.element is not None}
     explained: dict[etree._Element, ElementFinding] = {}
     for each in found:
@@ -119,7 +120,7 @@ def _with_text_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
 
 
 def _with_html_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
-    """The findings, those about HTML in a text as one for each text."""
+    """The findings, with all findings about HTML in one text as one."""
     holders: dict[etree._Element, etree._Element] = {}
     for finding in found:
         element = finding.element
@@ -143,7 +144,7 @@ def _is_html(element: etree._Element) -> bool:
 
 
 def _holder(element: etree._Element) -> etree._Element:
-    """The element of EML whose text has this HTML in it."""
+    """The EML element whose text contains this HTML."""
     parent = element.getparent()
     while parent is not None and (_is_html(parent) or shown_name(parent) in html_text.INNER):
         element, parent = parent, parent.getparent()
@@ -151,14 +152,14 @@ def _holder(element: etree._Element) -> etree._Element:
 
 
 def _is_text(holder: etree._Element) -> bool:
-    """Whether an element is one of those in which text stands, and has no parts of another kind."""
+    """True if an element of this kind holds text, and this one has no other parts."""
     if shown_name(holder) in html_text.TEXTS:
         return True
     return all(_is_html(child) or shown_name(child) in html_text.INNER for child in holder.iterchildren("*"))
 
 
 def _within(element: etree._Element, holders: Mapping[etree._Element, object]) -> etree._Element | None:
-    """The nearest of the holders that the element is in, or is."""
+    """The nearest holder around the element, or the element itself; None outside of all."""
     here: etree._Element | None = element
     while here is not None:
         if here in holders:
@@ -170,7 +171,7 @@ def _within(element: etree._Element, holders: Mapping[etree._Element, object]) -
 
 
 def _follows_from_html(finding: ElementFinding, holder: etree._Element) -> bool:
-    """Whether a finding about a text is about the HTML in it: of the holder itself, only what its content lacks."""
+    """True if HTML in a text causes the finding. Of the holder itself, only missing content counts."""
     return finding.element is not holder or finding.rule in ("schema.missing-element", "schema.unexpected-text")
 
 
@@ -188,7 +189,7 @@ def _html_finding(holder: etree._Element, first: etree._Element) -> ElementFindi
 
 
 def _is_costly(root: etree._Element, log: Sequence[Any], content: bytes) -> bool:
-    """True if xmlschema would take long for the errors of this document."""
+    """True if xmlschema would be slow for the errors of this document."""
     if len(content) > MAX_EXPLAINED_BYTES or content.count(b"xmlns") * content.count(b"<") > _MAX_DECLARATIONS:
         return True
     if _has_wide_element(root) or _has_many_attributes(root):
@@ -202,7 +203,7 @@ def findings_without_places(log: Sequence[Any]) -> list[ElementFinding]:
 
 
 def folded(found: Sequence[ElementFinding]) -> list[ElementFinding]:
-    """The findings about a record, with equal ones as one: one program writes all of them, and repeats itself.
+    """The findings about a record, with equal ones as one: a program repeats its mistakes.
 
     The first has the place and the number of the others.
     """
@@ -326,13 +327,13 @@ def _children(error: Any) -> ElementFinding:
 
 @dataclass(frozen=True, slots=True)
 class _Unknown(ElementFinding):
-    """A finding about an element that its parent does not take; the parent takes some of its `wrappers`."""
+    """A finding about an element that its parent does not allow; the parent allows some of its `wrappers`."""
 
     wrappers: tuple[str, ...] = ()
 
 
 def _wrappers(name: str, model: Any) -> Iterator[str]:
-    """The elements of this model that take an element of this name."""
+    """The elements of this model that allow an element of this name."""
     for particle in model.iter_elements():
         content: Any = getattr(getattr(particle, "type", None), "content", None)
         if particle.name and hasattr(content, "iter_elements"):
@@ -342,7 +343,7 @@ def _wrappers(name: str, model: Any) -> Iterator[str]:
 
 
 def _with_wrapped_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
-    """The findings; elements that stand where another one around them is missing are one."""
+    """The findings, where neighbouring elements without the element around them become one."""
     explained: list[ElementFinding] = []
     together: list[_Unknown] = []
     for each in found:
@@ -363,7 +364,7 @@ def _belong_together(one: _Unknown, following: _Unknown) -> bool:
 
 
 def _around(together: list[_Unknown]) -> list[ElementFinding]:
-    """These as one finding, which names the element that is missing around them; or as they are."""
+    """One finding that names the missing element around these; without one, the same findings."""
     if not together:
         return []
     first, wrappers = together[0], together[-1].wrappers[:3]
@@ -381,7 +382,7 @@ def _around(together: list[_Unknown]) -> list[ElementFinding]:
 
 
 def _kept(remedy: str) -> str:
-    """What the parent takes, without the advice to remove the element or to rename it."""
+    """The remedy's sentence about the parent, without the advice to remove or rename the element."""
     return remedy.partition("? " if remedy.startswith("Did you mean") else "spelling. ")[2]
 
 
@@ -431,7 +432,7 @@ def _incomplete(parent: etree._Element, expected: list[str]) -> ElementFinding:
 
 
 def _may_go(element: etree._Element) -> bool:
-    """True if a remedy may say to remove this element: it is not the only one of a kind that each document needs."""
+    """True if a remedy may advise to remove this element: it is not the last one of a kind that each document needs."""
     parent = element.getparent()
     is_only = parent is not None and len(parent.findall(str(element.tag))) == 1
     return parent is not None and not (is_only and _name(element) in _NEEDED)

@@ -70,7 +70,7 @@ _NOAA = Format(
         for name in ("gmd", "gmx", "gmi", "srv")
     ),
 )
-"""Documents of NOAA obey this one, which has some elements more than the schema of ISO."""
+"""The schema of NOAA, which has some elements more than the schema of ISO."""
 
 _ISO_WITH_OLD_GML = Format("ISO 19139", _GMD, ((_GMD, "isotc211-pangaea/gmd.xsd"),))
 _NOT_WITH_OLD_GML = {_GMI, "http://www.isotc211.org/2005/gmx", "http://www.isotc211.org/2005/srv"}
@@ -108,7 +108,7 @@ def format_of(root: etree._Element) -> Format | None:
 
 
 def other_format_of(root: etree._Element) -> Format | None:
-    """Another schema of the same format, by which a document may be valid as well; None if there is none."""
+    """Another schema of the same format that also counts; None if there is none."""
     is_new = etree.QName(root).namespace == _GMI and _OLD_GML not in _namespaces(root)
     return _NOAA if is_new else None
 

@@ -1,4 +1,4 @@
-"""Recognises HTML that was pasted into the text of an EML document, and names the elements that EML has for it."""
+"""Recognises HTML in the text of an EML document, and names the right EML elements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NEW_PARAGRAPH = ("br", "hr")
 _DROPPED = ("span", "font", "small", "big", "img", "tbody", "thead", "tr", "td", "th")
 
 NAMES = frozenset({*(name for names, _ in _EML_FOR for name in names), *_NEW_PARAGRAPH, *_DROPPED})
-"""The elements of HTML that are recognised; EML has none of these names, but has `table`."""
+"""The recognised elements of HTML; EML has no element of these names except `table`."""
 
 TEXTS = frozenset(
     {
@@ -33,7 +33,7 @@ TEXTS = frozenset(
         "intellectualRights", "introduction", "moduleDescription", "purpose", "samplingDescription", "text",
     }
 )  # fmt: skip
-"""The elements of EML in which text has paragraphs."""
+"""The elements of EML that have paragraphs."""
 
 INNER = frozenset(
     {
@@ -41,10 +41,10 @@ INNER = frozenset(
         "listitem", "literalLayout", "value",
     }
 )  # fmt: skip
-"""The elements of such a text."""
+"""The elements inside of such a text."""
 
 INLINE = INNER - {"para", "section", "listitem"}
-"""Elements that may stand within a line of text."""
+"""The elements that may stand within a line of text."""
 
 FREE = frozenset({"metadata", "inline"})
 """The elements of EML that may hold anything, HTML too."""
@@ -54,18 +54,18 @@ _OF_XML = frozenset({"amp", "lt", "gt", "quot", "apos"})
 
 
 def is_html(name: str) -> bool:
-    """Whether a tag is one of HTML, or one that Word puts into HTML, such as `<o:p>`."""
+    """True for a tag of HTML, and for a tag that Word puts into HTML, such as `<o:p>`."""
     prefix, _, local = name.rpartition(":")
     return local.lower() in NAMES if not prefix else prefix.lower() in ("o", "w", "st1", "html", "xhtml")
 
 
 def codes_in(text: str) -> list[str]:
-    """The codes of HTML in a text that XML does not know, such as `&nbsp;`, each once."""
+    """The codes of HTML in a text that XML lacks, such as `&nbsp;`, each once."""
     return list(dict.fromkeys(match[0] for match in _CODE.finditer(text) if match[1] not in _OF_XML))
 
 
 def character_for(code: str) -> str:
-    """What to write in place of a code such as `&deg;`; empty for one that HTML does not know either."""
+    """The character for a code such as `&deg;`; empty for a code that HTML lacks, too."""
     character = html.unescape(code)
     if character == code or len(character) != 1:
         return ""
@@ -74,13 +74,13 @@ def character_for(code: str) -> str:
 
 
 def message(holder: str, names: Iterable[str], codes: Iterable[str]) -> str:
-    """What is wrong: `abstract has HTML in it: <p>, <b> and &nbsp;.`"""
+    """The message, such as `abstract has HTML in it: <p>, <b> and &nbsp;.`"""
     found = [*(f"<{name}>" for name in _shown(names)), *codes]
     return f"{one_line(holder, 100)} has HTML in it, which EML does not know: {_joined(found[:12])}."
 
 
 def remedy(holder: str, names: Iterable[str], codes: Iterable[str], *, takes_markdown: bool) -> str:
-    """What to write instead."""
+    """The remedy: the elements of EML to write instead."""
     known = list(_shown(names))
     parts = [f"{character} for {code}" for code in codes if (character := character_for(code))]
     if holder not in TEXTS | INNER:

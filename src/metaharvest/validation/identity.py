@@ -23,7 +23,7 @@ _SCOPED = re.compile(r"(.+)\.(0|[1-9][0-9]{0,18})\.(0|[1-9][0-9]{0,18})", re.DOT
 _NEARLY = re.compile(r"(.{1,200}?)\.([0-9]{1,18})(?:\.([0-9]{1,18}))?", re.DOTALL)
 _SCOPE = re.compile(r"[A-Za-z0-9_.\-]+")
 _OTHER_KIND = re.compile(r"(?:doi:|https?:|ftp:|urn:|10\.[0-9]{4}|[0-9a-f]{8}-[0-9a-f]{4}-)", re.IGNORECASE)
-"""How identifiers of other kinds begin: DOIs, URLs, URNs, UUIDs."""
+"""The beginnings of identifiers of other kinds: DOIs, URLs, URNs, UUIDs."""
 
 
 def version_of(root: etree._Element) -> EmlVersion | None:
@@ -68,7 +68,7 @@ def _right_root(local: str, namespace: str) -> str:
 
 
 def nearest_docid(package_id: str) -> str:
-    """The docid that is meant by a packageId that is nearly one, such as `alder.10` or `alder.010.1`; empty if none."""
+    """The intended docid of a packageId such as `alder.10` or `alder.010.1`; empty if unclear."""
     parts = _NEARLY.fullmatch(package_id)
     if parts is None or _OTHER_KIND.match(package_id):
         return ""
@@ -80,7 +80,7 @@ def nearest_docid(package_id: str) -> str:
 
 
 def how_to_write_docid(package_id: str) -> str:
-    """What to do about a packageId that is no docid."""
+    """The remedy for a packageId that is no docid."""
     if meant := nearest_docid(package_id):
         return f'Write packageId="{meant}": scope, number and revision.'
     how = "Write the scope of your site, a number and a revision, with points between them, as in your-site.12.1."
@@ -148,7 +148,7 @@ def package_id_findings(root: etree._Element, document: ListedDocument, level: L
 
 
 def _about_revision(own: int, document: ListedDocument) -> str:
-    """What to do where the packageId has another revision than the list: a revision is raised, and never lowered."""
+    """The remedy for a packageId with another revision than the list: a revision only rises."""
     if own > document.revision:
         command = f"metaharvest list bump {document.list_file or 'LIST'} {document.document_id} --to {own}"
         return f"The document is newer than the list: raise the revision in the list to {own}, with `{command}`."

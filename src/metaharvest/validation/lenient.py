@@ -1,4 +1,4 @@
-"""Tells which values libxml2 refuses although Xerces, the standard's validator, accepts them: some URLs and dates.
+"""Finds values that libxml2 refuses although Xerces, the standard's validator, accepts them: some URLs and dates.
 
 A document that the standard accepts must not be refused, so these values are no errors.
 

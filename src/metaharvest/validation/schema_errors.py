@@ -75,7 +75,7 @@ def schema_error_in_words(message: str) -> tuple[str, str, str]:
 
 
 def _kinds_in(message: str) -> set[str]:
-    """The types of dates that a message names; yearDate of EML is a day or a year."""
+    """The types of dates in a message; EML's yearDate is a day or a year."""
     if "yearDate" in message.rpartition("type ")[2]:
         return {"date", "gYear"}
     return {kind for kind in advice.FORMS if f"'xs:{kind}'" in message}

@@ -1,8 +1,8 @@
-"""Finds what is wrong with the tags of a document that is not well-formed: the cause, not what follows from it.
+"""Finds the causes of errors in the tags of a document that is not well-formed, without their consequences.
 
-libxml2 goes on after a tag that is missing, and reports each end tag from there on. Here the tags are read a second
-time, with a stack: an end tag that closes an element further out says which elements were never closed, and one that
-closes nothing is left out. HTML that was pasted into a text of EML is one finding.
+libxml2 goes on after a missing tag, and reports each later end tag. This module reads the tags a second time, with a
+stack. An end tag of an outer element shows which inner elements were never closed. An end tag that closes nothing is
+left out. HTML in a text of EML is one finding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_FAULTS = 100
 _MOST_SEARCHES = 500
 _MOST_DUE = 20
 _MOST_AHEAD = 2_000
-"""Tags that are looked at in advance."""
+"""The most tags that are read in advance."""
 
 _LONG_TEXT = 10_000
 _LONGEST_NAMES = 200
@@ -54,9 +54,9 @@ _PAIR = re.compile(r"([\w:.\-]{1,100})=\"([^\"<]{1,500})\"")
 
 @dataclass(frozen=True, slots=True)
 class TagFault:
-    """Something that is wrong with tags: the place is that of the cause, in characters from the beginning.
+    """A fault in the tags, with the place of its cause, in characters from the beginning.
 
-    `start` and `end` are the part of the document that it explains: other errors in it follow from it.
+    Other errors between `start` and `end` follow from it.
     """
 
     rule: str
@@ -68,7 +68,7 @@ class TagFault:
 
 @dataclass(slots=True)
 class _Open:
-    """A start tag whose end tag has not come yet. `has_parts`: it has elements that are none of a text."""
+    """A start tag whose end tag has not come yet. `has_parts`: it has elements that belong in no text."""
 
     name: str
     start: int
@@ -78,7 +78,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _Html:
-    """HTML in one element: the names of its tags in order, and from where to where it goes."""
+    """HTML in one element: the names of its tags in order, its start and its end."""
 
     holder: str
     start: int
@@ -87,7 +87,7 @@ class _Html:
 
 
 def tag_faults(text: str) -> list[TagFault]:
-    """What is wrong with the tags, in the order of the places. Empty if nothing is, or nothing can be said."""
+    """The faults of the tags, in the order of their places; empty if there is none, or it is unclear."""
     return _Reader(text[:_MOST_CHARACTERS], is_whole=len(text) <= _MOST_CHARACTERS).faults()
 
 
@@ -97,7 +97,7 @@ class _Reader:
         self._is_whole = is_whole
         last = text.rfind("<")
         self._cut = last if last > text.rfind(">") else None
-        """Where a tag begins that breaks off at the end of the document. Another finding reports it."""
+        """The place of a tag that breaks off at the end of the document. Another finding reports it."""
         self._stack: list[_Open] = []
         self._names: Counter[str] = Counter()
         self._faults: list[TagFault] = []
@@ -110,7 +110,7 @@ class _Reader:
         self._searches = 0
 
     def faults(self) -> list[TagFault]:
-        """What is wrong with the tags, in the order of the places, read once from the beginning."""
+        """Read the tags once. Returns the faults in the order of their places."""
         for token in _TOKEN.finditer(self._text):
             if len(self._faults) > _MOST_FAULTS:
                 break
@@ -134,7 +134,7 @@ class _Reader:
         return sorted([*self._faults, *map(self._html_fault, self._html.values())], key=lambda fault: fault.start)
 
     def _never_ends(self, token: re.Match[str]) -> str:
-        """How a comment, a CDATA section or a processing instruction begins that goes to the end of the document."""
+        """The first characters of a comment, CDATA section or processing instruction without an end; else empty."""
         if not self._is_whole or token.end() < len(self._text):
             return ""
         opening = next((each for each in _SECTIONS if token[0].startswith(each)), "")
@@ -196,9 +196,9 @@ class _Reader:
             self._closes_nothing(name, token)
 
     def _stands_too_early(self, name: str, end: int) -> bool:
-        """Whether what follows fits better if this end tag is left out: then it is one too many.
+        """True if the tags after this end tag fit better without it, so that it is one too many.
 
-        So it is where the start tag of an element is missing that stands in another one of its name.
+        An example is an element without its start tag inside of another one of the same name.
         """
         due = [opened.name for opened in self._stack[: -_MOST_DUE - 1 : -1]]
         if name not in due:
@@ -209,7 +209,7 @@ class _Reader:
         return without > with_it and without >= inside
 
     def _ends_after(self, end: int) -> list[str]:
-        """The next end tags that close what is open here, and not what begins after this place."""
+        """The next end tags that close open elements, without the elements that begin after this place."""
         found: list[str] = []
         depth = 0
         for token in islice(_TOKEN.finditer(self._text, end), _MOST_AHEAD):
@@ -226,7 +226,7 @@ class _Reader:
         return found
 
     def _close_others(self, name: str, token: re.Match[str]) -> None:
-        """An element further out ends here: those within it were never closed."""
+        """An outer element ends here: report the elements within it as never closed."""
         left: list[_Open] = []
         while self._stack[-1].name != name:
             left.append(self._pop())
@@ -251,7 +251,7 @@ class _Reader:
         self._fault("xml.mismatched-tag", message, remedy, opened.start, token.end())
 
     def _text_end(self, opened: _Open) -> int | None:
-        """The line in which the text of an element ends, if it begins with a text and no element of a text follows."""
+        """The line in which the text of an element ends, if it begins with text and no text element follows."""
         text, _, following = self._text[opened.end : opened.end + _LONG_TEXT].partition("<")
         name = _LEADING_NAME.match(following)
         if not text.strip() or name is None or name[0] in html_text.INLINE:
@@ -259,7 +259,7 @@ class _Reader:
         return self._line(opened.end + len(text.rstrip()) - 1)
 
     def _without_slash(self, opened: _Open) -> None:
-        """The start tag of an element directly after that of another one of this name: an end tag was meant."""
+        """Report a start tag directly after another one of the same name: an end tag was meant."""
         name = one_line(opened.name, 100)
         self._faults.pop()
         message = f"<{name}> stands where </{name}> seems to be meant: the / is missing."
@@ -287,7 +287,7 @@ class _Reader:
         self._fault("xml.mismatched-tag", message, remedy, token.start(), token.end())
 
     def _is_misspelt(self, opened: str, closed: str) -> bool:
-        """Whether these are meant as the same name."""
+        """True if the two names are meant as the same."""
         if opened.casefold() == closed.casefold() or opened.rpartition(":")[2] == closed.rpartition(":")[2]:
             return True
         if len(opened) + len(closed) > _LONGEST_NAMES or {opened, closed} <= self._known_names:
@@ -299,18 +299,18 @@ class _Reader:
         return eml_names() if self._is_eml else frozenset()
 
     def _right_name(self, opened: str, closed: str) -> str:
-        """What to write where the two tags of an element have different names."""
+        """The right name where the two tags of an element differ."""
         for right, wrong in ((opened, closed), (closed, opened)):
             if right in self._known_names and wrong not in self._known_names and ":" not in wrong:
                 return f"Write <{right}>…</{right}>: EML has no {wrong}."
         return f"Write the same name in both, <{opened}>…</{opened}> or <{closed}>…</{closed}>."
 
     def _is_tag(self, token: re.Match[str], name: str) -> bool:
-        """Whether this is a tag for all its attribute without a value, and no < in a text."""
+        """True for a tag with an attribute without a value, false for a < in a text."""
         return bool(token["end"]) and not token["blank"] and self._closes_later(name, token.end())
 
     def _closes_later(self, name: str, end: int) -> bool:
-        """Whether an end tag of this name follows; false if that was asked very often."""
+        """True if an end tag of this name follows; false after very many searches."""
         self._searches += 1
         return self._searches <= _MOST_SEARCHES and self._text.find(f"</{name}>", end) >= 0
 
@@ -365,7 +365,7 @@ class _Reader:
         )
 
     def _ended(self) -> None:
-        """The document has ended: what is open was never closed. libxml2 says that of the innermost alone."""
+        """The document has ended: report all open elements as never closed. libxml2 names only the innermost."""
         if not self._stack:
             return
         end = len(self._text)
@@ -392,18 +392,18 @@ class _Reader:
 
 
 def _fitting(found: list[str], due: list[str]) -> int:
-    """How many of the end tags are the expected ones, from the first on."""
+    """The number of end tags that are the expected ones, from the first on."""
     pairs = enumerate(zip(found, due, strict=False))
     return next((number for number, (one, other) in pairs if one != other), min(len(found), len(due)))
 
 
 def _swallows(value: str) -> bool:
-    """Whether the value of an attribute goes on into the next attribute, as in `"a.1.1 system="`."""
+    """True if the value of an attribute continues into the next attribute, as in `"a.1.1 system="`."""
     return value.endswith("=") and " " in value
 
 
 def places_of(text: str, faults: list[TagFault]) -> Iterator[tuple[TagFault, int, int, int]]:
-    """Each fault with the line and column of its place, and the line where what it explains ends; all from 1."""
+    """Each fault with the line and column of its place, and the line of its `end`; all from 1."""
     for fault in faults:
         before = text.rfind("\n", 0, fault.start)
         line = text.count("\n", 0, fault.start) + 1

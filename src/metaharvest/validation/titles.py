@@ -14,13 +14,13 @@ LONGEST = 300
 _FIRST_TEXT: Callable[[etree._Element], list[str]] = etree.XPath("(.//text()[normalize-space()])[1]")  # type: ignore[assignment]
 
 _MOST_READ = 10_000
-"""Characters of which a title is made: most of a longer text is never shown."""
+"""Characters of an element that are read for a title."""
 
 
 def title_of(root: etree._Element) -> str:
     """The title on one line, at most LONGEST characters; empty if the document has none.
 
-    A title may have translations as children (EML), or its text in a child (ISO): then the first text counts.
+    A title may have translations as children (EML), or its text in a child (ISO); the first text counts.
     """
     element = next(root.iter("{*}title"), None)
     if element is None:

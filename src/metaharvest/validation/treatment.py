@@ -21,11 +21,11 @@ TransformLimit = Callable[[], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """What is done with a document, in this order: parsed, filtered, normalised, checked.
+    """The steps for a document, in this order: parse, filter, normalise, check.
 
     `package_id_mismatch`: the level of the finding if an EML document's packageId is not its docid in the list.
-    `level`: None for EML's own rules alone, where any other document is refused. `max_bytes`: as many may a document
-    have that was normalised; 0: no limit.
+    `level`: None for EML's own rules alone, which refuse other documents. `max_bytes`: the limit after normalising; 0:
+    none.
     """
 
     package_id_mismatch: Level = Level.WARNING

@@ -208,7 +208,7 @@ def _dtd_finding(line: int, excerpt: str) -> Finding:
 
 
 def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> Iterable[Finding]:
-    """What the parser says; of the tags, only what is the cause, and not what follows from it."""
+    """The parser's findings; about tags, only the causes, without their consequences."""
     found = list(_parser_findings(error, log, content))
     if not any(finding.rule in _OF_TAGS for finding in found):
         return found
@@ -239,7 +239,7 @@ _OF_TAGS = frozenset(
         "xml.undeclared-prefix",
     }
 )
-"""Rules of findings that may be about tags, or about HTML: the tags are then read for the cause."""
+"""Rules whose cause may be tags or HTML: the tags are then read for the cause."""
 
 _OF_ONE_TAG = frozenset({"xml.bad-tag", "xml.less-than", "xml.not-well-formed"})
 
@@ -250,7 +250,7 @@ def _is_of_tags(finding: Finding) -> bool:
 
 
 def _explains(fault: tags.TagFault, first: int, last: int, finding: Finding) -> bool:
-    """Whether what the parser says of a place between these lines follows from this fault."""
+    """True if the parser's finding between these lines follows from this fault."""
     line = finding.line or 0
     if fault.rule == html_text.RULE:
         return first <= line <= last and finding.rule in _OF_TAGS | {"xml.duplicate-attribute", "xml.ampersand"}
@@ -363,14 +363,14 @@ def _syntax_finding(entry: Any, lines: list[str]) -> Finding:
 
 
 def _with_character(finding: Finding) -> Finding:
-    """The finding about a code of HTML, with the character that it stands for."""
+    """The finding about a code of HTML, with its character in the remedy."""
     code = finding.message.partition(" ")[0]
     character = html_text.character_for(code)
     return replace(finding, remedy=f"Write {character} in place of {code}.") if character else finding
 
 
 def _with_the_marks(finding: Finding, lines: list[str]) -> Finding:
-    """The finding about a value without quotation marks: curly ones are mentioned only if there are some."""
+    """The finding about a value without quotation marks; it names curly ones only if the line has some."""
     around = finding.excerpt + lines[min(finding.line or 1, len(lines)) - 1][: _WINDOW * 4]
     if any(mark in around for mark in "“”„‘’«»"):
         return finding

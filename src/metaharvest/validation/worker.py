@@ -21,7 +21,7 @@ TOO_COSTLY = signal.SIGPROF
 """The signal by which it does: nothing else ends the evaluation of an XPath."""
 
 OUT_OF_MEMORY = 77
-"""The exit code of a process that has reached its memory limit: what is left of its memory may be in pieces."""
+"""The exit code of a process that has reached its memory limit, after which it cannot go on."""
 
 _validator: Validator | None = None
 """The process's one validator. A pool gives its functions nothing but their arguments, so `start` leaves it here."""
@@ -40,9 +40,9 @@ def start(
     """The pool's initializer. `other_document_types`: as for Validator.
 
     `longest`: seconds after which the process ends itself if a call is not done; 0: none. The pool ends it earlier,
-    unless the process of the run is gone. `transform_seconds`: processor time that a site's filters and normalising may
-    take for one document, before the process ends itself. `memory_bytes`: what the process may use (RLIMIT_DATA) before
-    it ends itself; 0: no limit.
+    unless the process of the run is gone. `transform_seconds`: the processor time for a site's filters and normalising
+    of one document. `memory_bytes`: the memory of the process (RLIMIT_DATA); 0: no limit. Beyond either, the process
+    ends itself.
 
     SIGINT and SIGHUP go to all processes of a terminal; only the main process acts on them. The pool ends a worker with
     SIGTERM: with its default action that works at any moment, also in the middle of C code.
@@ -100,7 +100,7 @@ def _verdict_or_error(validator: Validator, content: bytes, document: ListedDocu
 
 
 def _forget_peak() -> None:
-    """Let Linux count the highest use of memory from here on, if it was high before."""
+    """Let Linux count the highest use of memory from now on, if it was high before."""
     if _is_near_limit():
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")

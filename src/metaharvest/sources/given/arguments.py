@@ -45,17 +45,17 @@ _PIECE = 1_048_576
 _NOTHING = "Name a harvest list, a document, or a folder of them: a URL or a file."
 _MOST_NOTES = 10
 PIPE_SECONDS = 60.0
-"""How long a named pipe is waited for."""
+"""Seconds of waiting for a named pipe."""
 
 _MOST_PIPED = 1_073_741_824
 
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file to be checked, as people call it, with its root element. Relative URLs in it start at `base`, a URL.
+    """A file to check, with the name that people use, and its root element. Relative URLs in it start at `base`, a URL.
 
-    `pipe` is the URL of the pipe that it came through; `path` is a copy then. `refusal`: why no list can name it.
-    `document`: which document its name says that it is, as `--from-names` asks.
+    `pipe` is the URL of its pipe; then `path` is a copy. `refusal`: why no list can name it. `document`: the document
+    id in its name, with `--from-names`.
     """
 
     path: Path
@@ -82,9 +82,9 @@ class GivenUrl:
 
 @dataclass(frozen=True, slots=True)
 class GivenList:
-    """A harvest list in a file. `files` are documents of it in folders that were given, by the URL in the list.
+    """A harvest list in a file. `files` are its documents in the given folders, by the URL in the list.
 
-    `folder` is the folder of these files, as people call it, and `base_url` where it is on the web; empty if not known.
+    `folder` is the folder of these files, as people call it, and `base_url` its address on the web; empty if unknown.
     """
 
     file: LocalFile
@@ -123,26 +123,26 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A folder that was given: its path from the root of the file system, what people call it, and what is in it."""
+    """A given folder: its absolute path, its name as people call it, and its contents."""
 
     path: Path
     shown: Path
     contents: FolderContents
 
     def place(self, file: str) -> Path:
-        """Where a file of it is."""
+        """The absolute path of a file in it."""
         return self.path / file
 
     @property
     def files(self) -> list[FolderFile]:
-        """Its documents, and what may be one, for a list that names them."""
+        """Its documents, and other files that a list may name."""
         known = [FolderFile(each.file, each.document_id, each.revision) for each in self.contents.documents]
         return [*known, *map(FolderFile, self.contents.refused)]
 
 
 @dataclass(slots=True)
 class _Found:
-    """What was found so far. `folders`: the folders that were read, as `options` say."""
+    """The result so far. `folders`: the folders that were read, according to `options`."""
 
     options: FolderOptions
     urls: list[GivenUrl] = field(default_factory=list)
@@ -232,7 +232,7 @@ def _read_argument(
 
 
 def _opened_pipe(path: Path) -> BinaryIO:
-    """A named pipe, once something comes through it: without anybody who writes, nothing ever would."""
+    """A named pipe, opened once a program writes into it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
@@ -308,7 +308,7 @@ def _add_url(url: GivenUrl, found: _Found) -> None:
 
 
 def _add_folder(folder: Path, found: _Found) -> None:
-    """A folder, with those below it, read as `list build` reads it. Raises CannotBeChecked if it cannot be read."""
+    """Add a folder and its subfolders, read as `list build` reads them. Raises CannotBeChecked if it cannot be read."""
     absolute = _absolute(folder)
     try:
         contents = read_folder(absolute, found.options, lambda file: (absolute / file).as_uri())
@@ -330,7 +330,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _documents_of(folder: _Folder, listed: set[Path], found: _Found) -> Iterable[LocalFile]:
-    """The documents of a folder that no list names, each with why no list can name it."""
+    """The documents of a folder that no list names, each with the reason why no list can name it."""
     contents = folder.contents
     _, left_out = chosen(contents, found.options.revisions, lambda document: folder.place(document.file) in listed)
     refusals: dict[str, Finding] = {}
@@ -371,7 +371,7 @@ def _given_list(file: LocalFile, found: _Found) -> GivenList:
 
 
 def _named_by(given: GivenList) -> Iterable[Path]:
-    """The files that a list names: by URLs on the web, or by file: URLs."""
+    """The files in the list, by URLs on the web or by file: URLs."""
     yield from (file.path for file in given.files.values())
     paths = (path_of(each.url) for each in _entries_of(given.file) if is_file_url(each.url))
     yield from (path for path in paths if path is not None)

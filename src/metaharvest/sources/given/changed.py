@@ -1,4 +1,4 @@
-"""Says of a document that has other bytes than when it was listed, and the same revision, that harvesters miss it."""
+"""Warns of a document that changed after it was listed, without a new revision: harvesters miss the change."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _USUAL_NAME = "harvest-list.xml"
 
 @dataclass(frozen=True, slots=True)
 class ListMemory:
-    """What a list remembers of its documents, by docid, and the command that raises what has changed since."""
+    """What a list remembers of its documents, by docid, and the command that raises the revisions of changed ones."""
 
     documents: dict[str, Memory]
     command: str = ""
 
     def findings(self, fetched: FetchedDocument) -> tuple[Finding, ...]:
-        """A warning if the document is not what was listed under its docid."""
+        """A warning if the document is not the one that was listed under its docid."""
         document = fetched.document
         memory = self.documents.get(document.docid)
         if memory is None or memory.sha256 == fetched.sha256:
@@ -53,7 +53,7 @@ def _is_accounted_for(fetched: FetchedDocument, memory: Memory) -> bool:
 
 
 def build_command(given: GivenList | GivenUrl) -> str:
-    """The command that builds this list again, and writes raised revisions into the packageIds."""
+    """The command that builds this list again and writes raised revisions into the packageIds."""
     if isinstance(given, GivenUrl):
         front, _, name = given.url.rpartition("/")
         return _command("FOLDER", f"{front}/", "" if name == _USUAL_NAME else f"FOLDER/{name}")

@@ -1,7 +1,7 @@
-"""Finds the files of this computer that a harvest list names by the URLs that they have, or will have, on the web.
+"""Finds local files that a harvest list names by their present or future URLs on the web.
 
-The folder of a site has the list and the documents: each document is checked once, from its file, also before anything
-is published.
+A site's folder has the list and the documents. So each document is checked once, from its file, even before it is
+published.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from metaharvest.model import ListedDocument
 from metaharvest.sources.publishing.naming import BaseUrl
 
 _MOST_PARTS = 6
-"""Folders below one another in which the files of a list are looked for."""
+"""The depth of folders in which the files of a list are searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderFile:
-    """A file by its path below a folder, with the document that it is, as far as it says so."""
+    """A file by its path below a folder, and its document id and revision if known."""
 
     file: str
     document_id: str = ""
@@ -32,14 +32,14 @@ class FolderFile:
 
 @dataclass(frozen=True, slots=True)
 class ListedFiles:
-    """`files`: the path below the folder for each URL; `base` is where the folder is on the web, None if not known."""
+    """`files`: the path below the folder for each URL. `base`: the folder's address on the web; None if unknown."""
 
     base: BaseUrl | None = None
     files: Mapping[str, str] = field(default_factory=dict)
 
 
 def listed_files(entries: Sequence[ListedDocument], files: Sequence[FolderFile]) -> ListedFiles:
-    """Which of the files are documents of the list: by its URL first, and else by its docid."""
+    """The files that are documents of the list, found by URL or else by docid."""
     on_web = [entry for entry in entries if not is_file_url(entry.url)]
     by_url = {entry.url: entry for entry in on_web}
     base = base_of(on_web, files)
@@ -64,7 +64,7 @@ def listed_files(entries: Sequence[ListedDocument], files: Sequence[FolderFile])
 
 
 def base_of(entries: Iterable[ListedDocument], files: Iterable[FolderFile]) -> BaseUrl | None:
-    """Where the folder is on the web: what is in front of the names of most files whose docid the list has, too."""
+    """The folder's address on the web: the beginning of the URLs of most files whose docid is in the list."""
     by_name: defaultdict[str, list[ListedDocument]] = defaultdict(list)
     for entry in entries:
         by_name[_last_part(entry.url)].append(entry)
@@ -80,7 +80,7 @@ def base_of(entries: Iterable[ListedDocument], files: Iterable[FolderFile]) -> B
 
 
 def base_of_list(path: Path, entries: Iterable[ListedDocument]) -> BaseUrl | None:
-    """Where the folder of the list at `path` is on the web, if files of it have the names that are in the list."""
+    """The web address of the folder of the list at `path`, if its files have the names in the list."""
     numbers: Counter[str] = Counter()
     for entry in entries:
         parts = entry.url.split("/")[3:]

@@ -26,10 +26,10 @@ from metaharvest.sources.roots import as_listed, read_root
 from metaharvest.text import one_line
 
 _LARGEST_LIST = 268_435_456
-"""Bytes of a list of which is read what it remembers."""
+"""The most bytes of a list whose memory is read."""
 
 _WITHOUT_CONTENT = ("build.link", "build.unreadable")
-"""Rules of files that are not opened."""
+"""Rules of findings about files that are not opened."""
 
 
 class Copies:
@@ -193,7 +193,7 @@ def _read(file: BinaryIO, *, files_allowed: bool = True, base: str = "") -> Iter
 
 
 def _from_files(listed: Iterable[ListedDocument], files: Mapping[str, LocalFile]) -> Iterator[ListedDocument]:
-    """The documents of a list, each from its file where there is one."""
+    """The documents of a list, each from its local file if there is one."""
     for document in listed:
         file = files.get(document.url)
         yield document if file is None else replace(document, url=file.url)

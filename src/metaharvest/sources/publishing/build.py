@@ -23,9 +23,9 @@ from metaharvest.sources.publishing.plan import ListPlan
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What is to be made: the list in the file `output`, of the documents in `folder`, which is at `base` on the web.
+    """The list to make: the file `output` with the documents in `folder`, which is at `base` on the web.
 
-    `writes`: revisions also go into the packageIds.
+    `writes`: write revisions into the packageIds, too.
     """
 
     folder: Path

@@ -1,6 +1,6 @@
-"""Decides which files of a folder are documents, which document each is, and which of them a list can name.
+"""Decides which files of a folder are documents, their document ids, and which of them a list can name.
 
-`list build` and `check` both ask here, so that a folder that is well for one of them is well for the other.
+`list build` and `check` both use it, so that they agree.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from metaharvest.sources.publishing.site_document import Identify, SiteDocument,
 
 @dataclass(frozen=True, slots=True)
 class FolderOptions:
-    """How a folder is read. `names`: the docids come from the names of the files, and not from the packageIds.
+    """How a folder is read. `names`: the docids come from the file names, not from the packageIds.
 
-    `revisions`: which are listed of several revisions of a document, each in a file of its own.
+    `revisions`: which of several revisions of a document, each in a file of its own, are listed.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -37,10 +37,10 @@ class FolderOptions:
 
 @dataclass(slots=True)
 class FolderContents:
-    """The files of a folder, by their paths below it: `documents`, harvest `lists`, and what is neither.
+    """The files of a folder, by their paths below it: `documents`, harvest `lists`, and others.
 
-    `refused` are files that are meant as documents, and cannot be listed as they are: `findings` say why. `passed_over`
-    are hidden files, copies of editors, and links to documents.
+    `refused` are documents that cannot be listed, for the reasons in `findings`. `passed_over` are hidden files, copies
+    of editors, and links to documents.
     """
 
     documents: list[SiteDocument] = field(default_factory=list)
@@ -56,10 +56,10 @@ def read_folder(
     url_of: Callable[[str], str],
     listed_id: Callable[[str], str | None] = lambda file: None,
 ) -> FolderContents:
-    """What is in the folder. `url_of`: where a file is on the web.
+    """The contents of the folder. `url_of`: the web address of a file.
 
-    `listed_id`: the document id that a list gives to a file; it holds where the packageId is no docid. Raises
-    PublishingError if the folder cannot be read.
+    `listed_id`: the document id that a list gives to a file, for a packageId that is no docid. Raises PublishingError
+    if the folder cannot be read.
     """
     found = find_files(folder, options.selection)
     contents = FolderContents(passed_over=found.passed_over, findings=found.findings)
@@ -78,7 +78,7 @@ def read_folder(
 def chosen(
     contents: FolderContents, revisions: Revisions | None, is_listed: Callable[[SiteDocument], bool]
 ) -> tuple[Choice, list[FileFinding]]:
-    """Which of the documents are listed, and why the others are not. `is_listed`: whether the last list names it."""
+    """The documents to list, and findings about the others. `is_listed`: true if the last list names a document."""
     choice = choose(contents.documents, revisions, is_listed)
     return choice, list(_left_out(choice))
 

@@ -233,7 +233,7 @@ def _content(document: SiteDocument, memory: Memory | None, listed: int | None) 
 
 
 def was_listed(document: EmlDocument, memory: Memory) -> bool:
-    """Whether the document has the content that was listed, but for a packageId brought into line with the list."""
+    """True if the document has the listed content; a packageId that was adapted to the list does not count."""
     if document.sha256 == memory.sha256:
         return True
     if not memory.package_id:

@@ -1,8 +1,8 @@
-"""Finds the documents in a folder: which of its files may be listed, and which are passed over.
+"""Finds the documents in a folder, and the files that are passed over.
 
-Hidden files, what editors leave behind, and whole folders that are hidden are passed over. A link is followed only to a
-file within the folder: what is outside of it may not be on the web server at all. An EML document whose name ends in
-another way, such as `rain.xml.txt`, has a finding: Windows hides the ends of names.
+Hidden files, hidden folders and temporary files of editors are passed over. A link is followed only to a file within
+the folder: the web server may not have files outside of it. An EML document with another ending, such as
+`rain.xml.txt`, has a finding: Windows hides the ends of names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEFT_BEHIND = ("~", ".bak", ".old", ".orig", ".rej", ".save", ".swo", ".swp", "
 """How the names of files end that editors and transfers leave behind."""
 
 PATTERNS = ("*.xml", "*.eml")
-"""The names that documents have, if nobody says otherwise."""
+"""The default patterns for the names of documents."""
 
 _FIRST = 4096
 
@@ -131,7 +131,7 @@ def _link(root: Path, relative: str, selection: Selection, found: FolderFiles) -
 
 
 def _misnamed(root: Path, relative: str, selection: Selection) -> FileFinding | None:
-    """A finding about an EML document whose name is not that of a document; it is not sought under other patterns."""
+    """A finding about an EML document with a wrong ending. Only the default patterns are tried."""
     name = _name(relative)
     if selection.patterns != PATTERNS or name.startswith((".", "~$", "#")) or name.endswith(_LEFT_BEHIND):
         return None

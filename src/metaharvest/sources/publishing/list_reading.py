@@ -23,7 +23,7 @@ def read_list_file(content: bytes) -> ListFile:
 
 
 def remembered(content: bytes) -> dict[str, Memory]:
-    """What a list remembers of the documents that it names, by docid; nothing of a list that cannot be read."""
+    """What a list remembers of its documents, by docid; empty for a list that cannot be read."""
     if b"<?metaharvest" not in content:
         return {}
     found: dict[str, Memory] = {}

@@ -1,4 +1,4 @@
-"""The XML that a node answers, as a tree whose cost is bounded before it exists."""
+"""Parses the XML answers of a node, with limits on their cost."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, tree_of
 from metaharvest.targets.http import ANSWER_BYTES
 
 SHORT = XmlLimits(size=ANSWER_BYTES, nodes=20_000, namespaces=1_000)
-"""System metadata, an error, what a node says of itself. Each person who may read an object is a node."""
+"""System metadata, an error, the description of a node. Each person with access to an object is a node."""
 
 
 def root_of(content: bytes, limits: XmlLimits = SHORT) -> etree._Element:
-    """The root element. Raises ValueError if this is no XML, or is not within the limits."""
+    """The root element. Raises ValueError for anything but XML, and beyond the limits."""
     try:
         return tree_of(content, limits)
     except XmlRefused as error:

@@ -31,7 +31,7 @@ _WHOLE = 20_000
 _KEPT_SECONDS = 3600.0
 _TIMES = 3
 _MOST_CHARACTERS = 50_000_000
-"""Characters of all PIDs of a listing: 50 for each of a million objects."""
+"""The most characters of all PIDs of a listing: 50 for each of a million objects."""
 
 MAX_REVISION = 2**63 - 1
 

@@ -19,17 +19,17 @@ _PAGE = 1000
 """Objects of a listing that are asked for at a time; a node may give fewer."""
 
 _MOST_OBJECTS = 1_000_000
-"""The largest nodes list some hundred thousand objects that are metadata."""
+"""The most objects of a listing; the largest nodes list some hundred thousand metadata objects."""
 
 _PAGES = 100
 _OBJECTS_PER_PAGE = 20
-"""A listing has `_PAGES` pages at most, and one more for each `_OBJECTS_PER_PAGE` objects."""
+"""A listing has at most `_PAGES` pages, and one more for each `_OBJECTS_PER_PAGE` objects."""
 
 _MORE = 10_000
-"""While a listing is read, this number of objects, and a tenth of all, may be added."""
+"""Objects that a node may add while its listing is read, beside a tenth of all."""
 
 MOST_REVISIONS = 10_000
-"""Objects of one series."""
+"""The most objects of one series."""
 
 
 class Unreadable(TargetError):
@@ -127,7 +127,7 @@ class Node:
     def listing(
         self, filters: Mapping[str, str] | None = None, most: int = _MOST_OBJECTS
     ) -> Iterator[tuple[int, list[ObjectInfo]]]:
-        """The objects of the node, at most `most`, page by page, each page with the number of all objects.
+        """The node's objects, at most `most`, page by page, each page with the number of all objects.
 
         Raises TargetError, also where a page is empty though there are more objects, and where there is no end.
         """

@@ -130,14 +130,14 @@ def short_listing(url: str, listed: int, total: int) -> TargetError:
 
 
 def endless_listing(url: str, said: str) -> TargetError:
-    """A listing that does not come to its end; `said`: why it is not read further."""
+    """The error about a listing without an end; `said`: why the listing is not read further."""
     message = f"The listing of {shown_url(url)} was not read to its end: {said}."
     remedy = "The administrator should show this to the people who run the repository."
     return TargetError(Finding("target.answer", message, remedy))
 
 
 def endless_chain(url: str, pid: str, number: int) -> TargetError:
-    """Objects that supersede one another without end."""
+    """The error about objects that supersede one another without an end."""
     message = f"{shown_url(url)} names more than {number:,} objects, each of which supersedes another, since {pid}."
     remedy = "The administrator should show this to the people who run the repository."
     return TargetError(Finding("target.answer", message, remedy))

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _SIDE_BY_SIDE = 4
 _LONGEST_CHAIN = 500
-"""Objects that supersede one another, from the highest revision that is listed: all but the first have other names."""
+"""The most objects that supersede one another, from the highest listed revision on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class DataOneSession:
         return max(revisions)
 
     def _listed_chain(self, document_id: str) -> list[SystemMetadata]:
-        """From the highest revision that is listed to the last object of its chain; empty if none is listed.
+        """The objects from the highest listed revision to the end of its chain; empty if none is listed.
 
         Raises TargetError, also where the chain has no end.
         """

@@ -22,17 +22,17 @@ from metaharvest.validation.catalogue import VERSIONS
 
 _NAMESPACE = "http://ns.dataone.org/service/types/v2.0"
 PAGE_BYTES = 8_388_608
-"""Bytes that a page of a listing may have."""
+"""The most bytes of a page of a listing."""
 
 _HIGHEST = 2**63 - 1
 LONGEST_IDENTIFIER = 800
-"""Characters of an identifier, which has no white space either (NonEmptyNoWhitespaceString800 of DataONE's types)."""
+"""The most characters of an identifier, which has no white space (NonEmptyNoWhitespaceString800 of DataONE's types)."""
 
 _LONGEST = 300
-"""Characters of any other value that is kept."""
+"""The most characters of any other value."""
 
 _PAGE = XmlLimits(size=PAGE_BYTES, nodes=100_000)
-"""An object has seven nodes, and a thousand objects are asked for at a time."""
+"""Each of a thousand objects of a page has seven nodes."""
 
 _HASHES = {
     "MD5": "md5",

@@ -130,7 +130,7 @@ class FolderSession:
             return is_news
 
     def erase(self, document_id: str) -> int:
-        """Delete the files of a deleted document that were kept apart, and what was received; how many files."""
+        """Delete the kept files of a deleted document and the received ones. Returns the number of files."""
         with in_sentences(self._folder.path), self._folder.lock:
             if self._reading() is None:
                 return 0
@@ -145,7 +145,7 @@ class FolderSession:
             return removed
 
     def restore(self, document_id: str) -> None:
-        """Put the files of a deleted document back; what was erased is forgotten, so that it may be uploaded again."""
+        """Put the files of a deleted document back. Forget erased ones, so that they can be uploaded again."""
         with in_sentences(self._folder.path), self._folder.lock:
             if self._reading() is None:
                 return

@@ -16,7 +16,7 @@ HIGHEST_REVISION = 2**31 - 1
 """A revision has 32 bits there."""
 
 LISTING_BYTES = 4_194_304
-"""A listing of a scope names each revision of each document, in some 40 bytes: 100,000 of them."""
+"""Bytes of a listing of a scope: 100,000 revisions with some 40 bytes each."""
 
 _WILDCARDS = frozenset("_%\\")
 _LATER = "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "

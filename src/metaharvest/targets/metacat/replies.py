@@ -17,7 +17,7 @@ from metaharvest.text import one_line, shown_url, unescaped, whole_number
 
 _MOST_WORDS = 500
 _LONGEST = 65_536
-"""Characters of an answer that are searched; Metacat says how it ended at the beginning."""
+"""Characters of an answer that are searched; Metacat gives its result at the beginning."""
 
 _LONGEST_DOCID = 1_000
 _HIGHEST = 2**63 - 1
@@ -33,7 +33,7 @@ Login = Literal["in", "refused", "away", ""]
 
 
 def text_of(answer: HttpAnswer) -> str:
-    """The beginning of the body as text; the interface answers in UTF-8."""
+    """The beginning of the body as text, from UTF-8."""
     return answer.body[:_LONGEST].decode("utf-8", "replace")
 
 
@@ -74,7 +74,7 @@ def revision_of(text: str) -> int | None:
 
 
 def docids_of(listing: bytes) -> Iterator[str]:
-    """The docids of a listing, which may be long: each is read by itself."""
+    """The docids of a listing, one by one, as a listing may be long."""
     start, end, at = b"<docid>", b"</docid>", 0
     while (at := listing.find(start, at)) >= 0:
         at += len(start)
@@ -167,7 +167,7 @@ def dataone_url(url: str) -> str:
 
 
 def _content_of(text: str, name: str) -> str | None:
-    """What the first element of this name has in it; None if there is none, or it has no end."""
+    """The content of the first element of this name; None if it is missing, or has no end."""
     content, found, _ = text.partition(f"<{name}>")[2].partition(f"</{name}>")
     return content if found else None
 
