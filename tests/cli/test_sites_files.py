@@ -269,7 +269,8 @@ def test_an_edit_says_each_value_before_and_after(harvester: Harvester) -> None:
         "  every: 1 -> 2",
         "  max loss: none -> 0",
     ]
-    assert harvester("sites", "edit", "elm", "--every", "2").out == "Nothing was changed: elm has these values already.\n"
+    same = harvester("sites", "edit", "elm", "--every", "2")
+    assert same.out == "Nothing was changed: elm has these values already.\n"
     renamed = harvester("sites", "edit", "elm", "--name", "elm wood", "--notify", "never")
     assert "  name: elm -> elm wood" in renamed.out
     assert "  notify: always -> never" in renamed.out

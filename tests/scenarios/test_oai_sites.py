@@ -379,7 +379,7 @@ def test_filters_that_cannot_be_read_are_told_by_file_and_line(network: Network,
     assert network.harvest() == {"status": "failed"}
     assert f"{filters}, line 1" in network.report("admin")
     assert str(filters) not in network.report() + network.table()
-    assert "sees to it" in network.table()
+    assert "the administrator of the harvester gets a report too" in network.table()
     assert str(filters) in network.harvester("log", "--site", "repo", "--csv").out
     assert "In the list" not in network.report()
 
