@@ -1,4 +1,4 @@
-"""What stewards ask of all sites: filters and groups of `sites list`, figures, and one workbook with everything."""
+"""Questions of stewards about all sites: filters and groups of `sites list`, figures, one workbook with everything."""
 
 from __future__ import annotations
 

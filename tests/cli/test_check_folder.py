@@ -20,7 +20,7 @@ RAIN = {"rain.xml": eml("alder.1.1"), "wind.xml": eml("alder.99.1")}
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory of somebody who has no settings."""
+    """The working directory, without a settings file."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-settings"))
     monkeypatch.setenv("COLUMNS", "80")

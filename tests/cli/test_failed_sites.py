@@ -13,7 +13,7 @@ NIGHTS = ("2026-11-20", "2026-11-21", "2026-11-22")
 
 @pytest.fixture
 def failing(harvester: Harvester, server: HttpServer) -> Harvester:
-    """A site whose list is gone since the second night, one that was never there, and one that is well."""
+    """Three sites: a list that is gone since the second night, a list that was never there, and a healthy list."""
     harvester.add_site("well", publish(server, "a.1.1", path="/well.xml"))
     harvester.add_site("gone", publish(server, "b.1.1", path="/gone.xml"))
     harvester.add_site("never", server.url("/never.xml"))

@@ -1,4 +1,4 @@
-"""Files with addresses, reports and settings are for their owner alone when they are made; what is there stays."""
+"""New files with addresses, reports and settings are for their owner alone; existing files keep their mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody else's settings file in the working folder: it runs no program, and learns no secret."""
+"""A settings file of somebody else in the working folder runs no program and gets no secret."""
 
 from __future__ import annotations
 

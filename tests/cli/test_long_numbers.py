@@ -1,4 +1,4 @@
-"""Numbers of thousands of digits, which Python refuses with an error of its own, become a sentence or a finding."""
+"""Numbers of thousands of digits, for which Python raises an error, become a sentence or a finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sites export` and `sites import`: from one installation into another, value by value."""
+"""`sites export` and `sites import` copy all values of sites into another installation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.harvester import Harvester
 
 LISTS = ("--list-url", "https://elm.example.org/list.xml", "--contact", "elm@example.org")
 ASKED = {"method": "list-records"}
-"""What is registered of each repository."""
+"""The OAI-PMH options of each repository in the schedule."""
 
 COLUMNS = (
     "name, source_kind, documentlisturl, contact_email, updatefrequency, unit, datenextharvest, datelastharvest, "

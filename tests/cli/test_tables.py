@@ -1,4 +1,4 @@
-"""Tables on a terminal: fewer columns where there is no room, and no name in two parts."""
+"""Tables on a terminal: a narrow one shows fewer columns, and never breaks a name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.harvester import Harvester
 
 COLUMNS = (Column("site"), Column("state", 1), Column("trend", 3), Column("why", 2, wrap=True))
 CELLS = [["alder-creek", "waiting", "0 0 0", "word " * 20], ["basalt-flats-of-the-north", "due", "", ""]]
-"""Whole, they are 25, 7, 5 and 100 characters wide."""
+"""In full, the columns are 25, 7, 5 and 100 characters wide."""
 
 
 def shown(columns: Fitted) -> list[str]:
@@ -58,7 +58,7 @@ def harvester(tmp_path: Path) -> Harvester:
 
 
 def on_a_terminal(harvester: Harvester, width: int, *arguments: str) -> list[str]:
-    """What a command prints on a terminal of this width."""
+    """The output of a command on a terminal of this width."""
     child, terminal = pty.fork()
     if child == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))

@@ -1,4 +1,4 @@
-"""What a hostile repository says of itself: many addresses, and the login with which it was asked."""
+"""Identify of a hostile repository has many addresses and repeats the login of the request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECRET = "s3cret-login"
 
 
 class Echo(OaiServer):
-    """Repeats the login wherever it can, and names very many addresses."""
+    """A server that repeats the login everywhere, and names very many addresses."""
 
     def _identify(self) -> bytes:
         echoed = f"http://keeper:{SECRET}@127.0.0.1/oai"

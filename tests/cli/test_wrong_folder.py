@@ -1,4 +1,4 @@
-"""Commands in a folder that is not that of the installation: they say where they looked, before they advise `init`."""
+"""Commands outside of the installation's folder name the places of their search before they advise `init`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is written replaces a file and nothing else; no folder is made whose name may be a typing error."""
+"""Written files replace only files; a missing folder is never made, as its name may be a typing error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.harvester import said
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An installation in the working directory."""
+    """The working directory with an installation."""
     monkeypatch.chdir(tmp_path)
     initialize(tmp_path)
     return tmp_path

@@ -1,4 +1,4 @@
-"""Servers whose compressed answers are empty or damaged, and whose plain ones are right."""
+"""Servers with right plain answers, and empty or damaged compressed ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fetcher() -> Iterator[Fetcher]:
 
 
 def serve(server: HttpServer, path: str, broken: tuple[bytes, dict[str, str]], plain: bytes) -> str:
-    """`broken` where compression is accepted, otherwise `plain`."""
+    """An answer `broken` to requests that accept compression, and `plain` to others."""
 
     def answer(asking: Asking) -> None:
         body, headers = broken if "gzip" in asking.headers["Accept-Encoding"] else (plain, {})

@@ -1,4 +1,4 @@
-"""Web pages that do not begin as web pages do."""
+"""Web pages with an unusual beginning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a robots.txt says to the harvester, and what the nastiest ones cost."""
+"""The rules of a robots.txt for the harvester, and the cost of the nastiest files."""
 
 from __future__ import annotations
 

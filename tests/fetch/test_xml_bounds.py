@@ -1,4 +1,4 @@
-"""What bounds an XML text before a tree of it exists: its numbers, its encoding, its DOCTYPE."""
+"""The limits of an XML text before its tree exists: its numbers, its encoding, its DOCTYPE."""
 
 from __future__ import annotations
 

@@ -124,11 +124,11 @@ _NORMALIZED = Treatment(
         "normalize.xml", (), (Mapping("//*[not(*)]", (NewElement("keyword", "", "water", True, ("hydrology",)),)),)
     ),
 )
-"""Filters and normalising as a site may have them."""
+"""Filters and normalising of a site."""
 
 
 def check_document(content: bytes) -> None:
-    """A document is acceptable, or refused with findings; so is what normalising makes of it."""
+    """A document is accepted, or refused with findings; so is the normalised document."""
     with soon():
         title = html_title(content)
         verdict = _validator.check(content, _LISTED)
@@ -140,7 +140,7 @@ def check_document(content: bytes) -> None:
 
 
 def check_robots(content: bytes) -> None:
-    """A robots.txt allows an address, or does not."""
+    """A robots.txt allows an address or refuses it, without an error."""
     with soon():
         rules = rules_for("metaharvest", content)
         for path in ("/", "/" + "a" * 2_000, "/a%41?b=*$#c"):
@@ -149,7 +149,7 @@ def check_robots(content: bytes) -> None:
 
 
 def check_metacat(content: bytes) -> None:
-    """What a Metacat says is read, or is no answer; nothing of it is unsafe to show."""
+    """An answer of a Metacat is read or refused, and is safe to show."""
     answer = HttpAnswer("https://example.org/metacat", 200, "OK", {}, content)
     with soon():
         text = replies.text_of(answer)
@@ -170,7 +170,7 @@ def check_metacat(content: bytes) -> None:
 
 
 def check_node(content: bytes) -> None:
-    """What a DataONE node answers is read, or refused with a sentence."""
+    """An answer of a DataONE node is read, or refused with a sentence."""
     answer = HttpAnswer("https://example.org/v2/object", 404, "Not Found", {}, content)
     with soon():
         for read in (system_metadata.parsed, system_metadata.listed, lambda text: system_metadata.confirms(text, "a")):

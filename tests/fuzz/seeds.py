@@ -74,7 +74,7 @@ def robots() -> list[bytes]:
 
 
 def metacat() -> list[bytes]:
-    """What a Metacat's old interface answers."""
+    """Answers of a Metacat's old interface."""
     return [
         b'<?xml version="1.0"?>\n<login>\n<message>User is in</message>\n<sessionId>1</sessionId></login>',
         b"<unauth_login>\n<message>Access denied for http://user:secret@example.org/</message>\n</unauth_login>",
@@ -91,7 +91,7 @@ def metacat() -> list[bytes]:
 
 
 def node() -> list[bytes]:
-    """What a DataONE member node answers."""
+    """Answers of a DataONE member node."""
     types = b"http://ns.dataone.org/service/types/v2.0"
     entry = b"<identifier>a.1.1</identifier><formatId>f</formatId><checksum algorithm='MD5'>0</checksum><size>1</size>"
     return [

@@ -33,7 +33,7 @@ class Named:
     site_id: int = 1
 
     def refused(self, reason: str) -> Self | None:
-        """There is nothing less to write."""
+        """None: there is no smaller note."""
 
     def put_off(self) -> Self:
         """It stores nothing."""
@@ -173,7 +173,7 @@ def test_an_abandoned_run_writes_nothing_of_what_waits(engine: Engine) -> None:
 
 
 class Unmeasured(Named):
-    """A note for which the writer's thread has no memory."""
+    """A note that fails in the writer's thread for lack of memory."""
 
     def __getattribute__(self, name: str) -> object:
         if name == "size" and threading.current_thread().name == "writer":

@@ -1,9 +1,9 @@
 """Finds regular expressions that take more than linear time for some text. Pure functions.
 
 An expression is costly if a text can be divided between two unbounded parts in many ways: `.*?x.*?y`, `\\s*(.*?)\\s*<`,
-`(a+)+b`. When it is searched for, the search itself is such a part: `\\s+x` begins again at each blank.
+`(a+)+b`. A search is such a part itself: `\\s+x` begins again at each blank.
 
-Each alternative is looked at by itself, as a row of atoms. A group that is repeated counts as two in a row. Sets of
+Each alternative is checked separately, as a row of atoms. A group that is repeated counts as two in a row. Sets of
 characters have the 256 characters of Latin-1, and one character for all others.
 """
 
@@ -55,7 +55,7 @@ _END = _Atom(frozenset(), is_end=True)
 
 
 def why_costly(pattern: str | bytes, flags: int = 0, *, searched: bool, whole: bool = False) -> str:
-    """Why this expression takes more than linear time, as the end of a sentence; empty if it does not.
+    """The reason why this expression takes more than linear time, as the end of a sentence; empty if it does not.
 
     `searched`: it is looked for anywhere in a text, not only at one place. `whole`: it must match to the end.
     """
@@ -90,7 +90,7 @@ def _costly_row(atoms: Sequence[_Atom], *, searched: bool) -> str:
 
 
 def _fits(atoms: Sequence[_Atom], among: frozenset[int]) -> bool:
-    """Whether a text of these characters alone may match all of these atoms."""
+    """True if a text of only these characters may match all of these atoms."""
     return all(atom.least == 0 or atom.among & among for atom in atoms if not atom.is_end)
 
 
@@ -99,7 +99,7 @@ def _may_fail(rest: Sequence[_Atom]) -> bool:
 
 
 def _rows(tree: Any, flags: int) -> Iterator[list[_Atom]]:
-    """Each way through the alternatives, as a row of atoms."""
+    """Each path through the alternatives, as a row of atoms."""
     parts = [list(islice(_ways(name, value, flags), _MOST_ROWS)) for name, value in tree]
     for way in islice(product(*parts), _MOST_ROWS):
         yield [atom for atoms in way for atom in atoms]

@@ -1,7 +1,7 @@
-"""Finds what takes more than linear time over text from outside: `python -m lint.foreign_text [FILES]`, in tests/.
+"""Finds code that takes more than linear time over text from outside: `python -m lint.foreign_text [FILES]`, in tests/.
 
-It looks for regular expressions that are costly (see expressions.py), and for `in` with a list, inside of a loop.
-What is certain to be short, or few, is exempt: the line, or the one above, has a comment `# bounded: WHY`.
+It looks for regular expressions that are costly (see expressions.py), and for `in` with a list, inside of a loop. A
+line with a comment `# bounded: WHY` in it, or above it, is exempt: its text is short, or its list has few members.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _LOOPS = (ast.For, ast.While, ast.AsyncFor, ast.ListComp, ast.SetComp, ast.DictC
 
 @dataclass(frozen=True, slots=True)
 class Costly:
-    """What was found in a line."""
+    """A costly place in a line."""
 
     line: int
     message: str
 
 
 def found_in(source: str) -> list[Costly]:
-    """What is costly in this module."""
+    """The costly places in this module."""
     tree = ast.parse(source)
     lines = source.splitlines()
     found = [*_expressions(tree), *_memberships(tree)]
@@ -80,7 +80,7 @@ def _function_of_re(function: ast.expr) -> str:
 
 
 def _used_methods(tree: ast.Module) -> dict[str, set[str]]:
-    """By the name of a compiled expression: how it is used. One that is handed on may be searched for."""
+    """The uses of each compiled expression, by its name. An expression that is passed on may be searched for."""
     used: dict[str, set[str]] = {}
     methods = {id(node.value): node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
@@ -140,14 +140,14 @@ def _memberships(tree: ast.Module) -> Iterator[Costly]:
 
 
 def _is_over_constants(loop: ast.AST) -> bool:
-    """Whether a loop goes over a constant of the module: how often it runs does not depend on any text."""
+    """True if a loop goes over a constant of the module, so that no text decides the number of its rounds."""
     iterated = [loop.iter] if isinstance(loop, ast.For) else [each.iter for each in getattr(loop, "generators", [])]
     names = [[node.id for node in ast.walk(each) if isinstance(node, ast.Name)] for each in iterated]
     return bool(names) and all(any(name.isupper() for name in each) for each in names)
 
 
 def _lists_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """The names that are lists here, by their annotations and by what is assigned to them."""
+    """The names of lists in this function, by annotations and assignments."""
     arguments = [*function.args.args, *function.args.kwonlyargs, *function.args.posonlyargs]
     found = {each.arg for each in arguments if each.annotation is not None and _is_list_type(each.annotation)}
     for node in ast.walk(function):
@@ -180,14 +180,14 @@ def _list_memberships(loop: ast.AST, lists: set[str]) -> Iterator[Costly]:
 
 
 def found_below(folder: Path) -> Iterator[tuple[Path, Costly]]:
-    """What is costly in the modules below this folder."""
+    """The costly places in the modules below this folder."""
     for path in sorted(folder.rglob("*.py")):
         for each in dict.fromkeys(found_in(path.read_text(encoding="utf-8"))):
             yield path, each
 
 
 def main() -> None:
-    """Print what is costly; the exit code is 1 if there is something."""
+    """Print the costly places. The exit code is 1 if there are any."""
     given = [Path(argument) for argument in sys.argv[1:]] or [PACKAGE]
     found = [each for path in given for each in found_below(path)]
     for path, costly in found:

@@ -1,4 +1,4 @@
-"""What the check for costly expressions and memberships finds, and what it leaves alone."""
+"""The check for costly expressions and memberships finds the costly ones, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all sites came to in a period, and which problems there are most."""
+"""The figures of all sites in a period, and the most frequent problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is suggested where people name no document: from a part of an id, an OAI identifier, a title, a slip."""
+"""Suggestions for a name that is no document: a part of an id, an OAI identifier, a title, a slip."""
 
 from __future__ import annotations
 

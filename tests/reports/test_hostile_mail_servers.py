@@ -26,7 +26,7 @@ ANSWERS = {"greeting": b"220 a\r\n", "EHLO": b"250-a\r\n250 SIZE\r\n", "DATA": b
 
 @contextmanager
 def mail_server(hostile: str, piece: bytes, pause: float) -> Iterator[int]:
-    """Answers well, but to one command with this piece again and again, with a pause between; its port."""
+    """A server that answers one command with this piece without an end, with pauses. Returns its port."""
     closing = threading.Event()
 
     class Conversation(socketserver.StreamRequestHandler):

@@ -22,14 +22,14 @@ from support.tcp_proxy import TcpProxy
 DAY = "2026-11-20"
 NEXT_DAY = "2026-11-21"
 MOST = 200_000
-"""Bytes that the database takes at once."""
+"""Bytes that the database accepts at once."""
 
 on_mariadb = pytest.mark.parametrize("database", ["mariadb"], indirect=True)
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 
 def long_document(docid: str, size: int) -> bytes:
-    """A valid document with an abstract of this size, which is kept in hardly less."""
+    """A valid document with an abstract of this size, which hardly compresses."""
     text = base64.b64encode(random.Random(docid).randbytes(size * 3 // 4))
     return eml(docid).replace(b"<contact>", b"<abstract><para>" + text + b"</para></abstract><contact>", 1)
 
@@ -41,7 +41,7 @@ def publish_documents(server: HttpServer, path: str, documents: dict[str, bytes]
 
 @pytest.fixture
 def closing(harvester: Harvester, database: TestDatabase) -> Iterator[None]:
-    """Has the database's connection closed wherever a statement is too long, as MariaDB closes it."""
+    """Closes the database's connection at each statement that is too long, as MariaDB does."""
     url = make_url(database.url)
     port = url.port or (5432 if database.kind == "postgresql" else 3306)
     with TcpProxy(url.host or "127.0.0.1", port, most=MOST) as proxy:
@@ -76,7 +76,7 @@ def test_a_statement_at_which_the_server_closes_the_connection_costs_its_documen
 
 @contextmanager
 def no_more_room(harvester: Harvester, kilobytes: int) -> Iterator[None]:
-    """As a disk with room for so much more of the SQLite file: SQLite says that it is full."""
+    """A disk with little room for the SQLite file, so that SQLite reports it as full."""
     [(size,)] = harvester.rows("PRAGMA page_count")
     [(page,)] = harvester.rows("PRAGMA page_size")
 
@@ -119,7 +119,7 @@ def test_a_full_disk_costs_the_site_that_has_stored_most(
 
 @on_sqlite
 def test_a_page_of_records_that_cannot_be_noted_costs_its_site(harvester: Harvester, server: HttpServer) -> None:
-    """The request that keeps how far a site has come is refused; the documents of other sites go in all the same."""
+    """The database refuses the checkpoint of one site; documents of other sites are still stored."""
     harvester.add_site("large", publish(server, "a.1.1", path="/large.xml"))
     harvester.add_site("small", publish(server, "b.1.1", path="/small.xml"))
     harvester.rows(

@@ -1,4 +1,4 @@
-"""Records that a repository says are deleted, and that the target never had: nothing is deleted, so none is counted."""
+"""Deleted records of a repository that the target never had are not counted as deleted."""
 
 from collections.abc import Iterator
 from pathlib import Path

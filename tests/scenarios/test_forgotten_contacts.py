@@ -17,7 +17,7 @@ ANNA = "Anna.Muster@example.org"
 
 @pytest.fixture
 def harvested(harvester: Harvester, server: HttpServer) -> Harvester:
-    """Two sites of which Anna is a contact; of the second her namesakes, too. One report waits for her."""
+    """Two sites with the contact Anna, the second also with namesakes. One report waits for her."""
     text = harvester.config.read_text().replace("steward@example.org", "anna.muster@example.org")
     harvester.config.write_text(text.replace("[reports]\n", "[reports]\ngzip_csv_over = 1\n"))
     if "gzip_csv_over" not in text:
@@ -42,7 +42,7 @@ def harvested(harvester: Harvester, server: HttpServer) -> Harvester:
 
 
 def traces(harvester: Harvester) -> list[str]:
-    """The columns in which the address is, whatever its case; in reports also in what is encoded."""
+    """The columns with the address, in any case; in reports also in encoded parts."""
     tables = ("harvest_site_schedule", "harvest_log", "harvest_detail_log", "report_delivery", "report_outbox")
     found = []
     for table in tables:

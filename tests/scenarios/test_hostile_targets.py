@@ -1,4 +1,4 @@
-"""Targets that answer what costs much, or without end: the run, or the command, goes on, or ends when it must."""
+"""Targets with costly or endless answers: the run or the command goes on, or ends in time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHECKSUM = f'<checksum algorithm="SHA-256">{"0" * 64}</checksum>'
 
 @pytest.fixture
 def node(server: HttpServer, tmp_path: Path) -> Iterator[tuple[HttpServer, Harvester]]:
-    """A member node that answers as a test wants it to, and an installation whose target it is."""
+    """A member node with the answers of a test, and an installation with it as the target."""
     section = f'[target]\nkind = "dataone"\nurl = "{server.url("/v2")}"\nrights_holder = "CN=us"\n'
     limits = "connect_timeout = 20\nread_timeout = 20\ndeadline = 60\n"
     harvester = Harvester(tmp_path, SETTINGS + section + limits)
@@ -56,7 +56,7 @@ def start_of(asking: Asking) -> int:
 
 
 def endless_listing(asking: Asking) -> None:
-    """There are always some more objects than were listed."""
+    """A listing that always has more objects than it has listed."""
     asking.pause(0.01)
     start = start_of(asking)
     asking.answer(listing(asking, start + 200, "".join(entry(f"x.{start + n}.1") for n in range(100))))
@@ -184,7 +184,7 @@ def test_numbers_and_names_that_are_none_become_a_sentence(node: tuple[HttpServe
 
 
 def bomb(root: str, megabytes: int) -> bytes:
-    """Nothing but the smallest elements, gzipped: some kilobytes on the wire."""
+    """The smallest elements, gzipped: some kilobytes on the wire."""
     name = root.partition(" ")[0]
     return zipped(f"<{root}>{'<a/>' * (megabytes * 262_144)}</{name}>".encode())
 

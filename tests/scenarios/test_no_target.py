@@ -202,7 +202,7 @@ STATE = {
     "document_revision": "document_revision_id",
     "document_owner": "document_id",
 }
-"""The tables that say how sites and their documents stand, and what their rows are sorted by."""
+"""The tables with the state of sites and documents, and the sort keys of their rows."""
 
 
 def state(harvester: Harvester) -> dict[str, list[tuple[Any, ...]]]:
@@ -210,7 +210,7 @@ def state(harvester: Harvester) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def test_a_rehearsal_changes_nothing_of_a_site(harvester: Harvester, server: HttpServer) -> None:
-    """Failing documents, problems, dates and the watermark of a repository are what the last real run has left."""
+    """Failing documents, problems, dates and a repository's watermark stay as the last real run left them."""
     switch(harvester, '[target]\nkind = "embedded"\n')
     url = publish(server, "a.1.1", also=[("a.3.1", server.serve("/bad.xml", bad("a.3.1")))])
     harvester.add_site("site", url)

@@ -48,7 +48,7 @@ def states(harvester: Harvester) -> dict[str, int]:
 
 
 def age(harvester: Harvester, days: int) -> None:
-    """Make everything about mail older by some days, as if the nights had passed."""
+    """Make all mail older by some days, as if the nights had passed."""
     for table, key, column in (
         ("report_delivery", "delivery_id", "last_attempt_at"),
         ("report_outbox", "report_id", "created_at"),

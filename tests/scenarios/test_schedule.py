@@ -19,7 +19,7 @@ TYPED = ("datenextharvest", "updatefrequency", "enabled")
 
 
 def night(harvester: Harvester, day: str) -> int:
-    """A run on this day, by a clock that shows it; its number."""
+    """A run whose clock shows this day. Returns its number."""
     with harvester.opened(clock=lambda: datetime.fromisoformat(f"{day}T12:00:00Z")) as opened:
         return opened.run(RunRequest(opened.today())).run_id
 

@@ -63,7 +63,7 @@ def said_to_be_wrong(server: OaiServer, *sets: str) -> None:
 
 
 def too_short(server: OaiServer, *sets: str) -> None:
-    """Each night by another number, as the same one is a repository's way to count."""
+    """The number differs each night, as the same shortfall twice is a repository's way to count."""
 
     def tamper(body: bytes, asked: Asked) -> bytes:
         number = 99 + 50 * (server.now - datetime(2026, 11, 21, 3, tzinfo=UTC)).days

@@ -1,4 +1,4 @@
-"""What the lists of repositories say of themselves, and what follows: empty lists, announced numbers, `from`."""
+"""Lists of repositories in doubt: empty lists, announced numbers, a wrong `from`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def network(tmp_path: Path, server: OaiServer) -> Iterator[Network]:
 
 
 def begins(server: OaiServer) -> list[str]:
-    """The `from` of each list that was begun; empty where it was begun without."""
+    """The `from` of each first request for a list; empty without one."""
     lists = [each.arguments for each in server.asked("ListRecords") if "resumptionToken" not in each.arguments]
     return [each.get("from", "") for each in lists]
 
@@ -280,7 +280,7 @@ def test_a_silent_loss_of_records_is_reported_in_the_same_night(network: Network
 
 
 def test_a_loss_that_new_records_hide_is_reported(network: Network) -> None:
-    """Of what the repository lists as deleted, the ledger has nothing: the number of the last full list is compared."""
+    """The ledger has no deleted records, so the number is compared with the last full list."""
     server = network.server
     for number in range(1, 16):
         server.records[f"oai:test:{number}"].deleted = True
@@ -334,7 +334,7 @@ def test_when_the_last_full_list_was_is_said(network: Network) -> None:
 
 
 class OddFrom(OaiServer):
-    """A repository that takes `from` in its own way: `shift` is added to it, or it is ignored."""
+    """A repository that adds `shift` to `from`, or ignores `from`."""
 
     shift: timedelta | None = timedelta(0)
 

@@ -1,4 +1,4 @@
-"""Documents that an administrator withdraws, and what is left of them in database, folder, log and reports."""
+"""Withdrawn documents, and their traces in database, folder, log and reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BROKEN = b"<x>"
 
 @pytest.fixture
 def harvested(harvester: Harvester, server: HttpServer) -> Harvester:
-    """A site with two documents; the first names a person, and its second revision is not valid for a while."""
+    """A site with two documents. The first names a person, and its second revision is not valid at first."""
     url = publish(server, "a.1.1", "a.2.1")
     server.serve("/a.1.1.xml", eml("a.1.1", SECRET))
     harvester.add_site("elm", url)

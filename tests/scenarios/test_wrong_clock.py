@@ -1,4 +1,4 @@
-"""A clock that was wrong once, or a mistyped date: nothing is purged for it, and one command repairs what it left."""
+"""A wrong clock or a mistyped date purges nothing, and one command repairs the dates."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -14,7 +14,7 @@ NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def night(harvester: Harvester, moment: datetime) -> int:
-    """A run by a clock that shows this moment; its number."""
+    """A run whose clock shows this moment. Returns its number."""
     with harvester.opened(clock=lambda: moment) as opened:
         return opened.run(RunRequest(opened.today())).run_id
 

@@ -88,17 +88,17 @@ def _many_attributes(number: int) -> str:
 
 
 def an_element_of_12_000_attributes() -> bytes:
-    """On an element that the schema knows."""
+    """The attributes are on an element that the schema knows."""
     return eml("2.2.0", "", f"<pubPlace{_many_attributes(12_000)}>x</pubPlace>")
 
 
 def twenty_elements_of_990_attributes() -> bytes:
-    """As many as one element may have, on each of several that the schema knows."""
+    """The most allowed attributes, on each of several elements that the schema knows."""
     return eml("2.2.0", _contacts(ORGANIZATION, _many_attributes(990)) * 20)
 
 
 def five_hundred_elements_of_40_attributes() -> bytes:
-    """The same with few on each."""
+    """The same elements with few attributes each."""
     return eml("2.2.0", _contacts(ORGANIZATION, _many_attributes(40)) * 500)
 
 

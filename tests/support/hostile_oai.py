@@ -33,7 +33,7 @@ FORMAT = (
 
 
 def answer(verb: str, inner: bytes, attributes: bytes = b"") -> bytes:
-    """An answer with this inside of its element for the verb; `attributes` are put into the root element."""
+    """An answer with this content in its element for the verb, and `attributes` in the root element."""
     name = verb.encode()
     head = (
         b'<OAI-PMH xmlns="' + OAI.encode() + b'"' + attributes + b"><responseDate>2026-11-20T03:00:00Z</responseDate>"
@@ -47,7 +47,7 @@ def errors(inner: bytes) -> bytes:
 
 
 def record(number: int, *, metadata: bytes | None = None, header: bytes = b"", about: bytes = b"") -> bytes:
-    """A record; `header` is put into its header, `about` behind its metadata."""
+    """A record with `header` in its header, and `about` after its metadata."""
     if metadata is None:
         metadata = (
             f'<oai_dc:dc xmlns:oai_dc="{DC}" xmlns:dc="{ELEMENTS}"><dc:title>Frogs {number}</dc:title></oai_dc:dc>'

@@ -33,10 +33,10 @@ GZIP = {"Content-Encoding": "gzip"}
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run took: `processor` seconds and `peak_mb` of it and its workers (the largest of the processes).
+    """The cost of a run: `processor` seconds of it and its workers, and `peak_mb` of the largest process.
 
     `gap`: the longest time, in seconds, that the well-behaved site's server waited for the next request; `busy`: the
-    most processor seconds that the run itself took between two such requests, which no other program adds to.
+    most processor seconds of the run itself between two such requests, which other programs do not change.
     """
 
     code: int
@@ -77,7 +77,7 @@ class GoodSite:
         return max((after - before for before, after in pairwise(sorted(self._processor))), default=0.0)
 
     def is_harvested(self, harvester: Harvester) -> bool:
-        """Whether the target has all of its documents."""
+        """True if the target has all of its documents."""
         sql = "SELECT COUNT(*) FROM document_revision WHERE document_id LIKE 'good.%'"
         return harvester.rows(sql) == [(self.documents,)]
 

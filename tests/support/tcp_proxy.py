@@ -11,10 +11,10 @@ from typing import Self
 
 
 class TcpProxy:
-    """Passes on everything to `host`:`port`; `cut()` breaks what is connected and refuses more, until `mend()`.
+    """Passes everything on to `host`:`port`. `cut()` ends all connections and refuses new ones, until `mend()`.
 
-    Of a connection whose first bytes `loses_answer` says True to, nothing that comes back is passed on. A connection on
-    which the client sends more than `most` bytes at once, without an answer, is closed, as MariaDB does.
+    If `loses_answer` is true for the first bytes of a connection, its answers are not passed on. A connection on which
+    the client sends more than `most` bytes at once, without an answer, is closed, as MariaDB does.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ def _received(source: socket.socket) -> bytes:
 
 
 class _Sent:
-    """How many bytes a client has sent since the last answer."""
+    """The number of bytes that a client has sent since the last answer."""
 
     def __init__(self, most: int | None) -> None:
         self._most = most
