@@ -5,16 +5,14 @@ from __future__ import annotations
 import base64
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, make_url
+from sqlalchemy import make_url
 
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.journal.writer import GroupLimits
 from support.databases import TestDatabase
-from support.harvester import Harvester, eml, harvest_list, publish
+from support.harvester import Harvester, eml, harvest_list, no_more_room, publish
 from support.http_server import HttpServer
 from support.mails import words_of
 from support.tcp_proxy import TcpProxy
@@ -72,23 +70,6 @@ def test_a_statement_at_which_the_server_closes_the_connection_costs_its_documen
     statuses = harvester.rows("SELECT site_name, status FROM harvest_site_run WHERE run_id = 1 ORDER BY site_name")
     assert statuses == [("large", "with-errors"), ("small", "succeeded")]
     assert {mail["To"] for mail in harvester.mails()} >= {"large@example.org", "small@example.org"}
-
-
-@contextmanager
-def no_more_room(harvester: Harvester, kilobytes: int) -> Iterator[None]:
-    """A disk with little room for the SQLite file, so that SQLite reports it as full."""
-    [(size,)] = harvester.rows("PRAGMA page_count")
-    [(page,)] = harvester.rows("PRAGMA page_size")
-
-    def limit(connection: Any, _record: object) -> None:
-        connection.execute(f"PRAGMA max_page_count = {size + kilobytes * 1024 // page}").close()
-
-    harvester.engine.dispose()
-    event.listen(Engine, "connect", limit)
-    try:
-        yield
-    finally:
-        event.remove(Engine, "connect", limit)
 
 
 @on_sqlite

@@ -15,17 +15,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, make_url, text
+from sqlalchemy import make_url, text
 
 from metaharvest.database.locks import server_wide_name
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.journal.writer import GroupLimits
 from support.cli import process, process_as_others
 from support.databases import KINDS, TestDatabase
-from support.harvester import Harvester, eml, harvest_list, publish
+from support.harvester import Harvester, eml, harvest_list, no_more_room, publish
 from support.http_server import Asking, HttpServer
 from support.mails import text_of, words_of
 from support.smtp_sink import SmtpSink
@@ -168,23 +167,6 @@ def test_a_server_that_is_lost_while_mail_is_sent_repeats_one_message_at_most(
 
 
 # -- full, read-only, of another version
-
-
-@contextmanager
-def no_more_room(harvester: Harvester, kilobytes: int) -> Iterator[None]:
-    """As a disk with room for so much more of the SQLite file: SQLite says that it is full."""
-    [(size,)] = harvester.rows("PRAGMA page_count")
-    [(page,)] = harvester.rows("PRAGMA page_size")
-
-    def limit(connection: Any, _record: object) -> None:
-        connection.execute(f"PRAGMA max_page_count = {size + kilobytes * 1024 // page}").close()
-
-    harvester.engine.dispose()
-    event.listen(Engine, "connect", limit)
-    try:
-        yield
-    finally:
-        event.remove(Engine, "connect", limit)
 
 
 def dead_runs(harvester: Harvester) -> int:

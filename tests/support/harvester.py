@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -17,7 +17,7 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, make_url, text
+from sqlalchemy import Engine, event, make_url, text
 
 from metaharvest import app
 from metaharvest.cli import main
@@ -249,3 +249,20 @@ def publish(server: Any, *docids: str, path: str = "/list.xml", also: Iterable[t
     entries = [(docid, server.url(f"/{docid}.xml")) for docid in docids]
     server.serve(path, harvest_list([*entries, *also]))
     return str(server.url(path))
+
+
+@contextlib.contextmanager
+def no_more_room(harvester: Harvester, kilobytes: int) -> Iterator[None]:
+    """Let the SQLite file grow by this number of kilobytes at most: beyond, SQLite reports a full disk."""
+    [(size,)] = harvester.rows("PRAGMA page_count")
+    [(page,)] = harvester.rows("PRAGMA page_size")
+
+    def limit(connection: Any, _record: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {size + kilobytes * 1024 // page}").close()
+
+    harvester.engine.dispose()
+    event.listen(Engine, "connect", limit)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", limit)
