@@ -305,6 +305,18 @@ def test_the_number_of_records_is_asked_by_one_request_and_only_where_it_is_said
         network.harvester.close()
 
 
+@pytest.mark.parametrize("size", [b"10", b"12"], ids=["of-a-page", "half"])
+def test_a_number_that_is_too_small_is_no_number_of_records(network: Network, size: bytes) -> None:
+    server = network.server
+    numbered = b'completeListSize="' + size + b'"'
+    server.tamper = lambda body, asked: re.sub(rb'completeListSize="\d+"', numbered, body)
+    network.register()
+    assert network.harvest()["inserted"] == 25
+    network.harvest()
+    assert "all well, nothing new" in network.subject("site")
+    assert "fewer" not in network.subject("admin")
+
+
 def test_reported_deletions_do_not_count_as_lost_records(network: Network) -> None:
     network.server.deleted = "persistent"
     network.register()

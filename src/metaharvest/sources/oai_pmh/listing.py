@@ -170,7 +170,9 @@ class OaiListing:
             self.progress = replace(left, broken_off=broken_off, empty=progress.empty)
         of_set = course.progress
         if len(self._sets) == 1:
-            self.size = of_set.announced or (of_set.received if of_set.pages == 1 else 0)
+            announced = of_set.announced or (of_set.received if of_set.pages == 1 else 0)
+            # A number below that of the records is the size of something else, for example of a page.
+            self.size = announced if announced >= of_set.different else 0
         if self.progress.number == number:
             self.progress = course.closed(self._records.counted())
 
