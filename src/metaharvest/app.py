@@ -420,7 +420,7 @@ class Harvester:
         return done, [*_elsewhere(self.settings, address), *([stays] if stays else [])]
 
     def rebuild_index(self, target_name: str = "target", site_name: str | None = None) -> Rebuilt:
-        """Make the index of a folder anew from its files: that of this target, or of the target of this site.
+        """Build the index of a folder again from its files: that of this target, or of the target of this site.
 
         Raises SettingsError if there is no such target, ScheduleError if there is no such site, MetaharvestError if it
         is no folder, TargetError.
@@ -433,7 +433,7 @@ class Harvester:
                 find_site(session, site_name)
         target = self.targets.named(target_name) if site_name is None else self.targets.of(site_name)
         if not isinstance(target, FolderTarget):
-            raise MetaharvestError(f"The target is {target.describe()}: only a folder has an index to be made anew.")
+            raise MetaharvestError(f"The target is {target.describe()}: only a folder has an index.")
         return target.rebuild()
 
 

@@ -679,7 +679,7 @@ RULES: dict[str, Rule] = {
     # -- target.*, site.*, harvest.*: the rest
     "validation.no-schema": Rule(
         "No schema for this format",
-        "The site's documents are to be checked by the schema of their format (very-strict), and there is none here "
+        "The site's documents are checked by the schema of their format (very-strict), and there is none here "
         "for the format that the root element names, or it names none: without an xmlns of its own it is in the "
         "namespace of the OAI-PMH answer around it. Such documents are taken if they are well-formed. Each harvest "
         "reports it once for each format.",

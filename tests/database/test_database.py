@@ -493,7 +493,7 @@ def test_every_command_on_a_database_in_sql_ascii_says_that_it_must_be_utf8(
         for command_line in commands:
             said = harvester(*command_line.split())
             assert said.code == 69
-            assert "is in the encoding SQL_ASCII; it must be UTF8. Create it anew" in said.err
+            assert "is in the encoding SQL_ASCII; it must be UTF8. Create it again" in said.err
             assert len(said.err.splitlines()) == 1
         said = harvester("doctor")
         assert said.code == 1

@@ -167,7 +167,7 @@ def test_an_index_that_is_lost_is_told_and_made_anew_by_a_command(harvester: Har
     said = harvester("target", "rebuild")
     assert (said.code, said.err) == (0, "")
     assert said.out == (
-        "The index was made anew: 2 documents in 2 files.\nLeft alone: 1 file with other names than documents have.\n"
+        "The index was built again: 2 documents in 2 files.\nLeft alone: 1 file with other names than documents have.\n"
     )
     assert [line.split()[0] for line in harvester("target", "list").out.splitlines()] == (
         [line.split()[0] for line in listed.splitlines()]
@@ -236,12 +236,13 @@ def test_only_a_folder_has_an_index(tmp_path: Path, database: TestDatabase) -> N
     installed = Harvester(tmp_path, SETTINGS + '[targets.old]\nkind = "folder"\nfolder = "old"\n', database)
     said = installed("target", "rebuild")
     assert (said.code, said.out) == (2, "")
-    assert said.err == "The target is the embedded repository: only a folder has an index to be made anew.\n"
+    assert said.err == "The target is the embedded repository: only a folder has an index.\n"
     said = installed("target", "rebuild", "--target", "older")
     assert said.code == 2
     assert "There is no target 'older'. Known are: target, embedded, old." in said.err
     assert installed("target", "rebuild", "--site", "nobody").code == 2
-    assert installed("target", "rebuild", "--target", "old").out == "The index was made anew: 0 documents in 0 files.\n"
+    rebuilt = installed("target", "rebuild", "--target", "old")
+    assert rebuilt.out == "The index was built again: 0 documents in 0 files.\n"
     assert (tmp_path / "old" / ".metaharvest" / "folder.json").exists()
     installed.close()
 

@@ -71,7 +71,7 @@ def test_each_site_is_harvested_into_its_own_target(tmp_path: Path, server: Http
     assert "OK       target of filed: The folder " in doctor
     assert "OK       target of flat site: The folder " in doctor
     said = harvester("target", "rebuild", "--site", "filed")
-    assert said.out == "The index was made anew: 1 document in 3 files.\n"
+    assert said.out == "The index was built again: 1 document in 3 files.\n"
     harvester.close()
 
 

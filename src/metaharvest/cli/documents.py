@@ -46,7 +46,7 @@ CSV_COLUMNS = (*_STANDING, *_FINDING, "missing_since", "title")
 @click.option(
     "--failing",
     is_flag=True,
-    help="Only those that were not accepted, or were put off; without --site, of sites switched on.",
+    help="Only documents that were not accepted, or were put off; without --site, of sites switched on.",
 )
 @click.option(
     "--for",

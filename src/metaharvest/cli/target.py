@@ -186,12 +186,12 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
 @click.option("--site", metavar="NAME", help="The target of this site.")
 @click.pass_obj
 def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
-    """Make the index of a folder anew from its files, and take the folder as it is."""
+    """Build the index of a folder again from its files, and take the folder as it is."""
     from metaharvest.reports.words import counted
 
     done = invocation.harvester.rebuild_index(name, site)
     files = counted(done.revisions, "file")
-    click.echo(f"The index was made anew: {counted(done.documents, 'document')} in {files}.")
+    click.echo(f"The index was built again: {counted(done.documents, 'document')} in {files}.")
     if done.deleted:
         click.echo(f"Kept apart: {counted(done.deleted, 'file')} of deleted documents.")
     if done.others:

@@ -2,7 +2,7 @@
 
 Rows go over in the order of their keys, a page in a transaction each. A table of its own marks the new database as a
 copy that is not finished, and says what was to be copied: after a kill the next copy goes on behind the last row of
-each table, unless the old database has changed meanwhile; then it begins anew. In the end both are compared, table by
+each table, unless the old database has changed meanwhile; then it begins again. In the end both are compared, table by
 table, and the mark goes.
 """
 
@@ -159,7 +159,7 @@ def _require_ours(target: Engine, source: Engine) -> None:
 
 
 def _begin(target: Engine, source: str, wanted: dict[str, Totals]) -> None:
-    """Keep what an earlier attempt has left, if that was of the same; otherwise delete it, and begin anew."""
+    """Keep what an earlier attempt has left, if that was of the same; otherwise delete it, and begin again."""
     totals = json.dumps(wanted, sort_keys=True)
     with _writing(target) as connection:
         if connection.scalar(select(_MARK.c.totals)) == totals:
@@ -286,7 +286,7 @@ def _require_same(source: Engine, target: Engine, wanted: dict[str, Totals]) -> 
     if changed:
         raise MetaharvestError(
             f"The database {shown_database(source)} was changed while it was copied ({', '.join(changed)}): "
-            "copy again, which begins anew."
+            "copy again, which begins again."
         )
     if wrong := [name for name in wanted if wanted[name] != copied[name]]:
         raise MetaharvestError(

@@ -197,7 +197,7 @@ def wrong_encoding(connection: Connection) -> str | None:
         if encoding == "UTF8"
         else (
             f"The database {connection.engine.url.database} is in the encoding {encoding}; it must be UTF8. "
-            "Create it anew: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0."
+            "Create it again: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0."
         )
     )
 

@@ -85,7 +85,7 @@ def _site_report(
     elif not words.is_quiet(site_run):
         name = f"{safe_file_name(view.site)}-{view.date}.csv"
         command = f"metaharvest log --csv --site-run {number}"
-        content = "every document that is not merely unchanged"
+        content = "every document except unchanged ones without a finding"
         attachment, note = _table(
             documents_csv(session, number, for_contacts=True), name, content, command, context.settings
         )
