@@ -89,6 +89,31 @@ def test_an_end_tag_that_is_misspelt_names_the_name_that_eml_has(span: tuple[int
     assert f"Write <{name}>…</{name}>: EML has no {wrong}." in finding.remedy
 
 
+@pytest.mark.parametrize("span", END_TAGS[:-1], ids=name_in)
+def test_an_end_tag_of_another_name_is_one_finding_and_its_remedy_is_right(span: tuple[int, int]) -> None:
+    name = name_in(span)
+    for wrong in ("urx", "storageType"):
+        [finding] = findings_of(changed(span, f"</{wrong}>"))
+        assert finding.line == line_of(span[0])
+        assert f"is closed as </{wrong}>: the two names differ." in finding.message
+        assert f"<{name}>…</{name}>" in finding.remedy
+
+
+def test_two_end_tags_that_are_exchanged_are_one_finding_each() -> None:
+    found = findings_of(
+        DOCUMENT.replace("Water level</title>", "Water level</pubDate>").replace("01</pubDate>", "01</title>")
+    )
+    assert [finding.message.partition(":")[2] for finding in found] == [" the two names differ."] * 2
+    assert all("<title>…</title>" in finding.remedy and "<pubDate>…</pubDate>" in finding.remedy for finding in found)
+
+
+def test_a_misspelt_start_tag_inside_of_an_element_of_the_right_name_is_one_finding() -> None:
+    inner = "<para>A<itemizedlist><listitem><qpara>B</para></listitem></itemizedlist></para>"
+    text = f"<eml><dataset><abstract>{inner}</abstract></dataset></eml>"
+    [fault] = tag_faults(text)
+    assert "<qpara>, opened in line 1, is closed as </para>" in fault.message
+
+
 @pytest.mark.parametrize("span", [*START_TAGS[1:], *END_TAGS[:-1]], ids=name_in)
 def test_a_tag_without_its_last_sign_is_one_finding_in_its_line(span: tuple[int, int]) -> None:
     tag = DOCUMENT[slice(*span)]

@@ -198,14 +198,16 @@ class _Reader:
     def _stands_too_early(self, name: str, end: int) -> bool:
         """True if the tags after this end tag fit better without it, so that it is one too many.
 
-        An example is an element without its start tag inside of another one of the same name.
+        An example is an element without its start tag inside of another one of the same name. The innermost element may
+        end here under a wrong name.
         """
         due = [opened.name for opened in self._stack[: -_MOST_DUE - 1 : -1]]
         if name not in due:
             return False
         following = self._ends_after(end)
         inside = due.index(name) + 1
-        without, with_it = _fitting(following, due), _fitting(following, due[inside:])
+        without = max(_fitting(following, due), _fitting(following, due[1:]))
+        with_it = _fitting(following, due[inside:])
         return without > with_it and without >= inside
 
     def _ends_after(self, end: int) -> list[str]:
@@ -275,7 +277,7 @@ class _Reader:
             remedy = f"Move </{shown}> in front of the end tag before it."
             self._faults[number] = TagFault(before.rule, message, remedy, token.start(), token.end())
             return
-        if self._stack and self._is_misspelt(self._stack[-1].name, name):
+        if self._stack and (self._is_misspelt(self._stack[-1].name, name) or self._ends_here(token.end())):
             opened = self._pop()
             right, line = one_line(opened.name, 100), self._line(opened.start)
             message = f"<{right}>, opened in line {line:,}, is closed as </{shown}>: the two names differ."
@@ -293,6 +295,12 @@ class _Reader:
         if len(opened) + len(closed) > _LONGEST_NAMES or {opened, closed} <= self._known_names:
             return False
         return difflib.SequenceMatcher(None, opened, closed).ratio() >= _SIMILAR
+
+    def _ends_here(self, end: int) -> bool:
+        """True if the tags after an end tag of another name fit better if it ends the innermost element."""
+        due = [opened.name for opened in self._stack[: -_MOST_DUE - 1 : -1]]
+        following = self._ends_after(end)
+        return _fitting(following, due[1:]) > _fitting(following, due)
 
     @property
     def _known_names(self) -> frozenset[str]:
