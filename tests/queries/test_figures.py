@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import SiteProblem
+from metaharvest.database.models import HarvestSiteSchedule, SiteProblem
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind
 from metaharvest.queries.figures import Figures, Per, figures
@@ -106,3 +107,14 @@ def test_problems_are_counted_by_rule_the_most_frequent_first(session: Session) 
     assert [each.number_of_documents for each in open_problems(session, "moss")] == [1]
     with pytest.raises(MetaharvestError, match="nobody"):
         open_problems(session, "nobody")
+
+
+def test_rehearsals_are_left_out(session: Session) -> None:
+    before = {per: figures(session, *YEAR, per) for per in (None, *Per)}
+    rows = JournalRows(session)
+    run = rows.run(status="succeeded")
+    for name in ("alder", "birch"):
+        site = session.scalar(select(HarvestSiteSchedule).where(HarvestSiteSchedule.name == name)) or rows.site(name)
+        site_run = rows.site_run(run, site, rehearsal=True)
+        rows.document(run, site_run, f"{name}.9", 1, OutcomeKind.INSERTED, size=5000)
+    assert {per: figures(session, *YEAR, per) for per in (None, *Per)} == before

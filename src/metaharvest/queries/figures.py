@@ -1,4 +1,4 @@
-"""Totals of all sites in a period, or of each week, month or site in it."""
+"""Totals of all sites in a period, or of each week, month or site in it. Rehearsals do not count."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import and_, exists, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import IS_HARVEST, HarvestLog, HarvestRun, HarvestSiteRun
+from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.model import OutcomeKind, SiteRunKind
 from metaharvest.queries.failed_sites import FAILED, HARVESTED
 from metaharvest.queries.records import Record, columns
@@ -140,7 +140,7 @@ def _site_runs(session: Session, begin: date, end: date) -> Iterator[tuple[date,
     query = (
         select(HarvestRun.harvest_date, HarvestRun.run_id, *columns(HarvestSiteRun, _NUMBERS))
         .join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
-        .where(IS_HARVEST, HarvestRun.harvest_date >= begin, HarvestRun.harvest_date <= end)
+        .where(IS_HARVEST, IS_REAL, HarvestRun.harvest_date >= begin, HarvestRun.harvest_date <= end)
         .order_by(HarvestRun.harvest_date, HarvestSiteRun.site_run_id)
     )
     for row in session.execute(query.execution_options(yield_per=1000)).mappings():
@@ -150,9 +150,10 @@ def _site_runs(session: Session, begin: date, end: date) -> Iterator[tuple[date,
 def _bytes(session: Session, begin: date, end: date) -> Iterator[tuple[date, int, int]]:
     """The bytes of new and updated documents, by day and site."""
     within = and_(HarvestLog.harvest_date >= begin, HarvestLog.harvest_date <= end, HarvestLog.outcome.in_(_CAME_IN))
+    rehearsed = exists().where(HarvestSiteRun.site_run_id == HarvestLog.site_run_id, ~IS_REAL)
     query = (
         select(HarvestLog.harvest_date, HarvestLog.site_schedule_id, func.sum(HarvestLog.size))
-        .where(within, HarvestLog.site_schedule_id.is_not(None))
+        .where(within, HarvestLog.site_schedule_id.is_not(None), ~rehearsed)
         .group_by(HarvestLog.harvest_date, HarvestLog.site_schedule_id)
     )
     for day, site_id, size in session.execute(query):
