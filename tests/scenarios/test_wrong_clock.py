@@ -60,13 +60,27 @@ def test_a_run_by_a_clock_far_ahead_purges_nothing_and_says_so(
 
 
 @on_one_database
-def test_after_a_long_pause_the_second_run_purges(harvester: Harvester, server: HttpServer) -> None:
+def test_after_a_long_pause_the_runs_of_a_month_come_before_the_purge(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "a.1.1"))
     first = night(harvester, NOON)
     night(harvester, NOON + timedelta(days=200))
     assert all(number_of_rows(harvester, first))
-    night(harvester, NOON + timedelta(days=201))
+    for days in (201, 216, 231):
+        later = night(harvester, NOON + timedelta(days=days))
+        assert "LogNotPurged" not in harvester.operations(later)
+        assert all(number_of_rows(harvester, first))
+    night(harvester, NOON + timedelta(days=232))
     assert number_of_rows(harvester, first) == (0, 0)
+
+
+@on_one_database
+def test_a_clock_that_is_wrong_on_several_days_purges_nothing(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    first = night(harvester, NOON)
+    night(harvester, NOON + timedelta(days=1))
+    for day in (1, 11, 12, 31):
+        night(harvester, datetime(2099, 1, day, 12, 0, tzinfo=UTC))
+        assert all(number_of_rows(harvester, first))
 
 
 @on_one_database

@@ -46,7 +46,7 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.sites import ledger
-from metaharvest.sites.clock import REPAIR, day_before, long_pause
+from metaharvest.sites.clock import REPAIR, is_steady, long_pause
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets import owners
 from metaharvest.targets.base import JournalSession, Target
@@ -182,13 +182,13 @@ class Journal:
             self._now(lambda session: self._log(session, LogRow("LogPurged", message)))
 
     def _may_purge(self, session: Session) -> bool:
-        """True if another run took place within the days before this one; a long pause is logged."""
+        """True if runs took place for a month without a long pause; a pause just before this run is logged."""
         if why := long_pause(session, self.run_id, self.today):
             remedy = f"Compare the clock of this machine with the time. If it was wrong: {REPAIR}"
             finding = Finding("harvest.clock", why, remedy, Level.WARNING)
             self._log(session, LogRow("LogNotPurged", why, (finding,)))
             return False
-        return day_before(session, self.run_id, self.today) is not None
+        return is_steady(session, self.run_id, self.today)
 
     def _purged(self, delete_chunk: Callable[[Session, date], int], limit: date, chunk: int) -> int:
         deleted = 0

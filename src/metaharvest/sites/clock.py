@@ -43,9 +43,24 @@ def long_pause(session: Session, run_id: int, day: date) -> str:
     return (
         f"The run {run_id} is of {day}, and the run before it was on {before}, {(day - before).days:,} days earlier. "
         "If the harvester was not started in between, all is well. If not, the clock of this machine is wrong: "
-        f"correct it, then run {REPAIR}. Old log rows and reports were not deleted; the next run on another day "
-        "deletes them."
+        f"correct it, then run {REPAIR}. Old log rows and reports were not deleted; they are deleted once runs "
+        "have taken place for a month without such a pause."
     )
+
+
+def is_steady(session: Session, run_id: int, day: date) -> bool:
+    """True if runs took place before this one, and none of the last month followed a long pause.
+
+    A clock that is wrong on a few days leaves such a pause behind it, also where those days are close together.
+    """
+    later = day
+    while (before := day_before(session, run_id, later)) is not None:
+        if later - before > LONGEST_PAUSE:
+            return False
+        if day - before > LONGEST_PAUSE:
+            return True
+        later = before
+    return later < day
 
 
 def is_too_far(site: Site, today: date) -> bool:
