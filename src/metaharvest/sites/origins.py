@@ -22,7 +22,7 @@ def origin_of(base_url: str) -> str:
     except ValueError:  # it is told as no web address where the site is checked
         return "repository"
     query = f"-{hashlib.sha256(parts.query.encode()).hexdigest()[:8]}" if parts.query else ""
-    address = f"{parts.netloc.rpartition('@')[2]}{parts.path}".lower()
+    address = f"{_plain(parts.netloc.rpartition('@')[2])}{parts.path}".lower()
     return f"{re.sub('[^a-z0-9._~]+', '-', address).strip('-')[:190] or 'repository'}{query}"
 
 
@@ -50,4 +50,10 @@ def origin_for(base_url: str, given: Mapping[str, str]) -> str:
 
 def repository_key(base_url: str) -> str:
     """What two base URLs of one repository have in common: however the host is written, with TLS or without."""
-    return without_login(base_url).partition("://")[2].rstrip("/")
+    host, slash, rest = without_login(base_url).partition("://")[2].partition("/")
+    return f"{_plain(host)}{slash}{rest}".rstrip("/")
+
+
+def _plain(host: str) -> str:
+    """A host, perhaps with a port, without its final dot: `example.org.` and `example.org` are one host."""
+    return host.replace(".:", ":").rstrip(".")
