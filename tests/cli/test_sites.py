@@ -214,6 +214,21 @@ def test_a_next_harvest_in_the_past_is_refused_with_what_is_right(folder: Path, 
 
 
 @on_one_database
+@pytest.mark.parametrize(
+    "command", ["add new --list-url https://elm.example.org/l --contact a@b.org", "edit alder-creek"]
+)
+def test_a_next_harvest_that_is_far_away_is_taken_with_a_warning(folder: Path, command: str) -> None:
+    today = datetime.now(UTC).date()
+    far = today + timedelta(days=365_000)
+    said = tell(folder, "sites", *command.split(), "--next", str(far))
+    assert said.code is None
+    assert f"warning: --next: {far} is 365,000 days from today, which is {today}" in " ".join(said.err.split())
+    assert str(far) in tell(folder, "sites", "list", "--json").out
+    near = tell(folder, "sites", "edit", "alder-creek", "--next", str(today + timedelta(days=1)))
+    assert "warning" not in near.err
+
+
+@on_one_database
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
 def test_a_date_at_an_end_of_the_calendar_is_refused(folder: Path, day: str) -> None:
     told = attempt(folder, "sites", "edit", "alder-creek", "--next", day)
