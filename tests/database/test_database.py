@@ -500,3 +500,28 @@ def test_every_command_on_a_database_in_sql_ascii_says_that_it_must_be_utf8(
         assert "SQL_ASCII; it must be UTF8" in said.out
         assert "Traceback" not in said.err
         harvester.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "is_full"),
+    [
+        (((1021, "Disk full (/tmp/#sql); waiting for someone to free some space"), {}), True),
+        (((1114, "The table 'document_revision' is full"), {}), True),
+        (((3, "Error writing file '/tmp/x' (Errcode: 28 \"No space left on device\")"), {}), True),
+        (((1026, "Error writing file 't' (Errcode: 28)"), {}), True),
+        (((1030, "Got error 28 from storage engine"), {}), True),
+        (((1030, "Got error 122 from storage engine"), {}), False),
+        (((1205, "Lock wait timeout exceeded"), {}), False),
+        (((), {"sqlstate": "53100"}), True),
+        (((), {"sqlstate": "53200"}), False),
+        (((), {"sqlite_errorcode": 13}), True),
+        (((), {"sqlite_errorcode": 5}), False),
+    ],
+)
+def test_a_full_disk_is_known_by_the_code_of_each_database(
+    said: tuple[tuple[object, ...], dict[str, object]], is_full: bool
+) -> None:
+    arguments, fields = said
+    original = Exception(*arguments)
+    vars(original).update(fields)
+    assert dialects.is_full(DBAPIError("INSERT", {}, original)) == is_full

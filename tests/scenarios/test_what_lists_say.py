@@ -449,6 +449,26 @@ def test_where_all_records_have_one_datestamp_from_is_right(tmp_path: Path) -> N
         network.harvester.close()
 
 
+@pytest.mark.parametrize("is_gone", [False, True], ids=["older", "gone"])
+def test_a_repository_that_was_restored_from_a_backup_has_no_wrong_from(odd: Network, is_gone: bool) -> None:
+    server = odd.server
+    odd.register()
+    odd.harvest()
+    server.put("oai:test:26", title="Toads")
+    assert odd.harvest()["inserted"] == 1
+    before = server.records.pop("oai:test:26")
+    if not is_gone:
+        server.put("oai:test:26", server.records["oai:test:1"].datestamp, title=before.title)
+    server.now += timedelta(days=30)
+    server.forget()
+    odd.harvest()
+    assert [each.arguments["identifier"] for each in server.asked("GetRecord")][:1] == ["oai:test:26"]
+    assert "(from)" not in report(odd)
+    server.forget()
+    odd.harvest()
+    assert all(begins(server))
+
+
 # -- lists without an end
 
 
