@@ -499,7 +499,7 @@ def test_a_signal_ends_a_copy_in_order(harvester: Harvester, server: HttpServer,
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     told = json.loads(out)
-    assert (process.returncode, err) == (1, "")
+    assert (process.returncode, err) == (130, "")
     assert told["cut_short"] == (
         "The copy was stopped. What was copied is there; the same command goes on with the rest."
     )

@@ -1,13 +1,16 @@
 """One run at a time; what a killed run leaves is taken up by the next, nothing lost, nothing doubled."""
 
+import signal
 import threading
 from datetime import UTC, datetime
+
+import pytest
 
 from metaharvest.database.engine import run_lock, writers
 from metaharvest.database.models import HarvestRun
 from support.databases import TestDatabase, on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
-from support.http_server import Asking, HttpServer
+from support.http_server import Asking, HttpServer, silent
 from support.mails import text_of
 from support.waiting import wait_until
 
@@ -263,3 +266,19 @@ def test_without_a_database_run_says_how_to_make_one(harvester: Harvester, datab
     assert said.code == 69
     assert "metaharvest init" in said.err
     assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("command", ["check", "oai list", "oai validate", "oai identify"])
+def test_a_signal_ends_each_command_that_waits_for_a_server_with_130(
+    harvester: Harvester, server: HttpServer, command: str, number: signal.Signals
+) -> None:
+    server.route("/slow", silent())
+    with harvester.start(*command.split(), server.url("/slow")) as process:
+        wait_until(lambda: server.requests)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "Stopped" in err
+    assert "Traceback" not in err

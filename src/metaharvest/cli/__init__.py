@@ -12,6 +12,7 @@ import importlib
 import io
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,6 +28,7 @@ from metaharvest.cli.exit_codes import ExitCode, exit_code_of
 from metaharvest.cli.failures import print_error_object
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.json_lines import print_failure
+from metaharvest.cli.signals import handled
 from metaharvest.config.secret_references import MaskingFormatter, masked
 from metaharvest.errors import HarvestError, MetaharvestError
 from metaharvest.text import clean, shown_url
@@ -197,7 +199,8 @@ def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocat
     Where JSON was asked for, stdout has an object that says the same.
     """
     try:
-        return _run(arguments, invocation)
+        with handled(signal.default_int_handler, signal.SIGTERM):
+            return _run(arguments, invocation)
     except click.ClickException as error:
         if json_lines.are_asked_for(arguments):
             print_failure(error.format_message())

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from metaharvest.cli.exit_codes import ExitCode
 from metaharvest.cli.invocation import ROWS, Invocation
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
@@ -72,7 +73,8 @@ def copy(
     TO may refuse some revisions for good, such as a version of EML that it does not know. Look at them once, then
     repeat the command with --accept-refused: it ends with 0 if all else is there.
 
-    Exit codes: 0 all is there; 1 something was not copied; 2 settings or usage; 75 a run is under way.
+    Exit codes: 0 all is there; 1 something was not copied; 2 settings or usage; 75 a run is under way;
+    130 a signal stopped it.
     """
     from metaharvest.cli.progress import shown_progress
     from metaharvest.harvest.copied import CopyRequest
@@ -92,7 +94,9 @@ def copy(
     else:
         _print(request, result, shown, table)
         _print_refused(result, accept_refused)
-    return 0 if result.is_well or (accept_refused and result.is_well_but_for_refused) else 1
+    if result.is_well or (accept_refused and result.is_well_but_for_refused):
+        return ExitCode.DONE
+    return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.FAILED
 
 
 def _print_refused(result: CopyResult, accepted: bool) -> None:
