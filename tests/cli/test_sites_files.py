@@ -81,6 +81,14 @@ def test_an_export_of_one_installation_is_an_import_into_another(
 
 
 @on_one_database
+def test_the_number_of_imported_sites_is_in_words(harvester: Harvester) -> None:
+    three_sites(harvester)
+    (harvester.folder / "sites.csv").write_text("name,notify\nelm,never\n")
+    said = harvester("sites", "import", str(harvester.folder / "sites.csv"))
+    assert "\n1 site: 0 added, 1 changed, 0 unchanged.\n" in said.out
+
+
+@on_one_database
 def test_an_import_says_each_value_that_changes_and_leaves_the_others(harvester: Harvester) -> None:
     three_sites(harvester)
     before = registered(harvester)
@@ -172,6 +180,10 @@ def test_one_bad_row_and_nothing_is_imported(harvester: Harvester) -> None:
         ('{"format": "metaharvest sites 1", "sites": [{"name": "a", "colour": 1}]}', "no value called colour"),
         ('{"format": "metaharvest sites 1", "sites": [{"name": "a", "list_url": 3}]}', "site 1 (a): "),
         ('name,list_url\n"a,b\n', "is not CSV"),
+        (
+            "name,list_url,contacts,next_harvest\na,https://a.example.org/l,a@example.org,31.01.2031\n",
+            "line 2: a: next_harvest is '31.01.2031'; it must be a date",
+        ),
     ],
 )
 def test_what_is_no_file_of_sites_is_said(harvester: Harvester, content: str, sentence: str) -> None:

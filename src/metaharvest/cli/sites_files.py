@@ -91,9 +91,8 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
         for name, (before, after) in change.changes.items():
             click.echo(clean(f"  {name.replace('_', ' ')}: {_shown(before)} -> {_shown(after)}"))
     counts = {verdict: sum(each.verdict == verdict for each in done) for verdict in ("added", "changed", "unchanged")}
-    click.echo(
-        f"{len(done)} sites: {counts['added']} added, {counts['changed']} changed, {counts['unchanged']} unchanged."
-    )
+    sites = "1 site" if len(done) == 1 else f"{len(done):,} sites"
+    click.echo(f"{sites}: {counts['added']} added, {counts['changed']} changed, {counts['unchanged']} unchanged.")
     if dry_run:
         click.echo("Nothing was written (--dry-run).")
 

@@ -264,8 +264,11 @@ def require_kind(values: Mapping[str, Any], options: str | None) -> Mapping[str,
 
 
 def problem_of(error: MetaharvestError) -> str:
-    """The error about a site, in one line."""
-    return one_line(" ".join(str(error).splitlines()), 1000)
+    """The error about a site, in one line, with the names that values have in a file."""
+    text = " ".join(str(error).splitlines())
+    for name, column in _COLUMNS.items():
+        text = text.replace(f"{column} is ", f"{name} is ") if name != column else text
+    return one_line(text, 1000)
 
 
 def _day(day: date | None) -> str | None:
