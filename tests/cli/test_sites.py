@@ -222,7 +222,7 @@ def test_a_next_harvest_that_is_far_away_is_taken_with_a_warning(folder: Path, c
     far = today + timedelta(days=365_000)
     said = tell(folder, "sites", *command.split(), "--next", str(far))
     assert said.code is None
-    assert f"warning: --next: {far} is 365,000 days from today, which is {today}" in " ".join(said.err.split())
+    assert f": the next harvest, {far}, is 365,000 days from today, which is {today}." in " ".join(said.err.split())
     assert str(far) in tell(folder, "sites", "list", "--json").out
     near = tell(folder, "sites", "edit", "alder-creek", "--next", str(today + timedelta(days=1)))
     assert "warning" not in near.err

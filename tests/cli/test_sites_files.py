@@ -321,3 +321,20 @@ def test_a_broken_row_is_put_right_and_says_what_it_was(tmp_path: Path, database
     said = harvester("sites", "edit", "elm", "--unit", "weeks")
     assert "  unit: fortnights -> weeks" in said.out
     harvester.close()
+
+
+def test_a_spreadsheet_with_a_mistyped_year_is_imported_with_a_warning(harvester: Harvester) -> None:
+    file = harvester.folder / "sites.csv"
+    rows = "name;source_kind;list_url;contacts;next_harvest\r\n" + "".join(
+        f"{name};harvest-list;https://{name}.example.org/list.xml;{name}@example.org;{day}\r\n"
+        for name, day in (("elm", "3026-12-01"), ("oak", ""))
+    )
+    file.write_bytes(b"\xef\xbb\xbf" + rows.encode())
+    said = harvester("sites", "import", str(file))
+    assert (said.code, said.out.splitlines()[-1]) == (0, "2 sites: 2 added, 0 changed, 0 unchanged.")
+    assert said.err.startswith("warning: elm: the next harvest, 3026-12-01, is ")
+    assert "oak" not in said.err
+    again = harvester("sites", "import", str(file))
+    assert (again.code, again.err) == (0, "")
+    file.write_bytes("".join(rows.splitlines(keepends=True)[:2]).encode())
+    assert harvester("sites", "import", str(file)).out == "1 site: 0 added, 0 changed, 1 unchanged.\n"

@@ -11,10 +11,13 @@ from urllib.parse import parse_qsl
 import click
 
 from metaharvest.cli.invocation import day
+from metaharvest.cli.printing import print_line
 from metaharvest.model import Deletions, Level, ListMethod, Notify, Site, Unit, ValidationLevel
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from metaharvest.model import Network, OaiOptions, SiteOptions
     from metaharvest.sites.rows import BrokenSite
 
@@ -361,3 +364,16 @@ def _days(text: str) -> int | None:
     if not 1 <= days <= 9999:
         raise click.UsageError(f"--full-every is {text}; give a number of days, such as 30, or `none`.")
     return days
+
+
+def warn_of_far_date(site: Site, today: date) -> None:
+    """Warn if the next harvest is later than the site's frequency can make it: the year may be mistyped."""
+    from metaharvest.sites.clock import is_too_far
+
+    if site.next_harvest is not None and is_too_far(site, today):
+        days = (site.next_harvest - today).days
+        print_line(
+            f"warning: {site.name}: the next harvest, {site.next_harvest}, is {days:,} days "
+            f"from today, which is {today}. If the date is wrong, correct it with `metaharvest sites edit --next`.",
+            err=True,
+        )

@@ -20,6 +20,7 @@ from metaharvest.cli.site_options import (
     columns_of,
     give_origin,
     registration_options,
+    warn_of_far_date,
 )
 from metaharvest.cli.sites_files import export_sites, import_sites
 from metaharvest.cli.sites_import import import_metacat
@@ -116,7 +117,8 @@ def add(invocation: Invocation, /, name: str, unasked: bool, allow_duplicate: bo
             require_new_source(site, read_sites(session))
         others = _of_the_same_records(site, read_sites(session))
     click.echo(f"Registered {site.name}: {_when(site)}.")
-    _warn_of_far_date(site, options["datenextharvest"], harvester.today())
+    if options["datenextharvest"] is not None:
+        warn_of_far_date(site, harvester.today())
     if others:
         print_line(_same_records(others))
     command = f"check {shlex.quote(shown_url(site.list_url))}"
@@ -240,7 +242,8 @@ def edit(
         edits = [_edit_one(harvester, session, name, new_name, dict(options)) for name in chosen]
     for edited in edits:
         _print_edit(edited)
-        _warn_of_far_date(edited.site, options["datenextharvest"], harvester.today())
+        if options["datenextharvest"] is not None:
+            warn_of_far_date(edited.site, harvester.today())
     for edited in [] if unasked else edits:
         _check_repository(harvester, edited)
 
@@ -585,18 +588,6 @@ def _require_not_past(next_harvest: date | None, today: date) -> None:
     """Raises UsageError for a day in the past: the site would be reported as overdue."""
     if next_harvest is not None and next_harvest < today:
         raise click.UsageError(f"--next: {next_harvest} is past; give today, {today}, or a later day.")
-
-
-def _warn_of_far_date(site: Site, given: date | None, today: date) -> None:
-    """Warn of a `--next` that is later than the site's frequency can make it: the year may be mistyped."""
-    from metaharvest.sites.clock import is_too_far
-
-    if given is not None and is_too_far(site, today):
-        print_line(
-            f"warning: --next: {given} is {(given - today).days:,} days from today, which is {today}, and {site.name} "
-            "is not harvested before that day. If the date is wrong, correct it with `metaharvest sites edit --next`.",
-            err=True,
-        )
 
 
 def _when(site: Site) -> str:

@@ -10,6 +10,8 @@ import click
 
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_json, print_line
+from metaharvest.cli.site_options import warn_of_far_date
+from metaharvest.model import Site
 from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
@@ -79,6 +81,8 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
       metaharvest sites import sites.json --dry-run
       metaharvest sites import sites.csv
     """
+    from metaharvest.sites.registry import read_sites
+
     harvester = invocation.harvester
     done = harvester.import_sites(_content(file), dry_run=dry_run, allow_duplicates=allow_duplicate)
     if as_json:
@@ -95,6 +99,12 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
     click.echo(f"{sites}: {counts['added']} added, {counts['changed']} changed, {counts['unchanged']} unchanged.")
     if dry_run:
         click.echo("Nothing was written (--dry-run).")
+        return
+    new = {change.name for change in done if change.verdict == "added" or "next_harvest" in change.changes}
+    with harvester.reading() as session:
+        for site in read_sites(session):
+            if isinstance(site, Site) and site.name in new:
+                warn_of_far_date(site, harvester.today())
 
 
 def _content(file: Path) -> bytes:
