@@ -4,7 +4,7 @@
 # make check   lint, type-check, see that imports point downwards and that no expression takes long over foreign text
 # make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; ARGS="full-night --against COMMIT": in turn with
 #              that state of the program; needs nginx-light, curl, libxml2-utils
-# make fuzz    fuzz for as long as one likes: ARGS="lists", "documents" or "answers", and libFuzzer's options
+# make fuzz    fuzz for as long as one likes: ARGS="lists", "documents", "repositories"…, and libFuzzer's options
 # make pictures  make the pictures in docs/images anew: terminals, and reports if Chromium is there
 # make site    the documentation as a site, in site/
 # make docs    write what is made from the code: docs/rules.md, docs/settings.md, docs/commands.md, sql/ddl/*.sql, the picture in docs/architecture.md

@@ -29,6 +29,7 @@ def _targets() -> dict[str, tuple[Callable[[bytes], None], list[bytes], tuple[by
         "robots": (properties.check_robots, seeds.robots(), seeds.PIECES, 20_000),
         "metacat": (properties.check_metacat, seeds.metacat(), seeds.PIECES, 20_000),
         "node": (properties.check_node, seeds.node(), seeds.PIECES, 20_000),
+        "repositories": (properties.check_repository, seeds.repositories(), seeds.PIECES, 20_000),
         "answers": (lambda content: _answers().check(content), seeds.answers(), seeds.HTTP_PIECES, 4_000),
     }
 

@@ -22,9 +22,13 @@ from metaharvest.errors import FetchError, ListError, NotAsked
 from metaharvest.fetch.html_page import html_title
 from metaharvest.fetch.robots_rules import rules_for
 from metaharvest.journal.log_rows import NO_SITE, LogRow, outcome_rows
-from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, Finding, ListedDocument, Outcome, OutcomeKind
+from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, Finding, ListedDocument, OaiOptions, Outcome, OutcomeKind
 from metaharvest.rules import RULES
+from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.harvest_list.source import read_list
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, items, short_answer
+from metaharvest.sources.oai_pmh.bounds import ERRORS
+from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.targets.dataone import refusals, system_metadata
 from metaharvest.targets.http import HttpAnswer
 from metaharvest.targets.metacat import replies
@@ -181,6 +185,49 @@ def check_node(content: bytes) -> None:
     assert_findings(refusal.findings)
     assert_plain(refusal.findings[0].message)
     assert error is None or "://user:secret@" not in str(error)
+
+
+_SHORT_VERBS = ("Identify", "ListMetadataFormats", "ListSets")
+_LIST_VERBS = ("ListRecords", "ListIdentifiers", "GetRecord")
+_TOKEN = 65_536
+
+
+def check_repository(content: bytes) -> None:
+    """An answer of an OAI-PMH repository is read as the answer to each verb, or refused with one finding."""
+    for verb in _SHORT_VERBS:
+        with soon():
+            try:
+                answer = short_answer(content, verb)[1]
+            except NoAnswer as error:
+                _assert_refused(error)
+                continue
+        _assert_answer(answer)
+    for verb in _LIST_VERBS:
+        records, answer = Records("https://example.org/oai", OaiOptions("fuzz")), Answer(verb)
+        with soon():
+            try:
+                take = records.header if verb == "ListIdentifiers" else records.taken
+                found = list(items(io.BytesIO(content), answer, take))
+            except NoAnswer as error:
+                _assert_refused(error)
+                continue
+        _assert_answer(answer)
+        for record in found:
+            if isinstance(record, ListedRecord):
+                assert_findings(record.findings, record.document)
+                assert len(record.content or b"") <= 10 * len(content) + 10_000, "a record is larger than its answer"
+
+
+def _assert_refused(error: NoAnswer) -> None:
+    assert_findings([error.finding])
+    assert_plain(error.finding.message)
+
+
+def _assert_answer(answer: Answer) -> None:
+    assert len(answer.errors) <= ERRORS
+    for error in answer.errors:
+        assert_plain(str(error))
+    assert answer.token is None or len(answer.token.text) <= _TOKEN
 
 
 class Answers:

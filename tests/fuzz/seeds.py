@@ -9,6 +9,7 @@ from metaharvest.config.paths import data_folder
 from support.eml_documents import NUMBERS, additional, eml
 from support.harvester import eml as small_eml
 from support.harvester import harvest_list
+from support.hostile_oai import FORMAT, IDENTIFY, answer, errors, namespaces, record, records
 
 _SITES: Path = data_folder("sample_sites")
 
@@ -104,6 +105,39 @@ def node() -> list[bytes]:
         b"<systemMetadata>" + b"<a/>" * 2_000 + b"</systemMetadata>",
         b"<!DOCTYPE a [<!ENTITY b 'c'>]><error name='x'>&b;</error>",
         b"<html><head><title>502 Bad Gateway</title></head></html>",
+    ]
+
+
+def repositories() -> list[bytes]:
+    """Answers of an OAI-PMH repository: usual ones, and small shapes of the costly ones."""
+    listed = records(record(1), record(2, header=b"<setSpec>a</setSpec>"), token=b"next")
+    header = b"<header status='deleted'><identifier>oai:a:1</identifier><datestamp>2026-01-01</datestamp></header>"
+    sets = b"<set><setSpec>a</setSpec><setName>A</setName></set>" * 20
+    return [
+        listed,
+        ('<?xml version="1.0" encoding="UTF-16"?>' + listed.decode()).encode("utf-16"),
+        listed[:-60],
+        listed.replace(b"<metadata>", b"<metadata>&nbsp;\0\xff", 1),
+        records(*(record(each, about=b"<about><a/></about>" * 20) for each in range(5)), attributes=namespaces(200)),
+        records(record(1, metadata=b"<a>" + b"<a/>" * 2_000 + b"</a>")),
+        records(record(1, metadata=b"<a " + b"".join(b"a%d='' " % each for each in range(1_000)) + b"/>")),
+        records(record(1, metadata=b"<a " + b"b" * 10_000)),
+        records(record(1, metadata=b"<a>" * 1_500 + b"</a>" * 1_500)),
+        records(record(1, header=b"<setSpec>" + b"s" * 5_000 + b"</setSpec>"), token=b"t" * 10_000),
+        records(token=b"t<!-- -->" * 500),
+        answer("ListIdentifiers", header * 3 + b"<resumptionToken completeListSize='3'/>"),
+        answer("GetRecord", record(1)),
+        answer("Identify", IDENTIFY),
+        answer("Identify", IDENTIFY + b"<description><a/></description>" * 200),
+        answer("Identify", IDENTIFY.replace(b"repositoryName>", b"dc:title>")),
+        answer("Identify", IDENTIFY + b"<adminEmail>a@example.org</adminEmail>" * 200),
+        answer("ListMetadataFormats", FORMAT * 20),
+        answer("ListSets", sets + b"<resumptionToken>next</resumptionToken>"),
+        errors(b'<error code="noRecordsMatch">none</error>' * 30),
+        errors(b'<error code="badArgument">' + b"x<!-- -->" * 1_000 + b"</error>"),
+        errors(b'<error code="badArgument">' + b"x<?y?>" * 1_000 + b"</error>"),
+        b"<!DOCTYPE a [<!ENTITY b 'c'>]>" + listed,
+        listed.replace(b"OAI/2.0/", b"OAI/1.1/OAI_ListRecords"),
     ]
 
 

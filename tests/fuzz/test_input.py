@@ -10,7 +10,15 @@ from hypothesis import HealthCheck, given, settings
 
 from fuzz import seeds
 from fuzz.mutations import mutated
-from fuzz.properties import Answers, check_document, check_list, check_metacat, check_node, check_robots
+from fuzz.properties import (
+    Answers,
+    check_document,
+    check_list,
+    check_metacat,
+    check_node,
+    check_repository,
+    check_robots,
+)
 
 fuzzed = settings(
     deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck), print_blob=False
@@ -52,6 +60,12 @@ def test_a_mutated_answer_of_a_metacat_is_read_or_is_none(content: bytes) -> Non
 @given(mutated(seeds.node(), seeds.PIECES, xml=True))
 def test_a_mutated_answer_of_a_node_is_read_or_refused(content: bytes) -> None:
     check_node(content)
+
+
+@settings(fuzzed, max_examples=300)
+@given(mutated(seeds.repositories(), seeds.PIECES, xml=True))
+def test_a_mutated_answer_of_a_repository_is_read_or_refused(content: bytes) -> None:
+    check_repository(content)
 
 
 @settings(fuzzed, max_examples=500)
