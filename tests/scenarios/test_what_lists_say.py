@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from support.http_server import Asking
 from support.oai_network import ALL, Network, is_list, missing, report
@@ -277,6 +279,19 @@ def test_a_silent_loss_of_records_is_reported_in_the_same_night(network: Network
     assert missing(network) == 12
     network.harvest()
     assert "fewer records" not in network.subject("admin")
+
+
+def test_a_silent_loss_is_reported_where_the_last_full_list_is_of_an_older_version(network: Network) -> None:
+    network.register()
+    network.harvest()
+    [(checkpoint,)] = network.harvester.rows("SELECT checkpoint FROM site_checkpoint")
+    older = {name: value for name, value in json.loads(checkpoint).items() if name not in ("size", "listed", "newest")}
+    with network.harvester.engine.begin() as connection:
+        connection.execute(text("UPDATE site_checkpoint SET checkpoint = :older"), {"older": json.dumps(older)})
+    for number in range(1, 13):
+        del network.server.records[f"oai:test:{number}"]
+    network.harvest()
+    assert "it has 13 records (completeListSize); 25 are known" in report(network)
 
 
 def test_a_loss_that_new_records_hide_is_reported(network: Network) -> None:

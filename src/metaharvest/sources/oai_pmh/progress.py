@@ -96,8 +96,9 @@ class State:
     sets broke off in the last full list, so that it does not show which records are missing. Another full list is due
     when no set is behind. `empty` are the sets that have never listed a record: the next list of each begins at the
     very beginning too. `short` and `usually_short`: see Shortfalls. The last full list announced `size` records (0:
-    unknown) and brought `listed`. `newest` is the newest known record (see Newest), `from_checked` the time of the last
-    check with it. `from_is_off`: lists of changes leave records out, so every list is a full one.
+    unknown; None: a version without this number listed them) and brought `listed`. `newest` is the newest known
+    record (see Newest), `from_checked` the time of the last check with it. `from_is_off`: lists of changes leave
+    records out, so every list is a full one.
     """
 
     asked: tuple[object, ...]
@@ -112,7 +113,7 @@ class State:
     empty: Sequence[str] = ()
     short: Mapping[str, int] = field(default_factory=dict)
     usually_short: Mapping[str, int] = field(default_factory=dict)
-    size: int = 0
+    size: int | None = None
     listed: int = 0
     newest: Sequence[str] = ()
     from_checked: str = ""

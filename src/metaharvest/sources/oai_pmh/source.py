@@ -129,11 +129,11 @@ class OaiSource:
         checks = options.until is None and (is_full or is_due(state.from_checked, now))
         if patience.heed():
             return probed
-        if not is_full and one_list and (state.size or (checks and not probed.newest.identifier)):
+        if not is_full and one_list and (state.size != 0 or (checks and not probed.newest.identifier)):
             spec = next(iter(options.sets), "")
             if page := await probes.first_page(spec, Window(options.begin, options.until)):
-                size = page.size if state.size else None
-                probed = replace(probed, in_all=size, in_all_before=state.size)
+                size = page.size if state.size != 0 else None
+                probed = replace(probed, in_all=size, in_all_before=state.size or 0)
                 newest = page.newest(now, spec)
                 probed = replace(probed, newest=probed.newest.or_newer(newest.datestamp, newest.identifier, spec, now))
         if not (checks and probed.newest.identifier) or patience.heed():
