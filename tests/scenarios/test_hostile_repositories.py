@@ -184,3 +184,17 @@ def test_other_formats_than_last_night_are_compared_soon(harvester: Harvester, g
         cost = measured_run(harvester, good)
     assert cost.processor < 15, cost
     assert {"oai.too-long", "oai.repository-changed"} <= rules(harvester)
+
+
+def test_short_pages_that_take_long_to_read_hold_no_other_site_up(harvester: Harvester, good: GoodSite) -> None:
+    def page(arguments: Mapping[str, str]) -> bytes:
+        number = int(arguments.get("resumptionToken", "0"))
+        token = b"%d" % (number + 1) if number < 4 else b""
+        some = [record(10 * number + each) for each in range(10)]
+        return records(*some, b"<!--" * 39_000, token=token)
+
+    assert len(page({})) < 200_000
+    with HostileRepository(ListRecords=page) as hostile:
+        cost = harvested(harvester, good, hostile)
+    assert cost.loop < 1, cost
+    assert held(harvester) == 50

@@ -36,7 +36,8 @@ class Cost:
     """The cost of a run: `processor` seconds of it and its workers, and `peak_mb` of the largest process.
 
     `gap`: the longest time, in seconds, that the well-behaved site's server waited for the next request; `busy`: the
-    most processor seconds of the run itself between two such requests, which other programs do not change.
+    most processor seconds of the run itself between two such requests, which other programs do not change. `loop`: the
+    processor seconds of its event loop from the first such request to the last.
     """
 
     code: int
@@ -45,6 +46,7 @@ class Cost:
     peak_mb: int
     gap: float
     busy: float
+    loop: float
     out: str
     err: str
 
@@ -60,6 +62,7 @@ class GoodSite:
         self.pid = 0
         """The process of the run."""
         self._processor: list[float] = []
+        self._loop: list[float] = []
         self.server = HttpServer(host=host)
         names = [f"good.{number}.1" for number in range(1, documents + 1)]
         for name in names:
@@ -76,6 +79,10 @@ class GoodSite:
         """The most processor seconds that the run took between two requests."""
         return max((after - before for before, after in pairwise(sorted(self._processor))), default=0.0)
 
+    def loop(self) -> float:
+        """The processor seconds of the event loop, which is in the run's main thread, from the first request on."""
+        return max(self._loop, default=0.0) - min(self._loop, default=0.0)
+
     def is_harvested(self, harvester: Harvester) -> bool:
         """True if the target has all of its documents."""
         sql = "SELECT COUNT(*) FROM document_revision WHERE document_id LIKE 'good.%'"
@@ -83,7 +90,8 @@ class GoodSite:
 
     def _slowly(self, body: bytes, pause: float) -> Route:
         def route(asking: Asking) -> None:
-            self._processor.append(_processor_of(self.pid))
+            self._processor.append(_processor_of(f"{self.pid}"))
+            self._loop.append(_processor_of(f"{self.pid}/task/{self.pid}"))
             asking.pause(pause)
             asking.answer(body)
 
@@ -114,7 +122,7 @@ def measured_run(harvester: Harvester, good: GoodSite, *arguments: str, seconds:
         process.returncode = os.waitstatus_to_exitcode(status)
         said = [_text(file) for file in (out, err)]
     processor = usage.ru_utime + usage.ru_stime
-    return Cost(process.returncode, took, processor, watch.peak_mb(), good.gap(), good.busy(), *said)
+    return Cost(process.returncode, took, processor, watch.peak_mb(), good.gap(), good.busy(), good.loop(), *said)
 
 
 def _text(file: IO[bytes]) -> str:
@@ -162,9 +170,9 @@ def _descendants(pids: Iterable[int]) -> list[int]:
     return [*found, *(_descendants(found) if found else ())]
 
 
-def _processor_of(pid: int) -> float:
-    """The processor seconds that a process has taken until now, without its children."""
+def _processor_of(task: str) -> float:
+    """The processor seconds until now of a process, without its children, or of a thread: their place in /proc."""
     with suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{task}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return 0.0

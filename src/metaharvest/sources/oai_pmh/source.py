@@ -6,6 +6,7 @@ in listing.py.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
@@ -69,10 +70,14 @@ class OaiSource:
         asked = asked_by(without_login(self._site.list_url), options)
         state, is_other = state_from(checkpoint, asked), asks_for_others(checkpoint, asked)
         description = await described(self._repository, patience, sets=bool(options.sets))
-        gone = _sets_that_are_gone(description, options)
-        remembered = description.remembered(state.identity)
+
+        def compared() -> tuple[dict[str, Finding], dict[str, object], tuple[Finding, ...]]:
+            gone, remembered = _sets_that_are_gone(description, options), description.remembered(state.identity)
+            return gone, remembered, tuple(changes(state.identity, remembered))
+
+        gone, remembered, changed = await asyncio.to_thread(compared)
         ahead = tuple(_ahead(state, description.identity))
-        findings = (*description.findings, *changes(state.identity, remembered), *ahead)
+        findings = (*description.findings, *changed, *ahead)
         if full and not resumed:
             state = replace(state, progress=None)
         progress = _progress(state, options, description, full=full or bool(ahead) or state.from_is_off)
@@ -153,7 +158,7 @@ class OaiSource:
             raise NotUsable(too_long)
         await self._repository.heed_robots()
         content, seconds = await self._repository.record(records.arguments(identifier), patience)
-        record = checked_record(content, identifier, records)
+        record = await asyncio.to_thread(checked_record, content, identifier, records)
         if record is None or record.deleted:
             raise FetchError(_gone(identifier, is_there=record is not None), seconds=seconds)
         if record.content is None:
