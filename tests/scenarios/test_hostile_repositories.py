@@ -19,6 +19,18 @@ URI = b"http://" + b"u" * 1000
 MANY = [record(number) for number in range(200)]
 OF_COMMENTS = b"<!---->" * 1_000_000
 OF_ELEMENTS = b"<r>" + b"<a/>" * 20_000_000 + b"</r>"
+OF_FRIENDS = (
+    b"<friends xmlns='http://www.openarchives.org/OAI/2.0/friends/'><baseURL>" * 1_000
+    + b"<a/>a" * 900_000
+    + b"</baseURL></friends>" * 1_000
+)
+DEEP = (b"<d%b>" % namespaces(90)) * 2_000 + b"<a><error/></a>" * 50_000 + b"</d>" * 2_000
+
+OF_NAMESPACES = (
+    b"".join(b"<d%b>" % namespaces(200, b"u%d/" % level) for level in range(2_000))
+    + b"<n1:a/>" * 300_000
+    + b"</d>" * 2_000
+)
 
 
 def in_list(attributes: bytes, *some: bytes) -> bytes:
@@ -69,6 +81,16 @@ CASES = {
         "oai.too-large",
         2,
     ),
+    "a record of namespaces at each level": of_list(
+        records(record(1), record(2, metadata=OF_NAMESPACES), record(3)), "", 3
+    ),
+    "a record of instructions": of_list(
+        records(record(1), record(2, metadata=b"<r>" + b"<?a?>" * 9_000_000 + b"</r>"), record(3)), "oai.too-large", 2
+    ),
+    "records without anything": of_list(records(record(1), b"<record/>" * 5_000_000), "oai.too-large", 0),
+    "an identifier of 40 MB": of_list(
+        records(record(1), record(2).replace(b"oai:hostile:2", "é".encode() * 20_000_000)), "oai.identifier", 1
+    ),
     "a token of 10 MB": of_list(long_tokens, "oai.broken-off", 2),
     "setSpecs and abouts of megabytes": of_list(
         records(
@@ -89,6 +111,13 @@ CASES = {
         "oai.too-large",
         0,
     ),
+    "references to unknown entities in Identify": Case(
+        {"Identify": answer("Identify", IDENTIFY.replace(b"Hostile", b"&a;" * 10_000_000))}, "oai.too-large", 0
+    ),
+    "base URLs within base URLs": Case(
+        {"Identify": answer("Identify", IDENTIFY + b"<description>%b</description>" % OF_FRIENDS)}, "", 2
+    ),
+    "names of the protocol deep in a record": of_list(records(record(1), record(2, metadata=DEEP), record(3)), "", 3),
     "sets": Case({"ListSets": answer("ListSets", b"<set><setSpec>a</setSpec></set>" * 300_000)}, "", 2),
     "an undeclared prefix in Identify": Case(
         {"Identify": answer("Identify", IDENTIFY + b"<dc:title>x</dc:title>")}, "oai.ill-formed", 2

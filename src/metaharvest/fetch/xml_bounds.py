@@ -70,25 +70,19 @@ def namespaces_in(content: bytes) -> int:
     return (content.replace(b"\0", b"") if b"\0" in content else content).count(b"xmlns")
 
 
-def tree_of(content: bytes, limits: XmlLimits = SHORT_ANSWER, *, recover: bool = False) -> etree._Element:
+def tree_of(content: bytes, limits: XmlLimits = SHORT_ANSWER) -> etree._Element:
     """The root element of a text within the limits. Raises XmlRefused for all others, also for one with a DOCTYPE.
 
-    `recover`: a text that is not well-formed gives the tree that the parser can save, or None. Call it in a thread or
-    process of its own: 30 MB take a second.
+    Call it in a thread or process of its own: 30 MB take a second.
     """
     refuse_encoding(content)
     refuse_excess(content, limits)
     refuse_doctype(content)
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=limits.huge, recover=recover
-    )
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=limits.huge)
     try:
-        tree = etree.fromstring(content, parser)
+        return etree.fromstring(content, parser)
     except (etree.XMLSyntaxError, LookupError, ValueError) as error:
         raise XmlRefused(f"is not well-formed XML: {one_line(str(error) or 'it is empty', 200)}") from None
-    if tree is None:
-        raise XmlRefused("is not well-formed XML")
-    return tree
 
 
 def refuse_excess(content: bytes, limits: XmlLimits) -> None:

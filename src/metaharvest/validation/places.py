@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import cast
 from xml.parsers import expat
 
@@ -66,7 +67,8 @@ def in_document_order(found: Sequence[ElementFinding], root: etree._Element) -> 
     If there are more than can be shown, errors come before warnings.
     """
     wanted = {each.element for each in found if each.element is not None}
-    ordered = (element for element in root.iter("*") if element in wanted)
+    # No further than to the last of them: each step takes a time that grows with the element's depth.
+    ordered = islice((element for element in root.iter("*") if element in wanted), len(wanted))
     order: dict[etree._Element | None, int] = {element: place for place, element in enumerate(ordered)}
     errors_first = len(found) > MAX_FINDINGS
     return sorted(
@@ -109,7 +111,8 @@ def _position(element: etree._Element) -> str:
 def _places(wanted: set[etree._Element], content: bytes, root: etree._Element) -> dict[etree._Element, _SourcePlace]:
     if not wanted:
         return {}
-    ordinals = {number: element for number, element in enumerate(root.iter("*")) if element in wanted}
+    numbered = ((number, element) for number, element in enumerate(root.iter("*")) if element in wanted)
+    ordinals = dict(islice(numbered, len(wanted)))
     places: dict[etree._Element, _SourcePlace] = {
         element: (cast(int | None, element.sourceline) or 1, None, _rebuilt(element)) for element in wanted
     }

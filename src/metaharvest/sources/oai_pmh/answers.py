@@ -25,7 +25,7 @@ from metaharvest.fetch.xml_bounds import (
     refuse_excess,
 )
 from metaharvest.model import Finding, Level
-from metaharvest.sources.oai_pmh.bounds import DATE, ERRORS, SHORT_ANSWER, URI, crowd, record_limits, words_of
+from metaharvest.sources.oai_pmh.bounds import DATE, ERRORS, SHORT_ANSWER, UNUSABLE, URI, crowd, record_limits, words_of
 from metaharvest.sources.oai_pmh.cutting import (
     BEFORE,
     TAIL,
@@ -52,6 +52,9 @@ SHORT = 524_288
 _CHUNK = 65_536
 _LARGEST = 52_428_800
 """Bytes of one record, if nothing else is said."""
+
+_MOST_INNER = 1_000
+"""Elements within one record that are named as the protocol's: the time that each takes grows with its depth."""
 
 _BESIDE = ("responseDate", "error", "resumptionToken")
 _KNOWN = {*_BESIDE, "request", "requestURL"}
@@ -94,6 +97,13 @@ class Answer:
         """Something is odd about the list; the number of what is, with the first example."""
         self.odd[what] += 1
         self.example.setdefault(what, one_line(example, 200))
+
+
+def note_unusable(answer: Answer, key: int | None) -> None:
+    """Nothing can be made of a record of this answer; see Answer. Raises NoAnswer if there are very many of them."""
+    answer.unusable.append(key)
+    if len(answer.unusable) > UNUSABLE:
+        raise NoAnswer(_too_large(f"The answer to {answer.verb} has more than {UNUSABLE:,} records without a name."))
 
 
 def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
@@ -162,13 +172,18 @@ def _strictly(file: BinaryIO, answer: Answer, take: Take[Item], limits: XmlLimit
     verb, item = answer.verb, answer.root.name(_item(answer))
     is_short = size_of(file) <= SHORT
     room = _Room(limits)
-    found, known = False, 0
+    found, known, inner = False, 0, 0
     root = holder = element = parent = last = looked_at = None
     for ended in _all_ended(file, item, verb) if is_short else _ended(file, item, verb, room):
         for _, element in ended:
             parent = element.getparent()
             if parent is not None and parent is not looked_at:
-                looked_at = parent
+                if not _is_around(parent):
+                    inner += 1
+                    if inner > _MOST_INNER:
+                        raise Crowded(f"a record has more than {_MOST_INNER:,} elements named as those around it")
+                    continue
+                looked_at, inner = parent, 0
                 if why := crowd(parent):
                     raise Crowded(why)
             if element.tag == item:
@@ -315,6 +330,12 @@ def _is_top(element: etree._Element | None, verb: str) -> bool:
     return parent is None or parent.getparent() is None
 
 
+def _is_around(element: etree._Element) -> bool:
+    """True for the root element and its children: the records of an answer are in one of these."""
+    parent = element.getparent()
+    return parent is None or parent.getparent() is None
+
+
 def text_of(element: etree._Element) -> str:
     """The text of an element, whatever comments or processing instructions are within it."""
     text = str(element.xpath("string()")) if len(element) else element.text
@@ -372,6 +393,9 @@ def _token(element: etree._Element) -> Token:
 def _recovered(content: bytes, answer: Answer) -> etree._Element:
     """What the parser makes of an answer that is not well-formed. Raises NoAnswer."""
     text = mended_whole(content)
+    if text.count(b"&") > SHORT_ANSWER.nodes:  # each reference to an unknown entity becomes a node of the tree
+        message = f"The answer to {answer.verb} is no well-formed XML, and has more than {SHORT_ANSWER.nodes:,} &."
+        raise NoAnswer(_too_large(message))
     answer.is_whole = ends(text[-TAIL:], answer.root, answer.verb)
     with suppress(etree.XMLSyntaxError):
         tree = etree.fromstring(text, _parser(recover=True))

@@ -33,6 +33,9 @@ FORMATS = 10_000
 ERRORS = 20
 """Errors of the protocol in one answer."""
 
+UNUSABLE = 20_000
+"""Records of one answer that have no identifier, or cannot be read."""
+
 ADDRESSES = 100
 """Mail addresses and compressions in an answer to Identify."""
 

@@ -15,7 +15,7 @@ from lxml import etree
 from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, OaiOptions
 from metaharvest.sources.base import Patience
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, text_of
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, Window, is_proper, moment, written
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.repository import Repository
@@ -186,5 +186,4 @@ def _named(tree: etree._Element, answer: Answer) -> tuple[dict[str, str], int]:
 
 
 def _text(element: etree._Element, name: str) -> str:
-    child = element.find(name)
-    return text_of(child) if child is not None else ""
+    return (element.findtext(name) or "").strip()

@@ -22,7 +22,7 @@ from lxml import etree
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.ahead import next_token
-from metaharvest.sources.oai_pmh.answers import Answer, items
+from metaharvest.sources.oai_pmh.answers import Answer, items, note_unusable
 from metaharvest.sources.oai_pmh.cutting import Mended
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
@@ -151,7 +151,7 @@ def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedR
     def take(element: etree._Element, answer: Answer) -> ListedRecord | None:
         record = usable(element, answer)
         if record is None:
-            answer.unusable.append(hash(str(element.xpath("string()"))))
+            note_unusable(answer, hash(str(element.xpath("string()"))))
         return record
 
     for item in items(file, answer, take, records.largest):
@@ -162,7 +162,7 @@ def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedR
         elif lost := records.lost(item, answer.response_date):
             yield lost
         else:
-            answer.unusable.append(None)
+            note_unusable(answer, None)
     records.heed(answer)
 
 

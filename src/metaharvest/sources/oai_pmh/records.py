@@ -10,6 +10,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 from urllib.parse import quote, urlsplit
+from xml.parsers import expat
 
 from lxml import etree
 
@@ -33,6 +34,7 @@ _FEW_ATTRIBUTES_BYTES = 50_000
 square of their number to put them in order, half a minute for 80,000."""
 
 _FEW_DECLARATIONS = 200
+_PIECE = 65_536
 _MOST_LOOKS = 100_000_000
 """Namespaces in scope, summed over the elements: this number takes a second or two."""
 
@@ -152,9 +154,8 @@ class Records:
 
     def document(self, identifier: str, datestamp: str, sets: tuple[str, ...], response_date: str) -> ListedDocument:
         """A record by its identifier, of which the metadata are not known."""
+        identifier = _bounded(identifier)
         document_id = self.document_id(identifier)
-        if len(identifier) > IDENTIFIER:
-            identifier = f"{identifier[: IDENTIFIER - 65]}~{hashlib.sha256(identifier.encode()).hexdigest()}"
         origin = RecordOrigin(self._base_url, identifier, self._prefix, datestamp, response_date, sets=sets)
         return ListedDocument(document_id, 0, "", self.url(identifier), origin=origin)
 
@@ -202,7 +203,7 @@ class Records:
         is_header: bool = False,
     ) -> ListedRecord | None:
         identifiers, datestamp, sets = _read_header(header, self._of_header)
-        identifier = identifiers[-1] if identifiers else ""
+        identifier = _bounded(identifiers[-1]) if identifiers else ""
         if not identifier or len(identifiers) > 1:
             self.note("nameless", "")
         if not identifier:
@@ -416,6 +417,13 @@ _ODD = {
 }
 
 
+def _bounded(identifier: str) -> str:
+    """The identifier; of one that is too long to be harvested, the beginning and a hash of all."""
+    if len(identifier) <= IDENTIFIER:
+        return identifier
+    return f"{identifier[: IDENTIFIER - 65]}~{hashlib.sha256(identifier.encode()).hexdigest()}"
+
+
 def says_deleted(element: etree._Element) -> bool:
     """Whether a header says that its record is deleted, or, in 1.x, the record itself."""
     status = element.get("status")
@@ -485,15 +493,37 @@ def _is_slow_to_order(root: etree._Element, content: bytes) -> bool:
     """Whether canonical XML takes a time that grows with the square of the metadata's attributes or namespaces."""
     if len(content) <= _FEW_ATTRIBUTES_BYTES:
         return False
-    declared = content.count(b"xmlns")
-    if declared > _FEW_DECLARATIONS and declared * content.count(b"<") > _MOST_LOOKS:
-        depth = most = 0
-        for event, _ in etree.iterwalk(root, events=("start-ns", "end-ns")):
-            depth += 1 if event == "start-ns" else -1
-            most = max(most, depth)
-        if most * content.count(b"<") > _MOST_LOOKS:
-            return True
+    declared, tags = content.count(b"xmlns"), content.count(b"<")
+    is_crowded = declared > _FEW_DECLARATIONS and declared * tags > _MOST_LOOKS
+    if is_crowded and _most_in_scope(content) * tags > _MOST_LOOKS:
+        return True
     return bool(_has_many_attributes(root))
+
+
+def _most_in_scope(content: bytes) -> int:
+    """The largest number of namespace declarations that are in scope at an element of these metadata.
+
+    Expat finds it out: with lxml, each element would take a time that grows with its depth.
+    """
+    parser = expat.ParserCreate("utf-8", " ")
+    depth = most = 0
+
+    def start(_prefix: str | None, _uri: str | None) -> None:
+        nonlocal depth, most
+        depth += 1
+        most = max(most, depth)
+
+    def end(_prefix: str | None) -> None:
+        nonlocal depth
+        depth -= 1
+
+    parser.StartNamespaceDeclHandler = start
+    parser.EndNamespaceDeclHandler = end
+    with suppress(expat.ExpatError):
+        for at in range(0, len(content), _PIECE):  # other threads have their turn between two pieces
+            parser.Parse(content[at : at + _PIECE], False)
+        parser.Parse(b"", True)
+    return most
 
 
 def _standing_alone(element: etree._Element) -> bytes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from io import UnsupportedOperation
+from itertools import islice
 from mmap import ACCESS_READ, MADV_DONTNEED, PAGESIZE, mmap
 from typing import BinaryIO
 
@@ -33,7 +34,7 @@ _NO_TAGS = re.compile(
 _OPENINGS = (b"<!--", b"<![CDATA[", b"<?")
 
 _MOST_HIDDEN = 1_000_000
-"""The number of hidden places that are remembered: places that look like a tag."""
+"""Comments, sections and instructions that are looked at for what looks like a tag."""
 
 
 def bytes_of(file: BinaryIO) -> Data:
@@ -122,14 +123,12 @@ def _end_of(beginning: bytes, at: int, data: Data) -> int | None:
 
 
 def hidden_tags(data: Data) -> list[tuple[int, int]]:
-    """The first million of them that have a second `<`."""
+    """Those of the first million that have a second `<`."""
     found = []
-    for begin, end in without_tags(data):
+    for begin, end in islice(without_tags(data), _MOST_HIDDEN):
         is_short = end - begin <= _PIECE
         if (data.find(b"<", begin + 1, end) if is_short else find(data, b"<", begin + 1, end)) >= 0:
             found.append((begin, end))
-            if len(found) >= _MOST_HIDDEN:
-                break
     return found
 
 
