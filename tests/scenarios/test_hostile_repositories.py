@@ -87,6 +87,9 @@ CASES = {
     "a record of instructions": of_list(
         records(record(1), record(2, metadata=b"<r>" + b"<?a?>" * 9_000_000 + b"</r>"), record(3)), "oai.too-large", 2
     ),
+    "beginnings of records": of_list(
+        records(record(1), b"&", b"<record><header><identifier>a</identifier>" * 900_000), "oai.broken-off", 1
+    ),
     "records without anything": of_list(records(record(1), b"<record/>" * 5_000_000), "oai.too-large", 0),
     "an identifier of 40 MB": of_list(
         records(record(1), record(2).replace(b"oai:hostile:2", "é".encode() * 20_000_000)), "oai.identifier", 1

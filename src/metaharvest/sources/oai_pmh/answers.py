@@ -99,11 +99,13 @@ class Answer:
         self.example.setdefault(what, one_line(example, 200))
 
 
-def note_unusable(answer: Answer, key: int | None) -> None:
-    """Nothing can be made of a record of this answer; see Answer. Raises NoAnswer if there are very many of them."""
-    answer.unusable.append(key)
-    if len(answer.unusable) > UNUSABLE:
-        raise NoAnswer(_too_large(f"The answer to {answer.verb} has more than {UNUSABLE:,} records without a name."))
+def refuse_unusable(answer: Answer, number: int) -> None:
+    """Raises NoAnswer if an answer has very many records that are unusable: each takes time, and none is kept."""
+    if number > UNUSABLE:
+        message = (
+            f"More than {UNUSABLE:,} records of the answer to {answer.verb} cannot be read, or have no identifier."
+        )
+        raise NoAnswer(_too_large(message))
 
 
 def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:

@@ -34,7 +34,7 @@ ERRORS = 20
 """Errors of the protocol in one answer."""
 
 UNUSABLE = 20_000
-"""Records of one answer that have no identifier, or cannot be read."""
+"""Records of one answer that cannot be read, or have no identifier."""
 
 ADDRESSES = 100
 """Mail addresses and compressions in an answer to Identify."""

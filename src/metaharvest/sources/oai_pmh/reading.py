@@ -22,7 +22,7 @@ from lxml import etree
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.ahead import next_token
-from metaharvest.sources.oai_pmh.answers import Answer, items, note_unusable
+from metaharvest.sources.oai_pmh.answers import Answer, items, refuse_unusable
 from metaharvest.sources.oai_pmh.cutting import Mended
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
@@ -151,18 +151,23 @@ def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedR
     def take(element: etree._Element, answer: Answer) -> ListedRecord | None:
         record = usable(element, answer)
         if record is None:
-            note_unusable(answer, hash(str(element.xpath("string()"))))
+            answer.unusable.append(hash(str(element.xpath("string()"))))
+            refuse_unusable(answer, len(answer.unusable))
         return record
 
+    number = 0
     for item in items(file, answer, take, records.largest):
         if isinstance(item, ListedRecord):
             yield item
         elif isinstance(item, Mended):
             yield replace(item.item, findings=(*item.item.findings, _mended(item.item)))
-        elif lost := records.lost(item, answer.response_date):
-            yield lost
         else:
-            note_unusable(answer, None)
+            number += 1
+            refuse_unusable(answer, number)
+            if lost := records.lost(item, answer.response_date):
+                yield lost
+            else:
+                answer.unusable.append(None)
     records.heed(answer)
 
 
