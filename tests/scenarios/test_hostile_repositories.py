@@ -69,6 +69,18 @@ CASES = {
     "a start tag of 900 KB in a damaged list": of_list(
         records(record(500), b"<record " + b"a='' " * 180_000 + b"&>", *MANY), "oai.ill-formed", 201
     ),
+    "beginnings of records": of_list(records(*MANY, b"<record><header>" * 110_000), "oai.page-failed", 200),
+    "elements that are no records": of_list(records(*MANY, b"<x/>" * 1_000_000 + b"&"), "oai.ill-formed", 200),
+    "comments without an end": of_list(records(*MANY, b"<!--" * 1_000_000), "oai.ill-formed", 200),
+    "abouts in namespaces that are just not too many": of_list(
+        in_list(
+            b"".join(b' xmlns:n%d="urn:%d:%s"' % (n, n, b"u" * 70) for n in range(90)),
+            *(record(n, about=b"<about><a/></about>" * 100) for n in range(200)),
+        ),
+        "oai.too-long",
+        200,
+    ),
+    "processing instructions between records": of_list(records(*MANY, b"<?a?>" * 3_000_000, record(500)), "", 201),
     "a start tag that does not end": of_list(records(*MANY, b"<record " + b"a" * 900_000), "oai.ill-formed", 200),
     "a record of empty elements": of_list(
         records(record(1), record(2, metadata=OF_ELEMENTS), record(3)), "oai.too-large", 2
@@ -87,10 +99,10 @@ CASES = {
     "a record of instructions": of_list(
         records(record(1), record(2, metadata=b"<r>" + b"<?a?>" * 9_000_000 + b"</r>"), record(3)), "oai.too-large", 2
     ),
-    "beginnings of records": of_list(
-        records(record(1), b"&", b"<record><header><identifier>a</identifier>" * 900_000), "oai.broken-off", 1
+    "named beginnings of records": of_list(
+        records(record(1), b"&", b"<record><header><identifier>a</identifier>" * 900_000), "oai.page-failed", 1
     ),
-    "records without anything": of_list(records(record(1), b"<record/>" * 5_000_000), "oai.too-large", 0),
+    "records without anything": of_list(records(record(1), b"<record/>" * 5_000_000), "oai.page-failed", 1),
     "an identifier of 40 MB": of_list(
         records(record(1), record(2).replace(b"oai:hostile:2", "é".encode() * 20_000_000)), "oai.identifier", 1
     ),
@@ -104,6 +116,9 @@ CASES = {
         ),
         "oai.too-long",
         4,
+    ),
+    "an error full of processing instructions": of_list(
+        errors(b"<error code='badArgument'>" + b"<?a?>" * 3_000_000 + b"</error>"), "oai.too-large", 0
     ),
     "an error with a million comments": of_list(
         errors(b'<error code="badArgument">' + OF_COMMENTS + b"</error>"), "oai.broken-off", 0

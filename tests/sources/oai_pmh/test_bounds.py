@@ -10,8 +10,8 @@ import pytest
 from metaharvest.model import Finding, OaiOptions, lengths
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh import bounds
+from metaharvest.sources.oai_pmh.answer_reader import listed
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, short_answer
-from metaharvest.sources.oai_pmh.reading import listed
 from metaharvest.sources.oai_pmh.records import Records
 from support.hostile_oai import FORMAT, IDENTIFY, answer, namespaces, record, records
 

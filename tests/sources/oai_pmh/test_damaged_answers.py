@@ -15,8 +15,8 @@ from metaharvest.errors import ListError
 from metaharvest.model import OaiOptions
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh import answers
+from metaharvest.sources.oai_pmh.answer_reader import listed
 from metaharvest.sources.oai_pmh.answers import Answer
-from metaharvest.sources.oai_pmh.reading import listed
 from metaharvest.sources.oai_pmh.records import Records
 from support.oai_harvest import Harvested, harvest
 from support.oai_server import Asked, OaiServer

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from metaharvest.model import Level, ListMethod, OaiOptions
+from metaharvest.sources.oai_pmh.answer_reader import listed
 from metaharvest.sources.oai_pmh.answers import Answer
-from metaharvest.sources.oai_pmh.reading import listed
 from metaharvest.sources.oai_pmh.records import Records
 from support.oai_harvest import harvest
 from support.oai_server import Asked, OaiServer, Odd, Record

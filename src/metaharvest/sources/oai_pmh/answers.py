@@ -99,13 +99,15 @@ class Answer:
         self.example.setdefault(what, one_line(example, 200))
 
 
+class TooDamaged(Exception):
+    """An answer has very many unusable records, each of which takes time: it is read no further."""
+
+
 def refuse_unusable(answer: Answer, number: int) -> None:
-    """Raises NoAnswer if an answer has very many records that are unusable: each takes time, and none is kept."""
+    """Raises TooDamaged if this number of unusable records is too large."""
     if number > UNUSABLE:
-        message = (
-            f"More than {UNUSABLE:,} records of the answer to {answer.verb} cannot be read, or have no identifier."
-        )
-        raise NoAnswer(_too_large(message))
+        answer.damage = f"more than {UNUSABLE:,} of its records cannot be read, or have no identifier"
+        raise TooDamaged
 
 
 def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
@@ -137,12 +139,13 @@ def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
 
 
 def items(
-    file: BinaryIO, answer: Answer, take: Take[Item], largest: int = _LARGEST
+    file: BinaryIO, answer: Answer, take: Take[Item], largest: int = _LARGEST, *, cuts: bool = True
 ) -> Iterator[Item | Lost | Mended[Item]]:
     """What `take` makes of each record (or header) of the answer in `file`, which is open for reading at its start.
 
     `answer` says at first which verb was asked; it is filled in on the way. A record of more than `largest` bytes is
-    lost. To be used within one thread. Raises NoAnswer.
+    lost. To be used within one thread. Raises NoAnswer; and Damage, if an answer that is not well-formed, or is too
+    crowded, is not to be cut.
     """
     limits = record_limits(largest)
     head = file.read(HEAD_BYTES)
@@ -156,6 +159,8 @@ def items(
             if item is not None:
                 yield item
     except Damage as error:  # nothing of it is kept, as it would keep the tree
+        if not cuts:
+            raise
         damage, answer.is_ill_formed = str(error), not isinstance(error, Crowded)
     if damage:
         file.seek(0)

@@ -5,6 +5,7 @@ Whatever exceeds a bound becomes a finding with a number. The bounds are far abo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from lxml import etree
@@ -51,10 +52,18 @@ SHORT_ANSWER = XmlLimits(size=33_554_432, nodes=1_000_000, namespaces=100_000, h
 _DECLARATIONS = 100
 _DECLARED = 8_192
 
+ABOUT_DECLARED = 4_096
+"""Characters of namespaces that are declared around the about containers of one record, and copied into each part."""
+
 
 def record_limits(largest: int) -> XmlLimits:
     """The limits of one record, of which `largest` bytes are taken."""
     return XmlLimits(size=largest, nodes=RECORD_NODES, namespaces=RECORD_NODES, huge=True)
+
+
+def declared_size(declared: Mapping[str | None, str]) -> int:
+    """The characters of namespaces in scope, prefixes included."""
+    return sum(map(len, declared.values())) + sum(len(prefix or "") for prefix in declared)
 
 
 def crowd(element: etree._Element) -> str:
@@ -64,7 +73,7 @@ def crowd(element: etree._Element) -> str:
     so that a long one costs its length for each element.
     """
     declared = element.nsmap
-    size = sum(map(len, declared.values())) + sum(len(prefix or "") for prefix in declared)
+    size = declared_size(declared)
     if len(declared) <= _DECLARATIONS and size <= URI:
         return ""
     if len(declared) > _DECLARATIONS:

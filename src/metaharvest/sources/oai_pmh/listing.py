@@ -17,6 +17,7 @@ from metaharvest.errors import BrokenOff, FetchError, SetsBrokenOff
 from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions, limited
 from metaharvest.sources.base import ListedRecord, Page, Patience
+from metaharvest.sources.oai_pmh.answer_reader import MOST_RECORDS
 from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer
 from metaharvest.sources.oai_pmh.course import (
     UNDATED,
@@ -36,7 +37,7 @@ from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.probes import Newest, Probed
 from metaharvest.sources.oai_pmh.progress import ListProgress
 from metaharvest.sources.oai_pmh.protocol import Identity
-from metaharvest.sources.oai_pmh.reading import MOST_RECORDS, Reading
+from metaharvest.sources.oai_pmh.reading import Reading
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.shortfalls import Shortfalls
@@ -398,7 +399,7 @@ class OaiListing:
         announced = self.progress.announced or (course.progress.announced if course.is_main else None)
         announced = announced if len(self._sets) == 1 else None
         self._yielded += len(records)
-        self._bytes += sum(len(each.content) for each in records if each.content is not None)
+        self._bytes += sum(map(_bytes_of, records))
         since = self.progress.others_since(self._sets.index(course.set_spec))
         return Page(records, checkpoint, announced=announced, others_since=since)
 
@@ -439,3 +440,9 @@ class OaiListing:
         others = (*self._sets[: self._begun_at], *self._sets[number + 1 :]) if kind is BrokenOff else ()
         finding = broke_off(why, self._before + self._yielded + more, progress, self._sets[number], others)
         return kind(finding, *self._told(), *self._records.findings(is_whole=False), transient=transient)
+
+
+def _bytes_of(record: ListedRecord) -> int:
+    """What is stored of a record: its metadata and its about containers."""
+    about = record.document.origin.about if record.document.origin else ()
+    return len(record.content or b"") + sum(map(len, about))

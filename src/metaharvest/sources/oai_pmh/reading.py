@@ -8,32 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
-from itertools import islice
 from typing import BinaryIO, Self, TypeVar, cast
 
-from lxml import etree
-
-from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.ahead import next_token
-from metaharvest.sources.oai_pmh.answers import Answer, items, refuse_unusable
-from metaharvest.sources.oai_pmh.cutting import Mended
+from metaharvest.sources.oai_pmh.answer_reader import AnswerReader
+from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
-from metaharvest.text import one_line
-from metaharvest.validation.parse_lock import parsing
 
 Result = TypeVar("Result")
-
-MOST_RECORDS = 200
-MOST_BYTES = 8_388_608
-"""Of one page; it ends with the record with which it has as many."""
 
 _IN_MEMORY = 8_388_608
 """Bytes of an answer; a longer one is on the disk."""
@@ -65,6 +54,7 @@ class Reading:
         self._has_failed = False
         self._asked: _Asked | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metaharvest-oai")
+        self._reader = AnswerReader()
 
     async def __aenter__(self) -> Self:
         with ExitStack() as stack:
@@ -76,6 +66,7 @@ class Reading:
         try:
             await self._give_up_asked()
         finally:
+            self._reader.close()
             self._thread.shutdown(wait=False)
             self._open.close()
 
@@ -85,12 +76,9 @@ class Reading:
         Raises FetchError, and NoAnswer.
         """
         answer.date = await self._fetched(answer.verb, arguments)
-        found = listed(self._spool, answer, self._records)
-        more = True
-        while more:
-            part, more = await self._in_thread(partial(_some, found))
-            if part:
-                yield part
+        parts = self._reader.parts(self._spool, answer, self._records)
+        while part := await self._in_thread(partial(next, parts, None)):
+            yield part
         self._has_failed = False
 
     async def failed(self) -> None:
@@ -131,72 +119,15 @@ class Reading:
             await asyncio.gather(asked.date, return_exceptions=True)
 
     async def _in_thread(self, call: Callable[[], Result]) -> Result:
-        """A caller that is cancelled waits for the thread, which uses the spool."""
+        """A caller that is cancelled ends the reader's process, and waits for the thread, which uses the spool."""
         running = asyncio.get_running_loop().run_in_executor(self._thread, call)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
+            self._reader.close()
             await asyncio.wait([running])
             raise
 
 
 def _spool() -> BinaryIO:
     return cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="metaharvest-"))
-
-
-def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedRecord]:
-    """The records of the answer in `file`, with what had to be repaired, and those that are lost. Raises NoAnswer."""
-    usable = records.header if answer.verb == "ListIdentifiers" else records.taken
-
-    def take(element: etree._Element, answer: Answer) -> ListedRecord | None:
-        record = usable(element, answer)
-        if record is None:
-            answer.unusable.append(hash(str(element.xpath("string()"))))
-            refuse_unusable(answer, len(answer.unusable))
-        return record
-
-    number = 0
-    for item in items(file, answer, take, records.largest):
-        if isinstance(item, ListedRecord):
-            yield item
-        elif isinstance(item, Mended):
-            yield replace(item.item, findings=(*item.item.findings, _mended(item.item)))
-        else:
-            number += 1
-            refuse_unusable(answer, number)
-            if lost := records.lost(item, answer.response_date):
-                yield lost
-            else:
-                answer.unusable.append(None)
-    records.heed(answer)
-
-
-def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Answer]:
-    """The record in an answer to GetRecord; None if there is none. Raises NoAnswer."""
-    answer = Answer("GetRecord")
-    with parsing():
-        found = list(islice(listed(BytesIO(content), answer, records), 2))
-    return (found[0] if found else None), answer
-
-
-def _some(found: Iterator[ListedRecord]) -> tuple[list[ListedRecord], bool]:
-    """The next records, and whether there may be more."""
-    some: list[ListedRecord] = []
-    size = 0
-    with parsing():
-        for record in islice(found, MOST_RECORDS):
-            some.append(record)
-            size += len(record.content or b"")
-            if size >= MOST_BYTES:
-                return some, True
-    return some, len(some) == MOST_RECORDS
-
-
-def _mended(record: ListedRecord) -> Finding:
-    identifier = record.document.origin.identifier if record.document.origin else record.document.document_id
-    message = (
-        f"The repository's record {one_line(identifier, 200)} has bytes that are no text, or characters that XML does "
-        "not have; each was replaced by U+FFFD (\ufffd)."
-    )
-    remedy = "The repository's keeper enters the text again, as UTF-8: what stood there is lost."
-    return Finding("oai.damaged-text", message, remedy, Level.WARNING, docid=identifier)

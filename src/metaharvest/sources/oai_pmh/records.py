@@ -19,7 +19,7 @@ from metaharvest.model import Finding, Level, ListedDocument, OaiOptions, Record
 from metaharvest.model.lengths import ABOUTS, SET_SPEC
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import Answer, text_of, well_formed
-from metaharvest.sources.oai_pmh.bounds import DATE, IDENTIFIER, SET_SPECS, URI, crowd
+from metaharvest.sources.oai_pmh.bounds import ABOUT_DECLARED, DATE, IDENTIFIER, SET_SPECS, URI, crowd, declared_size
 from metaharvest.sources.oai_pmh.cutting import Lost, TooLarge
 from metaharvest.sources.oai_pmh.datestamps import is_proper
 from metaharvest.sources.oai_pmh.protocol import AnswerRoot
@@ -261,13 +261,18 @@ class Records:
     def _abouts(self, abouts: Iterable[etree._Element], identifier: str) -> tuple[bytes, ...]:
         """What is in the about containers of a record, each as a document; what is too much is left out, and noted."""
         found: list[bytes] = []
-        size = left_out = 0
+        size = copied = left_out = 0
         for about in abouts:
-            why = crowd(about)
+            if copied > ABOUT_DECLARED or size > ABOUTS:
+                left_out += len(about)
+                continue
+            is_crowded, around = bool(crowd(about)), declared_size(about.nsmap)
             for each in about.iterchildren("*"):
-                content = b"" if why or size > ABOUTS else _standing_alone(each)
+                copied += around
+                is_left_out = is_crowded or copied > ABOUT_DECLARED or size > ABOUTS
+                content = b"" if is_left_out else _standing_alone(each)
                 size += len(content)
-                if why or size > ABOUTS:
+                if is_left_out or size > ABOUTS:
                     left_out += 1
                 else:
                     found.append(content)

@@ -11,11 +11,11 @@ from metaharvest.errors import FetchError, NotAsked
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import ListedRecord, Patience
+from metaharvest.sources.oai_pmh.answer_reader import record_in
 from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, NoAnswer
 from metaharvest.sources.oai_pmh.course import cut_off
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.protocol import ProtocolError
-from metaharvest.sources.oai_pmh.reading import record_in
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.text import one_line

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from io import UnsupportedOperation
-from itertools import islice
 from mmap import ACCESS_READ, MADV_DONTNEED, PAGESIZE, mmap
 from typing import BinaryIO
 
@@ -33,8 +32,8 @@ _NO_TAGS = re.compile(
 
 _OPENINGS = (b"<!--", b"<![CDATA[", b"<?")
 
-_MOST_HIDDEN = 1_000_000
-"""Comments, sections and instructions that are looked at for what looks like a tag."""
+_MOST_SECTIONS = 1_000_000
+"""Comments, CDATA sections and instructions that are looked at, in some five seconds; each tag behind them counts."""
 
 
 def bytes_of(file: BinaryIO) -> Data:
@@ -88,14 +87,15 @@ def without_tags(data: Data) -> Iterator[tuple[int, int]]:
     No comment has two hyphens in it: what would be one with them has lost its end, and would hide the records behind
     it. The same is so of a section or an instruction with the beginning of another one in it.
     """
-    at = given_back = 0
-    while at < len(data):
+    at = given_back = sections = 0
+    while at < len(data) and sections < _MOST_SECTIONS:
         until = min(at + _PIECE, len(data))
         for found in _NO_TAGS.finditer(data, at, min(until + LONGEST_TAG, len(data))):
             begin = found.start()
             if begin >= until:
                 at = max(at, until)
                 break
+            sections += 1
             end = found.end() if found.lastgroup else _end_of(found[0], begin, data)
             at = begin + 1 if end is None else end
             if end is not None:
@@ -123,9 +123,9 @@ def _end_of(beginning: bytes, at: int, data: Data) -> int | None:
 
 
 def hidden_tags(data: Data) -> list[tuple[int, int]]:
-    """Those of the first million that have a second `<`."""
+    """Where comments, CDATA sections and processing instructions are that have a second `<`."""
     found = []
-    for begin, end in islice(without_tags(data), _MOST_HIDDEN):
+    for begin, end in without_tags(data):
         is_short = end - begin <= _PIECE
         if (data.find(b"<", begin + 1, end) if is_short else find(data, b"<", begin + 1, end)) >= 0:
             found.append((begin, end))

@@ -1,0 +1,261 @@
+"""Reads answers that have records; very long and damaged ones in a process of its own, with limits of memory and time.
+
+To search 20 MB of tags that are no records takes a minute, in which Python lets no other site have its turn (measured).
+The process is started with the first such answer of a list, and ends with the list. To start it takes half a second.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import resource
+import signal
+import traceback
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, fields, replace
+from itertools import chain, islice
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from multiprocessing.reduction import recv_handle, send_handle
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, cast
+
+from lxml import etree
+
+from metaharvest.model import Finding, Level
+from metaharvest.sources.base import ListedRecord
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, TooDamaged, items, refuse_unusable, size_of
+from metaharvest.sources.oai_pmh.cutting import Damage, Mended
+from metaharvest.sources.oai_pmh.records import Records
+from metaharvest.text import one_line
+from metaharvest.validation.parse_lock import parsing
+
+log = logging.getLogger(__name__)
+
+SECONDS = 60.0
+"""From one part of an answer to the next: usual ones take a tenth of a second."""
+
+MEMORY = 1_073_741_824
+"""Bytes that the process may use for data; an answer of 200 MB takes a tenth of it."""
+
+MOST_RECORDS = 200
+MOST_BYTES = 8_388_608
+"""Of one part; it ends with the record with which it has as many."""
+
+_IN_MEMORY = 8_388_608
+"""Bytes of an answer that is read in the run's own process if it is well-formed: in one or two seconds at most."""
+
+_FEW_BYTES = 65_536
+"""Bytes of an answer that is read there also if it is not: in a third of a second at most."""
+
+_OUT_OF_MEMORY = 77
+"""The exit code of a process that has reached its memory limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The answer is read: what is known of it, and what was odd about its records."""
+
+    answer: Answer
+    odd: dict[str, tuple[int, str]]
+
+
+def listed(file: BinaryIO, answer: Answer, records: Records, *, cuts: bool = True) -> Iterator[ListedRecord]:
+    """The records of the answer in `file`, also repaired and lost ones. Raises NoAnswer.
+
+    Without `cuts`, it raises Damage where the answer is not well-formed, or too crowded.
+    """
+    usable = records.header if answer.verb == "ListIdentifiers" else records.taken
+
+    def take(element: etree._Element, answer: Answer) -> ListedRecord | None:
+        record = usable(element, answer)
+        if record is None:
+            answer.unusable.append(hash(str(element.xpath("string()"))))
+            refuse_unusable(answer, len(answer.unusable))
+        return record
+
+    number = 0
+    with suppress(TooDamaged):
+        for item in items(file, answer, take, records.largest, cuts=cuts):
+            if isinstance(item, ListedRecord):
+                yield item
+            elif isinstance(item, Mended):
+                yield replace(item.item, findings=(*item.item.findings, _mended(item.item)))
+            else:
+                number += 1
+                refuse_unusable(answer, number)
+                if lost := records.lost(item, answer.response_date):
+                    yield lost
+                else:
+                    answer.unusable.append(None)
+    records.heed(answer)
+
+
+def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Answer]:
+    """The record in an answer to GetRecord; None if there is none. Raises NoAnswer."""
+    answer = Answer("GetRecord")
+    with SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="metaharvest-") as spool, closing(AnswerReader()) as reader:
+        spool.write(content)
+        spool.seek(0)
+        parts = reader.parts(cast(BinaryIO, spool), answer, records)
+        found = list(islice(chain.from_iterable(parts), 2))
+    return (found[0] if found else None), answer
+
+
+def parts_of(found: Iterator[ListedRecord]) -> Iterator[list[ListedRecord]]:
+    """Records in parts, in which no other thread compiles a schema."""
+    more = True
+    while more:
+        some: list[ListedRecord] = []
+        size, more = 0, False
+        with parsing():
+            for record in found:
+                some.append(record)
+                size += len(record.content or b"")
+                if more := len(some) == MOST_RECORDS or size >= MOST_BYTES:
+                    break
+        if some:
+            yield some
+
+
+class AnswerReader:
+    """Reads one answer after the other. To be used in one thread, but for close()."""
+
+    def __init__(self) -> None:
+        self._process: SpawnProcess | None = None
+        self._channel: Connection | None = None
+
+    def parts(self, file: BinaryIO, answer: Answer, records: Records) -> Iterator[list[ListedRecord]]:
+        """The records of the answer in `file`, part by part; see listed(). No part is empty.
+
+        `answer`, and what `records` count, are complete at the end. Raises NoAnswer, also where a limit is reached.
+        """
+        before, size, here = records.counted(), size_of(file), 0
+        try:
+            if size <= _IN_MEMORY:
+                for part in parts_of(listed(file, answer, records, cuts=size <= _FEW_BYTES)):
+                    here += len(part)
+                    yield part
+                return
+        except Damage:
+            records.count_from(before)
+        try:
+            channel, process = self._started()
+        except OSError as error:
+            log.warning("The run's own process reads long answers, as no other can be started: %s", error)
+            file.seek(0)
+            parts = parts_of(listed(file, answer, records))
+        else:
+            parts = self._parts_elsewhere(file, answer, records, channel, process)
+        for part in parts:
+            if some := part[here:]:
+                yield some
+            here = max(0, here - len(part))
+
+    def _parts_elsewhere(
+        self, file: BinaryIO, answer: Answer, records: Records, channel: Connection, process: SpawnProcess
+    ) -> Iterator[list[ListedRecord]]:
+        """What the process reads. Raises NoAnswer."""
+        what: list[ListedRecord] | _End | Finding | str | None = None
+        try:
+            channel.send((answer.verb, records))
+            file.flush()
+            send_handle(channel, file.fileno(), process.pid)
+            while isinstance(what := _received(channel, answer.verb), list):
+                yield what
+        except (EOFError, OSError) as error:
+            process.join(SECONDS)
+            is_memory = process.exitcode in (_OUT_OF_MEMORY, -signal.SIGABRT)
+            raise NoAnswer(_too_costly(answer.verb, "the memory that it may take" if is_memory else "")) from error
+        finally:
+            if what is None or isinstance(what, list):
+                self.close()
+        if isinstance(what, Finding):
+            raise NoAnswer(what)
+        if isinstance(what, str):
+            unexpected = RuntimeError(what.strip().splitlines()[-1])
+            unexpected.add_note(what)
+            raise unexpected
+        for field in fields(Answer):
+            if field.name != "date":
+                setattr(answer, field.name, getattr(what.answer, field.name))
+        records.add(what.odd)
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.join()
+
+    def _started(self) -> tuple[Connection, SpawnProcess]:
+        """The process, and the channel to it. Raises OSError."""
+        if self._process is None or self._channel is None:
+            context = multiprocessing.get_context("spawn")
+            self._channel, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, MEMORY), daemon=True, name="metaharvest-oai")
+            process.start()
+            self._process = process
+            theirs.close()
+        return self._channel, self._process
+
+
+def _received(channel: Connection, verb: str) -> list[ListedRecord] | _End | Finding | str:
+    """What the process sends next. Raises EOFError, and OSError, if it has ended; NoAnswer if it takes too long."""
+    if not channel.poll(SECONDS):
+        raise NoAnswer(_too_costly(verb, f"{SECONDS:.0f} seconds"))
+    what: list[ListedRecord] | _End | Finding | str = channel.recv()
+    return what
+
+
+def _too_costly(verb: str, limit: str) -> Finding:
+    cost = f"takes more than {limit}" if limit else "ended the process that reads it"
+    message = f"To read the answer to {verb} {cost}."
+    return Finding("oai.too-large", message, "The repository's keeper looks what is so large, or so damaged, in it.")
+
+
+def _serve(channel: Connection, memory: int) -> None:
+    """What the process runs: it reads the answers that come through the channel, until that is closed.
+
+    Signals that go to all processes of a terminal, or of a service, are for the run.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    _, highest = resource.getrlimit(resource.RLIMIT_DATA)
+    most = memory if highest == resource.RLIM_INFINITY else min(memory, highest)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, highest))
+    with suppress(EOFError, OSError):
+        while True:
+            verb, records = channel.recv()
+            with os.fdopen(recv_handle(channel), "rb") as file:
+                channel.send(_read(channel, file, Answer(verb), records))
+
+
+def _read(channel: Connection, file: BinaryIO, answer: Answer, records: Records) -> _End | Finding | str:
+    """Send the records of this answer; what is to be sent at last."""
+    file.seek(0)
+    records.count_from({})
+    try:
+        for part in parts_of(listed(file, answer, records)):
+            channel.send(part)
+    except NoAnswer as error:
+        return error.finding
+    except MemoryError:
+        os._exit(_OUT_OF_MEMORY)
+    except (EOFError, OSError):
+        raise
+    except Exception as error:  # noqa: BLE001 - the run logs it, with its traceback
+        return "".join(traceback.format_exception(error))
+    return _End(answer, records.counted())
+
+
+def _mended(record: ListedRecord) -> Finding:
+    identifier = record.document.origin.identifier if record.document.origin else record.document.document_id
+    message = (
+        f"The repository's record {one_line(identifier, 200)} has bytes that are no text, or characters that XML does "
+        "not have; each was replaced by U+FFFD (\ufffd)."
+    )
+    remedy = "The repository's keeper enters the text again, as UTF-8: what stood there is lost."
+    return Finding("oai.damaged-text", message, remedy, Level.WARNING, docid=identifier)

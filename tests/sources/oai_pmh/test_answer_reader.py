@@ -1,0 +1,94 @@
+"""Long and damaged answers are read in a process that can be ended: a limit costs that answer alone."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from io import BytesIO
+from tempfile import TemporaryFile
+
+import pytest
+
+from metaharvest.model import OaiOptions
+from metaharvest.sources.base import ListedRecord
+from metaharvest.sources.oai_pmh import answer_reader
+from metaharvest.sources.oai_pmh.answer_reader import AnswerReader
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
+from metaharvest.sources.oai_pmh.records import Records
+from support.hostile_oai import record, records
+
+SOME = [record(number) for number in range(300)]
+DAMAGED = records(*SOME, b"<!-- & --> & " + b"x" * 100_000)
+COSTLY = records(*SOME, b"<!--" * 1_000_000)
+
+
+@pytest.fixture
+def reader() -> Iterator[AnswerReader]:
+    with closing(AnswerReader()) as reader:
+        yield reader
+
+
+def maker() -> Records:
+    return Records("https://r.example.org/oai", OaiOptions("r"))
+
+
+def read(reader: AnswerReader, content: bytes) -> tuple[list[ListedRecord], Answer, Records]:
+    answer, made = Answer("ListRecords"), maker()
+    with TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        found = [each for part in reader.parts(file, answer, made) for each in part]
+    return found, answer, made
+
+
+def processes() -> list[int]:
+    return [each.pid or 0 for each in multiprocessing.active_children() if each.name == "metaharvest-oai"]
+
+
+def test_a_damaged_answer_is_read_elsewhere_as_it_is_read_here(reader: AnswerReader) -> None:
+    found, answer, made = read(reader, DAMAGED)
+    (process,) = processes()
+    here, answered_here = maker(), Answer("ListRecords")
+    assert found == list(answer_reader.listed(BytesIO(DAMAGED), answered_here, here))
+    assert (answer.is_ill_formed, answer.is_whole, len(found)) == (True, True, 300)
+    assert (answer, made.counted()) == (answered_here, here.counted())
+    assert read(reader, DAMAGED)[0] == found
+    assert processes() == [process]
+
+
+def test_a_well_formed_answer_needs_no_process(reader: AnswerReader) -> None:
+    assert len(read(reader, records(*SOME))[0]) == 300
+    assert processes() == []
+
+
+def test_an_answer_that_takes_too_long_is_given_up(reader: AnswerReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(answer_reader, "SECONDS", 1.5)
+        with pytest.raises(NoAnswer, match="To read the answer to ListRecords takes more than 2 seconds") as refused:
+            read(reader, COSTLY)
+    assert refused.value.finding.rule == "oai.too-large"
+    assert processes() == []
+    assert len(read(reader, DAMAGED)[0]) == 300
+
+
+def test_an_answer_that_takes_too_much_memory_is_given_up(
+    reader: AnswerReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer_reader, "MEMORY", 120_000_000)
+    with pytest.raises(NoAnswer, match="takes more than the memory that it may take"):
+        read(reader, records(record(1, metadata=b"<a>" + b"\x01" * 40_000_000 + b"</a>")))
+
+
+def test_a_process_that_is_killed_costs_its_answer(reader: AnswerReader) -> None:
+    with TemporaryFile() as file:
+        file.write(records(*(record(number) for number in range(100_000)), b"&"))
+        file.seek(0)
+        parts = reader.parts(file, Answer("ListRecords"), maker())
+        assert len(next(parts)) == 200
+        for process in processes():
+            os.kill(process, signal.SIGKILL)
+        with pytest.raises(NoAnswer, match="ended the process that reads it"):
+            list(parts)
