@@ -76,7 +76,7 @@ def test_a_server_that_refuses_everybody_loses_no_report(
     answer = harvester("reports", "deliver")
     assert (answer.code, answer.out) == (1, "0 sent, 3 waiting, 0 refused.\n")
     assert REFUSALS[command] in answer.err.replace(": ", " ")
-    assert ("refused everybody (3 of those waiting)" in answer.err) == (command != "MAIL")
+    assert ("refused everybody (3 of the waiting deliveries)" in answer.err) == (command != "MAIL")
     check = reports_check(harvester)
     assert (check["state"], "`metaharvest reports deliver` tries again" in check["message"]) == ("PROBLEM", True)
     age(harvester, 1)
