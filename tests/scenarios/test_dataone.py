@@ -456,7 +456,7 @@ def test_a_withdrawn_document_is_archived_and_what_the_node_keeps_is_said(
     harvester.run(MONDAY)
     said = harvester("target", "withdraw", "w.1", "--reason", "a person objects", "--erase", "--yes")
     assert said.code == 0, said.err
-    assert "deleted; it keeps the bytes of what it deletes: ask those who run it to remove them." in said.out
+    assert "deleted; it keeps the bytes of what it deletes: ask its operator to remove them." in said.out
     run = harvester.run(TUESDAY)
     assert harvester.outcomes(run["run_id"]) == {"w.1.1": "filtered"}
     assert {pid: each.archived for pid, each in node.stored().items()} == {"w.1.1": True, "w.2.1": False}

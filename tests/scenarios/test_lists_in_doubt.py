@@ -76,7 +76,7 @@ def test_what_a_moving_list_leaves_out_comes_in_the_next_night(
         del expected["1"]
     assert network.held() == {key: expected[key] for key in expected if key != "11"}
     assert "1 record was left out" in report(network)
-    assert "the same list is asked for twice" in report(network)
+    assert "the same list is requested again" in report(network)
     network.harvest()
     assert network.held() == expected
     server.forget()
@@ -100,7 +100,7 @@ def test_what_a_moving_list_leaves_out_after_a_crash_comes_in_the_next_night(net
     network.night = 1
     network.harvest()
     assert len(network.held()) == 24
-    assert "the same list is asked for twice" in report(network)
+    assert "the same list is requested again" in report(network)
     network.harvest()
     assert network.held() == {**ALL, "1": 2}
 

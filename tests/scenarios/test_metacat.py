@@ -278,7 +278,7 @@ def test_a_withdrawn_document_is_deleted_and_what_metacat_keeps_is_said(
     harvester.run(MONDAY)
     said = harvester("target", "withdraw", "b.1", "--reason", "a person objects", "--erase", "--yes")
     assert said.code == 0, said.err
-    assert "deleted; it keeps the bytes of what it deletes: ask those who run it to remove them." in said.out
+    assert "deleted; it keeps the bytes of what it deletes: ask its operator to remove them." in said.out
     assert "b.1" not in metacat.current
     run = harvester.run(TUESDAY)
     assert harvester.outcomes(run["run_id"]) == {"b.1.1": "filtered"}

@@ -468,7 +468,7 @@ def test_what_a_set_leaves_out_that_moves_while_another_is_broken_off_comes_late
         server.tamper = change
     assert network.harvest()["status"] == "incomplete"
     assert len({"4", "7"} & set(network.held())) == 1
-    assert "the same list is asked for twice" in report(network)
+    assert "the same list is requested again" in report(network)
     server.tamper = None
     assert network.harvest()["status"] == "incomplete"
     assert network.held() == {number: 1 + (number == "1") for number in ALL if not 10 <= int(number) < 14}

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from email import message_from_bytes, policy
 from email.message import EmailMessage
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,13 +116,14 @@ class Harvester:
         return app.Harvester(load(self.config), **{"limits": self.limits, **given})
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start a command in a process of its own."""
+        """Start a command in a process of its own, which takes signals also where the tests ignore them."""
         return subprocess.Popen(
             [sys.executable, "-m", "metaharvest", "--config", str(self.config), *any_day(arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, day: str, *arguments: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -372,8 +373,9 @@ def warn_of_far_date(site: Site, today: date) -> None:
 
     if site.next_harvest is not None and is_too_far(site, today):
         days = (site.next_harvest - today).days
+        command = f"metaharvest sites edit {shlex.quote(site.name)} --next DATE"
         print_line(
-            f"warning: {site.name}: the next harvest, {site.next_harvest}, is {days:,} days "
-            f"from today, which is {today}. If the date is wrong, correct it with `metaharvest sites edit --next`.",
+            f"warning: {site.name}: the next harvest, {site.next_harvest}, is {days:,} days from today, "
+            f"which is {today}. If the date is wrong, correct it: `{command}`.",
             err=True,
         )

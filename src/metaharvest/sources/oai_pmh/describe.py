@@ -19,7 +19,7 @@ from metaharvest.errors import FetchError, ListError
 from metaharvest.model import Finding, Level
 from metaharvest.model.lengths import SET_SPEC
 from metaharvest.sources.base import Patience
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed, local_name
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed, local_name, own_text
 from metaharvest.sources.oai_pmh.bounds import ADDRESSES, FORMATS, FRIENDS, SETS, URI
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, ahead_of, has_zone, may_be_a_zone, moment
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, ProtocolError, Set
@@ -352,8 +352,7 @@ _OF_IDENTIFY = (
 
 def _friends(tree: etree._Element) -> Iterator[str]:
     urls = tree.iterfind(f".//{_FRIENDS}friends/{{*}}baseURL")
-    # The text before any child: a baseURL within a baseURL within another would be read once for each of them.
-    return islice((url for each in urls if 0 < len(url := (each.text or "").strip()) <= URI), FRIENDS)
+    return islice((url for each in urls if 0 < len(url := own_text(each)) <= URI), FRIENDS)
 
 
 _FRIENDS = "{http://www.openarchives.org/OAI/2.0/friends/}"

@@ -9,7 +9,7 @@ from lxml import etree
 
 from metaharvest.errors import CannotBeChecked
 from metaharvest.fetch.url import BadUrl, parse_url
-from metaharvest.sources.oai_pmh.answers import local_name
+from metaharvest.sources.oai_pmh.answers import local_name, own_text
 
 
 def base_urls_in(content: bytes) -> list[str]:
@@ -40,7 +40,7 @@ def _in_xml(content: bytes) -> Iterator[str]:
     for element in root.iter():
         if not isinstance(element.tag, str):
             continue
-        if local_name(element).lower() == "baseurl" and (text := (element.text or "").strip()):
+        if local_name(element).lower() == "baseurl" and (text := own_text(element)):
             yield text
         for name, value in element.attrib.items():
             if str(name).lower() == "baseurl":

@@ -15,7 +15,7 @@ from lxml import etree
 from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, OaiOptions
 from metaharvest.sources.base import Patience
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, own_text
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, Window, is_proper, moment, written
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.repository import Repository
@@ -186,4 +186,5 @@ def _named(tree: etree._Element, answer: Answer) -> tuple[dict[str, str], int]:
 
 
 def _text(element: etree._Element, name: str) -> str:
-    return (element.findtext(name) or "").strip()
+    child = element.find(name)
+    return own_text(child) if child is not None else ""
