@@ -105,6 +105,6 @@ def _print(base_url: str, prefix: str, rehearsal: RehearsedList) -> None:
 def _verdict(rehearsal: RehearsedList) -> str:
     if rehearsal.has_errors:
         return "Harvesters lose something here: see the errors above."
-    told = "nothing odd was found" if not rehearsal.findings else "harvesters get along with the findings above"
+    found = "nothing odd was found" if not rehearsal.findings else "harvesters get along with the findings above"
     read = "The list was read to its end" if rehearsal.is_whole else "The first pages were read"
-    return f"{read}: {told}."
+    return f"{read}: {found}."

@@ -121,8 +121,8 @@ async def harvest_repository(
     """
     state = await _listing_state(site_run, ctx)
     so_far = await _begun(site_run, listing, state, ctx)
-    anew = state.checkpoint is not None and so_far.treatment != state.treatment
-    await ctx.journal.write(site_run, partial(_note_begun, site_run, listing, anew, ctx.journal.today))
+    is_changed = state.checkpoint is not None and so_far.treatment != state.treatment
+    await ctx.journal.write(site_run, partial(_note_begun, site_run, listing, is_changed, ctx.journal.today))
     in_hand = _InHand(source)
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     same = SameRepository(site_run, target, ctx)
@@ -162,14 +162,14 @@ def _waits_for(error: BrokenOff | FetchError, site_run: SiteRun) -> Sequence[str
 
 
 def _note_begun(
-    site_run: SiteRun, listing: PagedListing, anew: bool, today: date, session: Session
+    site_run: SiteRun, listing: PagedListing, is_changed: bool, today: date, session: Session
 ) -> Iterable[LogRow]:
-    """`anew`: the site's files have changed, so its records are judged again."""
+    """`is_changed`: the site's files have changed, so its records are judged again."""
     site = site_run.site
     if listing.is_other:
         checkpoints.ask_for_others(session, site.site_id)
         problems.end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
-    return [*listings.begun(site, listing.findings), *([listings.judged_anew()] if anew else [])]
+    return [*listings.begun(site, listing.findings), *([listings.judged_anew()] if is_changed else [])]
 
 
 async def _listing_state(site_run: SiteRun, ctx: RunContext) -> ListingState:

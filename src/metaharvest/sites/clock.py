@@ -51,7 +51,7 @@ def long_pause(session: Session, run_id: int, day: date) -> str:
 def is_steady(session: Session, run_id: int, day: date) -> bool:
     """True if runs took place before this one, and none of the last month followed a long pause.
 
-    A clock that is wrong on a few days leaves such a pause behind it, also where those days are close together.
+    A clock that is wrong on a few days leaves such a pause, also if these days are close together.
     """
     later = day
     while (before := day_before(session, run_id, later)) is not None:

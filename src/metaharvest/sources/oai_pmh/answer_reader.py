@@ -19,8 +19,7 @@ from itertools import chain, islice
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from multiprocessing.reduction import recv_handle, send_handle
-from tempfile import SpooledTemporaryFile
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from lxml import etree
 
@@ -29,6 +28,7 @@ from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, TooDamaged, items, refuse_unusable, size_of
 from metaharvest.sources.oai_pmh.cutting import Damage, Mended
 from metaharvest.sources.oai_pmh.records import Records
+from metaharvest.sources.oai_pmh.spooled import IN_MEMORY, spool
 from metaharvest.text import one_line
 from metaharvest.validation.parse_lock import parsing
 
@@ -44,11 +44,11 @@ MOST_RECORDS = 200
 MOST_BYTES = 8_388_608
 """Of one part; it ends with the record with which it has as many."""
 
-_IN_MEMORY = 8_388_608
-"""Bytes of an answer that is read in the run's own process if it is well-formed: in one or two seconds at most."""
-
 _FEW_BYTES = 65_536
-"""Bytes of an answer that is read there also if it is not: in a third of a second at most."""
+"""Bytes of an answer that the run reads itself if it is damaged, in a third of a second at most.
+
+It reads a well-formed one of IN_MEMORY bytes in one or two seconds.
+"""
 
 _OUT_OF_MEMORY = 77
 """The exit code of a process that has reached its memory limit."""
@@ -96,10 +96,9 @@ def listed(file: BinaryIO, answer: Answer, records: Records, *, cuts: bool = Tru
 def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Answer]:
     """The record in an answer to GetRecord; None if there is none. Raises NoAnswer."""
     answer = Answer("GetRecord")
-    with SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="metaharvest-") as spool, closing(AnswerReader()) as reader:
-        spool.write(content)
-        spool.seek(0)
-        parts = reader.parts(cast(BinaryIO, spool), answer, records)
+    with spool() as file, closing(AnswerReader()) as reader:
+        file.write(content)
+        parts = reader.parts(file, answer, records)
         found = list(islice(chain.from_iterable(parts), 2))
     return (found[0] if found else None), answer
 
@@ -124,8 +123,7 @@ class AnswerReader:
     """Reads one answer after the other. To be used in one thread, but for close()."""
 
     def __init__(self) -> None:
-        self._process: SpawnProcess | None = None
-        self._channel: Connection | None = None
+        self._started: tuple[SpawnProcess, Connection] | None = None
 
     def parts(self, file: BinaryIO, answer: Answer, records: Records) -> Iterator[list[ListedRecord]]:
         """The records of the answer in `file`, part by part; see listed(). No part is empty.
@@ -134,7 +132,7 @@ class AnswerReader:
         """
         before, size, here = records.counted(), size_of(file), 0
         try:
-            if size <= _IN_MEMORY:
+            if size <= IN_MEMORY:
                 for part in parts_of(listed(file, answer, records, cuts=size <= _FEW_BYTES)):
                     here += len(part)
                     yield part
@@ -142,30 +140,31 @@ class AnswerReader:
         except Damage:
             records.count_from(before)
         try:
-            channel, process = self._started()
+            process, channel = self._process()
         except OSError as error:
             log.warning("The run's own process reads long answers, as no other can be started: %s", error)
             file.seek(0)
             parts = parts_of(listed(file, answer, records))
         else:
-            parts = self._parts_elsewhere(file, answer, records, channel, process)
+            parts = self._parts_elsewhere(file, answer, records, process, channel)
         for part in parts:
             if some := part[here:]:
                 yield some
             here = max(0, here - len(part))
 
     def _parts_elsewhere(
-        self, file: BinaryIO, answer: Answer, records: Records, channel: Connection, process: SpawnProcess
+        self, file: BinaryIO, answer: Answer, records: Records, process: SpawnProcess, channel: Connection
     ) -> Iterator[list[ListedRecord]]:
-        """What the process reads. Raises NoAnswer."""
+        """What the process reads. Raises NoAnswer; and OSError if there is no room for the file on the disk."""
+        file.flush()
+        number = file.fileno()  # what was in memory is put on the disk
         what: list[ListedRecord] | _End | Finding | str | None = None
         try:
             channel.send((answer.verb, records))
-            file.flush()
-            send_handle(channel, file.fileno(), process.pid)
+            send_handle(channel, number, process.pid)
             while isinstance(what := _received(channel, answer.verb), list):
                 yield what
-        except (EOFError, OSError) as error:
+        except (EOFError, ConnectionError) as error:
             process.join(SECONDS)
             is_memory = process.exitcode in (_OUT_OF_MEMORY, -signal.SIGABRT)
             raise NoAnswer(_too_costly(answer.verb, "the memory that it may take" if is_memory else "")) from error
@@ -185,25 +184,26 @@ class AnswerReader:
 
     def close(self) -> None:
         """End the process, whatever it does."""
-        process, self._process = self._process, None
-        if process is not None:
+        started, self._started = self._started, None
+        if started is not None:
+            process, _ = started
             process.kill()
             process.join()
 
-    def _started(self) -> tuple[Connection, SpawnProcess]:
-        """The process, and the channel to it. Raises OSError."""
-        if self._process is None or self._channel is None:
+    def _process(self) -> tuple[SpawnProcess, Connection]:
+        """The process, which is started if there is none, and the channel to it. Raises OSError."""
+        if self._started is None:
             context = multiprocessing.get_context("spawn")
-            self._channel, theirs = context.Pipe()
+            ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs, MEMORY), daemon=True, name="metaharvest-oai")
             process.start()
-            self._process = process
             theirs.close()
-        return self._channel, self._process
+            self._started = process, ours
+        return self._started
 
 
 def _received(channel: Connection, verb: str) -> list[ListedRecord] | _End | Finding | str:
-    """What the process sends next. Raises EOFError, and OSError, if it has ended; NoAnswer if it takes too long."""
+    """The next message. Raises EOFError and ConnectionError if the process has ended, NoAnswer if it takes too long."""
     if not channel.poll(SECONDS):
         raise NoAnswer(_too_costly(verb, f"{SECONDS:.0f} seconds"))
     what: list[ListedRecord] | _End | Finding | str = channel.recv()
@@ -213,7 +213,9 @@ def _received(channel: Connection, verb: str) -> list[ListedRecord] | _End | Fin
 def _too_costly(verb: str, limit: str) -> Finding:
     cost = f"takes more than {limit}" if limit else "ended the process that reads it"
     message = f"To read the answer to {verb} {cost}."
-    return Finding("oai.too-large", message, "The repository's keeper looks what is so large, or so damaged, in it.")
+    return Finding(
+        "oai.too-large", message, "The repository's keeper should find out what in it is so large, or so damaged."
+    )
 
 
 def _serve(channel: Connection, memory: int) -> None:
@@ -226,7 +228,7 @@ def _serve(channel: Connection, memory: int) -> None:
     _, highest = resource.getrlimit(resource.RLIMIT_DATA)
     most = memory if highest == resource.RLIM_INFINITY else min(memory, highest)
     resource.setrlimit(resource.RLIMIT_DATA, (most, highest))
-    with suppress(EOFError, OSError):
+    with suppress(EOFError, ConnectionError):
         while True:
             verb, records = channel.recv()
             with os.fdopen(recv_handle(channel), "rb") as file:
@@ -234,7 +236,7 @@ def _serve(channel: Connection, memory: int) -> None:
 
 
 def _read(channel: Connection, file: BinaryIO, answer: Answer, records: Records) -> _End | Finding | str:
-    """Send the records of this answer; what is to be sent at last."""
+    """Send the records of this answer, and return the last message: its end, why it is none, or an unexpected error."""
     file.seek(0)
     records.count_from({})
     try:
@@ -244,7 +246,7 @@ def _read(channel: Connection, file: BinaryIO, answer: Answer, records: Records)
         return error.finding
     except MemoryError:
         os._exit(_OUT_OF_MEMORY)
-    except (EOFError, OSError):
+    except ConnectionError:  # the run has ended
         raise
     except Exception as error:  # noqa: BLE001 - the run logs it, with its traceback
         return "".join(traceback.format_exception(error))

@@ -331,10 +331,7 @@ def _item(answer: Answer) -> str:
 
 def _is_top(element: etree._Element | None, verb: str) -> bool:
     """Whether this is the container of the answer, none that is within a record."""
-    if element is None or local_name(element) != verb:
-        return False
-    parent = element.getparent()
-    return parent is None or parent.getparent() is None
+    return element is not None and local_name(element) == verb and _is_around(element)
 
 
 def _is_around(element: etree._Element) -> bool:

@@ -7,13 +7,12 @@ No answer is read in the event loop, however short it is: a thread costs no more
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import BinaryIO, Self, TypeVar, cast
+from typing import Self, TypeVar
 
 from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.ahead import next_token
@@ -21,11 +20,9 @@ from metaharvest.sources.oai_pmh.answer_reader import AnswerReader
 from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.spooled import spool
 
 Result = TypeVar("Result")
-
-_IN_MEMORY = 8_388_608
-"""Bytes of an answer; a longer one is on the disk."""
 
 _TURNS = 3
 """Of the event loop, in which a question gets on its way: reading an answer takes the interpreter from it."""
@@ -58,7 +55,7 @@ class Reading:
 
     async def __aenter__(self) -> Self:
         with ExitStack() as stack:
-            self._spool, self._other = (stack.enter_context(_spool()) for _ in range(2))
+            self._spool, self._other = (stack.enter_context(spool()) for _ in range(2))
             self._open = stack.pop_all()
         return self
 
@@ -127,7 +124,3 @@ class Reading:
             self._reader.close()
             await asyncio.wait([running])
             raise
-
-
-def _spool() -> BinaryIO:
-    return cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="metaharvest-"))

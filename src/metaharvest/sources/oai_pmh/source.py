@@ -217,8 +217,8 @@ def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
         since = moment(from_watermark(stamp, ahead, seconds=_has_seconds(state, identity), local=local) or "")
         if today is not None and since is not None and since > today:
             message = (
-                f"The repository's clock shows {identity.response_date}, and showed {stamp} in an earlier harvest: it "
-                "cannot be probed what has changed since then, and everything is listed again."
+                f"The repository's clock shows {identity.response_date}, and showed {stamp} in an earlier harvest. "
+                "Nobody knows what has changed since then, so everything is listed again."
             )
             yield Finding("oai.clock", message, CLOCK_RIGHT, Level.WARNING)
             return

@@ -13,9 +13,13 @@ import re
 from collections.abc import Iterator
 from io import UnsupportedOperation
 from mmap import ACCESS_READ, MADV_DONTNEED, PAGESIZE, mmap
-from typing import BinaryIO
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, cast
 
 Data = bytes | mmap
+
+IN_MEMORY = 8_388_608
+"""Bytes of an answer; a longer one is on the disk."""
 
 WINDOW = 16_777_216
 """Bytes of a file that are looked at before the memory that they take is given back."""
@@ -34,6 +38,11 @@ _OPENINGS = (b"<!--", b"<![CDATA[", b"<?")
 
 _MOST_SECTIONS = 1_000_000
 """Comments, CDATA sections and instructions that are looked at, in some five seconds; each tag behind them counts."""
+
+
+def spool() -> BinaryIO:
+    """A file for an answer; up to IN_MEMORY bytes of it are in memory."""
+    return cast(BinaryIO, SpooledTemporaryFile(max_size=IN_MEMORY, prefix="metaharvest-"))
 
 
 def bytes_of(file: BinaryIO) -> Data:
