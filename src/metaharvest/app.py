@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError
@@ -202,12 +202,15 @@ class Harvester:
             limits=limits or self._limits,
         )
 
-    def inspect(self, site: Site) -> Inspection:
-        """Ask the OAI-PMH repository of this site what it is. Raises SettingsError, FetchError and ListError."""
+    def inspect(self, site: Site, more_sets: Sequence[str] = ()) -> Inspection:
+        """Ask the OAI-PMH repository of this site what it is, and whether it has these sets as well.
+
+        Raises SettingsError, FetchError and ListError.
+        """
         from metaharvest.harvest import inspecting
         from metaharvest.sources.oai_pmh.inspection import inspect
 
-        return inspecting.ask(self.settings, self.settings.applied_to(site), inspect)
+        return inspecting.ask(self.settings, self.settings.applied_to(site), partial(inspect, more_sets=more_sets))
 
     def write_metrics(self, exit_code: int) -> None:
         """Write [monitoring] metrics_file, if it is set, after an attempt of a run. Raises OSError.

@@ -18,7 +18,6 @@
         │   └── NotUsable              a record was had, and nothing in it can be harvested
         ├── ListError              a harvest list is not valid
         ├── BrokenOff              a repository's list did not come to its end
-        │   └── SetsBrokenOff      those of some sets did not
         ├── TransformError         a file of filters, or of normalising, cannot be used
         └── TargetError            the target refused, or did not answer
 
@@ -27,8 +26,6 @@ sentence, or a few, for the person who can do something about it.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from metaharvest.model import Finding
 
@@ -146,18 +143,6 @@ class ListError(HarvestError):
 
 class BrokenOff(HarvestError):
     """The list of a repository did not come to its end; what came before that is harvested, and stands."""
-
-
-class SetsBrokenOff(BrokenOff):
-    """The lists of these `sets` did not come to their end; those of the site's other sets did.
-
-    `are_gone`: the repository does not have any of them, so that no record is in one.
-    """
-
-    def __init__(self, *findings: Finding, sets: Sequence[str], are_gone: bool) -> None:
-        super().__init__(*findings)
-        self.sets = sets
-        self.are_gone = are_gone
 
 
 class TransformError(HarvestError):

@@ -744,10 +744,9 @@ RULES: dict[str, Rule] = {
     ),
     "records.deletions-wait": Rule(
         "Deletions wait for the list of another set",
-        "The repository says that documents of the site are deleted, and the list of another of the site's sets broke "
-        "off. As the records may be in that set by now, none of them was deleted.",
-        "Nothing is to be done if the next harvest has the list to its end. Otherwise the repository's keeper mends "
-        "the list, or the administrator takes the set out of the site.",
+        "A site had several sets, and the list of one of them broke off, which might have records that another one "
+        "calls deleted. Reports of earlier versions have it: a site has one set now.",
+        "Nothing is to be done.",
     ),
     "list.same-content": Rule(
         "The new revision is the old one, byte for byte",

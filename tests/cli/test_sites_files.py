@@ -49,7 +49,7 @@ def three_sites(harvester: Harvester) -> None:
          "--validation", "very-strict", "--deletions", "note", "--max-loss", "0",
          "--ldapdn", "uid=fir,o=x", "--ldappwd", "env:FIR"),
         ("oak", "--oai", "https://oak.example.org/oai", "--unasked", "--contact", "oak@example.org", "--prefix", "eml",
-         "--set", "birds", "--set", "fish:fresh", "--from", "2020-01-01", "--until", "2030-01-01",
+         "--set", "fish:fresh", "--from", "2020-01-01", "--until", "2030-01-01",
          "--method", "list-identifiers", "--full-every", "30", "--post", "--origin", "oak"),
     ):  # fmt: skip
         said = harvester("sites", "add", *arguments)
@@ -109,7 +109,7 @@ def test_an_import_says_each_value_that_changes_and_leaves_the_others(harvester:
 def test_a_repository_that_a_person_writes_into_a_file_gets_an_origin(harvester: Harvester) -> None:
     rows = (
         "name,source_kind,list_url,contacts,oai_prefix,oai_sets,oai_origin\n"
-        "oak,oai-pmh,https://oak.example.org/oai,oak@example.org,eml,birds fish,\n"
+        "oak,oai-pmh,https://oak.example.org/oai,oak@example.org,eml,fish,\n"
         "yew,oai-pmh,https://yew.example.org/oai,yew@example.org,,,\n"
         "elm,,https://elm.example.org/list.xml,elm@example.org,,,\n"
     )
@@ -121,7 +121,7 @@ def test_a_repository_that_a_person_writes_into_a_file_gets_an_origin(harvester:
         "elm": ("harvest-list", {}),
         "oak": (
             "oai-pmh",
-            {"oai": {"origin": "oak.example.org-oai", "prefix": "eml", "sets": ["birds", "fish"], **ASKED}},
+            {"oai": {"origin": "oak.example.org-oai", "prefix": "eml", "set": "fish", **ASKED}},
         ),
         "yew": ("oai-pmh", {"oai": {"origin": "yew.example.org-oai", "prefix": "oai_dc", **ASKED}}),
     }
@@ -250,9 +250,9 @@ def test_a_set_of_a_repository_is_registered_once(harvester: Harvester) -> None:
         said = harvester("sites", "add", name, "--oai", url, "--unasked", "--contact", "o@example.org", *options)
         return said.err if said.code else ""
 
-    assert add("oak", "--set", "a", "--set", "b") == ""
-    assert "The site 'oak' harvests this repository for the same format and sets" in add(
-        "second", "--set", "b", "--set", "a", url="https://OAK.example.org:443/oai/"
+    assert add("oak", "--set", "b") == ""
+    assert "The site 'oak' harvests this repository for the same format and set" in add(
+        "second", "--set", "b", url="https://OAK.example.org:443/oai/"
     )
     assert add("third", "--set", "a") == ""
     assert add("fourth", "--set", "a", "--prefix", "eml") == ""

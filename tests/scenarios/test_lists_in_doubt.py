@@ -55,8 +55,8 @@ def moving(server: OaiServer, change: Callable[[], object], *, sizes: bool) -> C
 @pytest.mark.parametrize("sizes", [True, False], ids=["with-sizes", "without-sizes"])
 @pytest.mark.parametrize(
     "options",
-    [(), ("--set", "a"), ("--set", "a", "--set", "b"), ("--set", "a", "--set", "b", "--method", "list-identifiers")],
-    ids=["all", "one-set", "two-sets", "identifiers"],
+    [(), ("--set", "a"), ("--method", "list-identifiers")],
+    ids=["all", "one-set", "identifiers"],
 )
 @pytest.mark.parametrize("is_deleted", [False, True], ids=["changed", "deleted"])
 def test_what_a_moving_list_leaves_out_comes_in_the_next_night(
@@ -70,7 +70,7 @@ def test_what_a_moving_list_leaves_out_comes_in_the_next_night(
         sizes=sizes,
     )
     network.harvest()
-    expected = {key: 1 for key in ALL if options[:2] != ("--set", "a") or int(key) < 23 or "b" in options}
+    expected = {key: 1 for key in ALL if options != ("--set", "a") or int(key) < 23}
     expected["1"] = 1 if "list-identifiers" in options else 2  # it has changed before it is asked for by itself
     if is_deleted:
         del expected["1"]
@@ -81,13 +81,15 @@ def test_what_a_moving_list_leaves_out_comes_in_the_next_night(
     assert network.held() == expected
     server.forget()
     assert network.harvest()["status"] == "succeeded"
-    assert all("from" in each.arguments for each in lists(server))
+    # The question how many records there are in all looks like such a list.
+    harvested = lists(server)[:1] if "list-identifiers" in options else lists(server)
+    assert all("from" in each.arguments for each in harvested)
 
 
 def test_what_a_moving_list_leaves_out_after_a_crash_comes_in_the_next_night(network: Network) -> None:
     """Also where the crash parts the record's two places in the list."""
     server = network.server
-    network.register("--set", "a", "--set", "b")
+    network.register()
     asked_for = 0
 
     def is_time(asked: Asked) -> bool:
@@ -582,7 +584,7 @@ def test_records_of_a_set_that_was_not_asked_for_are_told(network: Network) -> N
     )
     network.register("--set", "a")
     assert network.harvest() == {"status": "succeeded", "listed": 11, "inserted": 11}
-    assert "2 of the list's records are in none of the sets that were asked for, though others are" in report(network)
+    assert "2 of the list's records are not in the set that was asked for, though others are" in report(network)
 
 
 def test_headers_that_do_not_name_a_set_are_in_order(network: Network) -> None:

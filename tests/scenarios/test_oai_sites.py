@@ -470,7 +470,7 @@ def test_a_repository_that_has_nothing_is_told_as_that_by_its_first_harvest(netw
     network.register()
     assert network.harvest() == {"status": "succeeded"}
     assert "The repository was asked for all its records, and listed none." in network.report()
-    assert "the format, the sets and the dates of the site" in network.report()
+    assert "the format, the set and the dates of the site" in network.report()
     assert network.harvest() == {"status": "succeeded"}
     assert "listed none" in network.report()
 
@@ -480,7 +480,7 @@ def test_a_repository_that_has_nothing_is_told_as_that_by_its_first_harvest(netw
     ("options", "words"),
     [
         (("--set", "a"), "all records of the set a"),
-        (("--set", "a", "--set", "b", "--from", "2026-01-05"), "all records of the sets a and b from 2026-01-05 on"),
+        (("--set", "a", "--from", "2026-01-05"), "all records of the set a from 2026-01-05 on"),
     ],
 )
 def test_what_a_list_of_nothing_was_to_be_of_is_told(network: Network, options: tuple[str, ...], words: str) -> None:
@@ -1083,62 +1083,12 @@ def test_a_stopped_run_goes_on_with_the_rest_of_the_list(network: Network) -> No
 
 
 @on_one_database
-def test_a_token_that_is_refused_in_the_second_set_leaves_none_of_the_first_missing(network: Network) -> None:
-    network.server.sets = {"a": "A", "b": "B"}
-    for number in range(1, 26):
-        network.server.records[f"oai:test:{number}"].sets = ("a",) if number <= 10 else ("b",)
-    network.register("--set", "a", "--set", "b")
-    network.server.refuse_tokens = b"", 503
-    found = network.harvest()
-    assert (found["status"], found["inserted"]) == ("incomplete", 20)
-    network.server.refuse_tokens = None
-    network.server.odd.add(Odd.TOKEN_EXPIRES_ONCE)
-    found = network.harvest()
-    assert (found["status"], found["inserted"]) == ("succeeded", 5)
-    assert "in the repository's list any more" not in network.report()
-    missing = network.harvester.rows("SELECT COUNT(*) FROM harvest_document WHERE missing_since IS NOT NULL")
-    assert missing == [(0,)]
-
-
-@on_one_database
-@pytest.mark.parametrize("is_refused", [True, False], ids=["refused", "expired"])
-def test_what_is_odd_is_counted_once_where_the_second_set_begins_again(network: Network, is_refused: bool) -> None:
-    server = network.server
-    server.sets = {"a": "A", "b": "B"}
-    server.expires = "" if is_refused else "2026-11-20T04:00:00Z"
-    for number in range(1, 26):
-        server.records[f"oai:test:{number}"].sets = ("a",) if number <= 10 else ("b",)
-    for number in (3, 13):
-        server.records[f"oai:test:{number}"].xml = b"<record><header/><metadata><a/></metadata></record>"
-    network.register("--set", "a", "--set", "b")
-    server.refuse_tokens = b"", 503
-    assert network.harvest()["status"] == "incomplete"
-    server.refuse_tokens = None
-    server.odd |= {Odd.TOKEN_EXPIRES_ONCE} if is_refused else set()
-    assert network.harvest()["status"] == "with-errors"
-    assert "2 of the list's records have no identifier" in network.report()
-
-
-@on_one_database
 def test_a_list_that_breaks_off_is_told_once(network: Network) -> None:
     network.register()
     network.server.odd.add(Odd.SIZE_TOO_HIGH)
     network.harvest()
     assert "records: The list broke off" not in network.report()
     assert "records: The list broke off" not in network.harvester("log", "--run", "1").out
-
-
-@on_one_database
-def test_what_is_odd_about_several_sets_alike_is_told_once_of_a_list_that_breaks_off(network: Network) -> None:
-    server = network.server
-    server.sets = {"a": "A", "b": "B", "c": "C"}
-    for number in range(1, 26):
-        server.records[f"oai:test:{number}"].sets = ("a", "b") if number <= 12 else ("c",)
-    network.register("--set", "a", "--set", "b", "--set", "c")
-    server.odd.add(Odd.BLANK_TOKEN)
-    server.tamper = lambda body, asked: b"<html/>" if asked.arguments.get("set") == "c" else body
-    assert network.harvest()["status"] == "incomplete"
-    assert network.report().count("nothing but white space") == 1
 
 
 def test_killed_at_the_end_of_a_list_what_is_missing_is_told(tmp_path: Path, server: OaiServer) -> None:

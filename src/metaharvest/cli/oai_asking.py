@@ -22,7 +22,6 @@ BASE_URL = click.argument("base_url", metavar="URL")
 PREFIX = click.option(
     "--prefix", default="oai_dc", metavar="PREFIX", show_default=True, help="The metadataPrefix of the format."
 )
-SETS = click.option("--set", "sets", metavar="SPEC", multiple=True, help="Only this set. May be repeated.")
 POST = click.option("--post", is_flag=True, help="Send requests as forms (POST).")
 
 
@@ -34,6 +33,16 @@ def datestamp(_context: click.Context, _parameter: click.Parameter, text: str | 
         return None if text is None else check_datestamp(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def _one_set(_context: click.Context, _parameter: click.Parameter, specs: tuple[str, ...]) -> str | None:
+    """The set; None if the option was not given. Raises click.BadParameter for several."""
+    if len(specs) > 1:
+        raise click.BadParameter("a list has one set, or all records: give one, and run the command for each set.")
+    return next(iter(specs), None)
+
+
+SET = click.option("--set", "set_spec", metavar="SPEC", multiple=True, callback=_one_set, help="Only this set.")
 
 
 def options_of(prefix: str = "oai_dc", **more: Any) -> OaiOptions:

@@ -15,7 +15,7 @@ from metaharvest.cli.oai_asking import (
     BASE_URL,
     POST,
     PREFIX,
-    SETS,
+    SET,
     ask,
     datestamp,
     oai_finding,
@@ -111,7 +111,7 @@ def sets(invocation: Invocation, base_url: str, post: bool, networks: tuple[Netw
 @click.command("list")
 @BASE_URL
 @PREFIX
-@SETS
+@SET
 @click.option("--from", "begin", metavar="DATE", callback=datestamp, help="The earliest datestamp to ask for.")
 @click.option("--until", metavar="DATE", callback=datestamp, help="The latest datestamp to ask for.")
 @click.option("--limit", type=ROWS, metavar="N", default=100, show_default=True, help="The first N records.")
@@ -123,7 +123,7 @@ def list_(
     invocation: Invocation,
     base_url: str,
     prefix: str,
-    sets: tuple[str, ...],
+    set_spec: str | None,
     begin: str | None,
     until: str | None,
     limit: int,
@@ -142,7 +142,7 @@ def list_(
         check_window(begin, until)
     except ValueError as error:
         raise click.UsageError(f"{error}.".replace("from (begin)", "--from", 1)) from None
-    options = options_of(prefix, sets=sets, begin=begin, until=until, post=post)
+    options = options_of(prefix, set_spec=set_spec, begin=begin, until=until, post=post)
 
     async def listed(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[list[ListedRecord], Finding | None]:
         return await _some_records(site, fetcher, patience, limit)

@@ -8,7 +8,7 @@ import click
 
 from metaharvest.cli.invocation import NETWORKS, ROWS, Invocation
 from metaharvest.cli.list_printing import print_findings
-from metaharvest.cli.oai_asking import AS_JSON, BASE_URL, POST, PREFIX, SETS, ask, oai_finding, options_of
+from metaharvest.cli.oai_asking import AS_JSON, BASE_URL, POST, PREFIX, SET, ask, oai_finding, options_of
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.text import shown_url
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command("validate")
 @BASE_URL
 @PREFIX
-@SETS
+@SET
 @click.option("--pages", type=ROWS, metavar="N", help="Read the first N pages of the list. [default: all of it]")
 @POST
 @NETWORKS
@@ -32,7 +32,7 @@ def validate(
     invocation: Invocation,
     base_url: str,
     prefix: str,
-    sets: tuple[str, ...],
+    set_spec: str | None,
     pages: int | None,
     post: bool,
     networks: tuple[Network, ...],
@@ -53,7 +53,7 @@ def validate(
 
         return await rehearse(site, fetcher, patience, pages)
 
-    rehearsal = ask(invocation, base_url, networks, options_of(prefix, sets=sets, post=post), rehearsed)
+    rehearsal = ask(invocation, base_url, networks, options_of(prefix, set_spec=set_spec, post=post), rehearsed)
     if as_json:
         print_json(_mapping(base_url, prefix, rehearsal))
     else:

@@ -31,7 +31,7 @@ _OWN = (
     "package_id_mismatch", "networks", "ca_file", "validation", "filters", "normalize", "deletions", "max_loss",
     "add_groups", "remove_groups",
 )  # fmt: skip
-_OAI = ("prefix", "sets", "begin", "until", "method", "full_every", "origin", "post")
+_OAI = ("prefix", "set_spec", "begin", "until", "method", "full_every", "origin", "post")
 """What is kept in the column `options`; the other options of `add` and `edit` have the names of columns."""
 
 
@@ -60,6 +60,16 @@ def _groups(_context: click.Context, _parameter: click.Parameter, names: tuple[s
         raise click.BadParameter(str(error)) from None
 
 
+_SEVERAL_SETS = ". May be repeated: each set is a site of its own, called NAME-SPEC"
+
+
+def _one_set(_context: click.Context, _parameter: click.Parameter, specs: tuple[str, ...]) -> str | None:
+    """The set; None if the option was not given. Raises click.BadParameter for several."""
+    if len(specs) > 1:
+        raise click.BadParameter("a site has one set: register another site for each of the others, by `sites add`.")
+    return next(iter(specs), None)
+
+
 def _choice(values: Iterable[str], *more: str) -> click.Choice[str]:
     return click.Choice([*map(str, values), *more])
 
@@ -70,7 +80,7 @@ def registration_options(new: bool) -> Decorator:
     def default(value: object) -> str:
         return f" [default: {value}]" if new else ""
 
-    options = [*_schedule_options(default), *_own_options(default), *_oai_options(default)]
+    options = [*_schedule_options(default), *_own_options(default), *_oai_options(default, new=new)]
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
@@ -178,7 +188,7 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
     ]
 
 
-def _oai_options(default: Callable[[object], str]) -> list[Decorator]:
+def _oai_options(default: Callable[[object], str], *, new: bool) -> list[Decorator]:
     """What is asked of an OAI-PMH repository."""
     return [
         click.option(
@@ -188,10 +198,11 @@ def _oai_options(default: Callable[[object], str]) -> list[Decorator]:
         ),
         click.option(
             "--set",
-            "sets",
+            "sets" if new else "set_spec",
             metavar="SPEC",
             multiple=True,
-            help="OAI-PMH: only the records of this set. May be repeated; `none` takes all away.",
+            callback=None if new else _one_set,
+            help=f"OAI-PMH: only the records of this set{_SEVERAL_SETS if new else '; `none`: of all sets'}.",
         ),
         click.option("--from", "begin", metavar="DATE", help="OAI-PMH: the earliest datestamp to ask for; or `none`."),
         click.option("--until", metavar="DATE", help="OAI-PMH: the latest datestamp to ask for; or `none`."),
@@ -269,7 +280,7 @@ def columns_of(options: Options, before: Site | BrokenSite | None) -> dict[str, 
         _require_no_question(options["documentlisturl"])
     given = [name for name in _OAI if options[name] not in (None, ())]
     if given and options["base_url"] is None and not is_oai:
-        option = {"sets": "set", "begin": "from"}.get(given[0], given[0]).replace("_", "-")
+        option = {"set_spec": "set", "begin": "from"}.get(given[0], given[0]).replace("_", "-")
         raise click.UsageError(f"--{option} is for OAI-PMH repositories, which are registered with --oai BASEURL.")
     if given or options["base_url"] is not None or any(options[name] is not None for name in _OWN):
         columns["options"] = _site_options(options, before)
@@ -338,11 +349,9 @@ def _oai(options: Options, own: SiteOptions) -> OaiOptions:
 
     default = OaiOptions(options["origin"] or "")  # see give_origin
     oai = own.oai or default
-    if options["sets"]:
-        oai = replace(oai, sets=() if options["sets"] in ((_NONE,), ("",)) else tuple(dict.fromkeys(options["sets"])))
     texts: dict[str, Any] = {
         name: getattr(default, name) if options[name] in ("", _NONE) else options[name]
-        for name in ("origin", "prefix", "begin", "until")
+        for name in ("origin", "prefix", "set_spec", "begin", "until")
         if options[name] is not None
     }
     oai = replace(oai, **texts)

@@ -51,7 +51,7 @@ _NOT_REGISTERED = (
 _MOST_CONTACTS = 5
 """Addresses of a repository that become contacts if --contact is not given."""
 
-_OF_REPOSITORIES = ("origin", "prefix", "sets", "begin", "until", "method", "full_every", "post")
+_OF_REPOSITORIES = ("origin", "prefix", "set", "begin", "until", "method", "full_every", "post")
 """The options of a site that is an OAI-PMH repository."""
 
 
@@ -92,7 +92,9 @@ def add(invocation: Invocation, /, name: str, unasked: bool, allow_duplicate: bo
     """Register a site. NAME is yours to choose; reports and commands call the site by it.
 
     A site has a harvest list (--list-url), or is an OAI-PMH repository (--oai), which is asked what it is, and whether
-    it has the format and the sets; the addresses that it gives are the contacts if none are named.
+    it has the format and the set; the addresses that it gives are the contacts if none are named.
+
+    A site has one set. Several --set register a site for each, NAME-SPEC; if one cannot be registered, none is.
     """
     from metaharvest.sites.allowed import require_allowed
     from metaharvest.sites.duplicates import require_new_source
@@ -104,34 +106,54 @@ def add(invocation: Invocation, /, name: str, unasked: bool, allow_duplicate: bo
         raise click.UsageError("Give --list-url, where the site's harvest list is, or --oai for a repository.")
     with harvester.reading() as session:
         give_origin(options, None, read_sites(session))
-    values = {"name": name, "datenextharvest": harvester.today(), **columns_of(options, None)}
+    sites = [
+        {"name": each, "datenextharvest": harvester.today(), **columns_of({**options, "set_spec": spec}, None)}
+        for each, spec in _names_and_sets(name, options.pop("sets"))
+    ]
     is_asked = options["base_url"] is not None and not unasked
     if options["contact_email"] is None and not is_asked:
         raise click.UsageError("Give --contact: the email addresses of those who get the reports.")
     if is_asked:
-        values = {**values, **_asked(harvester, new_site({"contact_email": "nobody@example.org", **values}), values)}
+        asked = _asked(
+            harvester, [new_site({"contact_email": "nobody@example.org", **each}) for each in sites], sites[0]
+        )
+        sites = [{**each, **asked} for each in sites]
+    added: list[Site] = []
     with harvester.writing() as session:
-        site = add_site(session, values)
-        require_allowed(harvester.settings, site, values)
-        if not allow_duplicate:
-            require_new_source(site, read_sites(session))
-        others = _of_the_same_records(site, read_sites(session))
-    click.echo(f"Registered {site.name}: {_when(site)}.")
-    if options["datenextharvest"] is not None:
-        warn_of_far_date(site, harvester.today())
-    if others:
+        before = read_sites(session)
+        for values in sites:
+            added.append(site := add_site(session, values))
+            require_allowed(harvester.settings, site, values)
+            if not allow_duplicate:
+                require_new_source(site, read_sites(session))
+    for site in added:
+        click.echo(f"Registered {site.name}: {_when(site)}.")
+        if options["datenextharvest"] is not None:
+            warn_of_far_date(site, harvester.today())
+    if others := _of_the_same_records(added[0], before):
         print_line(_same_records(others))
-    command = f"check {shlex.quote(shown_url(site.list_url))}"
-    if site.options.oai is not None:
-        command = f"run --site {shlex.quote(site.name)} --dry-run"
-    click.echo(f"To see what its first report would say: {invocation.start} {command}")
+    command = f"check {shlex.quote(shown_url(added[0].list_url))}"
+    if added[0].options.oai is not None:
+        command = f"run {' '.join(f'--site {shlex.quote(site.name)}' for site in added)} --dry-run"
+    whose = "its first report" if len(added) == 1 else "their first reports"
+    click.echo(f"To see what {whose} would say: {invocation.start} {command}")
+
+
+def _names_and_sets(name: str, specs: Sequence[str]) -> list[tuple[str, str | None]]:
+    """The sites that are registered for these sets: one for each."""
+    from metaharvest.sites.options import name_for_set
+
+    different = tuple(dict.fromkeys(specs))
+    if len(different) > 1:
+        return [(name_for_set(name, spec), spec) for spec in different]
+    return [(name, next(iter(different), None))]
 
 
 def _same_records(others: Sequence[str]) -> str:
     return (
         f"Of the same repository, in the same format: {', '.join(others)}. A record that several of them list "
-        "belongs to the first that brings it, and is refused to the others: where they overlap, name all the sets "
-        "in one site, or give this one an --origin of its own."
+        "belongs to the first that brings it, and is refused to the others: where they overlap, give this one an "
+        "--origin of its own."
     )
 
 
@@ -144,12 +166,16 @@ def _of_the_same_records(site: Site, sites: Iterable[Site | BrokenSite]) -> list
     return [each.name for each, oai in asked if oai is not None and (oai.origin, oai.prefix) == ids]
 
 
-def _asked(harvester: Harvester, site: Site, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the repository says of itself that is registered where nothing else is given. Raises ScheduleError."""
+def _asked(harvester: Harvester, sites: Sequence[Site], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the repository of these sites says of itself that is registered where nothing else is given.
+
+    Raises ScheduleError.
+    """
     from metaharvest.errors import ScheduleError
     from metaharvest.sites.rows import split_addresses, usable_contacts
 
-    identity, problems = _inspected(harvester, site)
+    more_sets = [spec for each in sites[1:] if each.options.oai and (spec := each.options.oai.set_spec)]
+    identity, problems = _inspected(harvester, sites[0], more_sets)
     if identity is None:
         found = "\n".join(f"{finding.message} {finding.remedy}" for finding in problems)
         is_other = any(finding.rule == "oai.not-oai" for finding in problems)
@@ -171,12 +197,14 @@ def _asked(harvester: Harvester, site: Site, given: Mapping[str, Any]) -> Mappin
     return {"contact_email": ", ".join(proposed)}
 
 
-def _inspected(harvester: Harvester, site: Site) -> tuple[Identity | None, Sequence[Finding]]:
+def _inspected(
+    harvester: Harvester, site: Site, more_sets: Sequence[str] = ()
+) -> tuple[Identity | None, Sequence[Finding]]:
     """Ask the repository what it is, and print it; None, and why, if the site cannot be harvested like this."""
     from metaharvest.errors import FetchError, ListError
 
     try:
-        inspection = harvester.inspect(site)
+        inspection = harvester.inspect(site, more_sets)
     except (FetchError, ListError) as error:
         return None, error.findings
     if inspection.problems:
@@ -230,7 +258,7 @@ def edit(
 
     --contact replaces all contacts; --add-contact and --remove-contact add or remove one.
 
-    An OAI-PMH repository is asked what it is, and whether it has the format and the sets, if its base URL or one of
+    An OAI-PMH repository is asked what it is, and whether it has the format and the set, if its base URL or one of
     these is changed.
     """
     harvester = invocation.harvester
@@ -334,8 +362,15 @@ def _registration(site: Record) -> dict[str, object]:
     """The values of a registration. Each option of a repository is a value of its own."""
     derived = (*_NOT_REGISTERED, "frequency", "state", "options", "oai")
     values = {label: value for label, value in site.items() if label not in derived}
-    asked = site.get("oai") or dict.fromkeys(_OF_REPOSITORIES)
-    return values | {f"oai_{label}": value for label, value in asked.items()}
+    return values | (_asked_values(site.get("oai")) or {f"oai_{label}": None for label in _OF_REPOSITORIES})
+
+
+def _asked_values(asked: Record | None) -> dict[str, object]:
+    """What is asked of a repository, for people: a site has one set, or none."""
+    values = {"set" if label == "sets" else label: value for label, value in (asked or {}).items()}
+    if asked:
+        values["set"] = next(iter(asked["sets"]), None)
+    return {f"oai_{label}": value for label, value in values.items()}
 
 
 def _shown(value: object) -> str:
@@ -349,13 +384,13 @@ def _shown(value: object) -> str:
 def _asked_for(site: Site) -> tuple[object, ...]:
     """Which records a site asks its repository for, and what their documents are called; nothing of a harvest list."""
     oai = site.options.oai
-    return () if oai is None else (oai.origin, oai.prefix, oai.sets, oai.begin, oai.until)
+    return () if oai is None else (oai.origin, oai.prefix, oai.set_spec, oai.begin, oai.until)
 
 
 def _wanted(site: Site) -> tuple[object, ...]:
     """What a site asks a repository for, as far as that can be seen to be wrong; nothing of a harvest list."""
     oai = site.options.oai
-    return () if oai is None else (site.list_url, oai.prefix, oai.sets, oai.post)
+    return () if oai is None else (site.list_url, oai.prefix, oai.set_spec, oai.post)
 
 
 _AS_REPOSITORY = "All of its records are listed and judged again then."
@@ -525,8 +560,7 @@ def show(invocation: Invocation, name: str, as_json: bool) -> None:
         print_json(site)
         return
     registered = {label: value for label, value in site.items() if label not in _NOT_REGISTERED}
-    asked = registered.pop("oai") or {}
-    registered |= {f"oai_{name}": tuple(value) if name == "sets" else value for name, value in asked.items()}
+    registered |= _asked_values(registered.pop("oai"))
     print_fields({label.replace("_", " "): value for label, value in registered.items()})
     _print_harvests(invocation, site)
     _print_failure(site)

@@ -57,13 +57,11 @@ class _Waiting:
         return min(self.confirmed, sum(each.document_id in to_tell for each in put_off))
 
 
-async def tell_deletions(
-    site_run: SiteRun, target: SiteTarget, same: SameRepository, ctx: RunContext, broken_off: Sequence[str] = ()
-) -> int:
+async def tell_deletions(site_run: SiteRun, target: SiteTarget, same: SameRepository, ctx: RunContext) -> int:
     """Tell the target which documents were deleted, unless they are too many; how many have their outcome now.
 
     It is told of none whose record another site of the repository lists: the document goes to that site. That too waits
-    where they are too many, as a set may have a fault for a night; and where the lists of these sets have `broken_off`.
+    where they are too many, as a set may have a fault for a night.
     """
     site = site_run.site
     waiting = await in_thread(partial(_waiting, site_run, target, ctx))
@@ -77,8 +75,6 @@ async def tell_deletions(
         confirmed = 0  # or those that came since would take the places of confirmed ones that are listed again
     if confirmed != waiting.confirmed:
         await ctx.journal.write(site_run, partial(_keep_confirmed, site.site_id, confirmed))
-    if why is None and is_told and broken_off and number:
-        why = listings.deletions_wait(number, broken_off, site.name)
     moved: dict[str, str] = {}
     for count, entry in enumerate(waiting.entries):
         if count % _IN_TURN == 0:

@@ -31,7 +31,6 @@ class AccountedFor:
     `listing` is the number of the listing under way; the listings since `first`, that one not included, were begun in
     the same site run, and broken off. `before` are document ids of pages since the last checkpoint; `logged` are those
     whose outcomes an interrupted run has logged in this site run. `again`: what has not changed is checked as well.
-    `others_since`: see Page.
     """
 
     listing: int
@@ -39,7 +38,6 @@ class AccountedFor:
     again: bool = False
     before: Collection[str] = ()
     logged: Collection[str] = ()
-    others_since: str = ""
 
 
 @dataclass(slots=True)
@@ -107,7 +105,7 @@ def plan_page(
             plan.duplicate += 1
         elif _is_accounted_for(record, entry, seen):
             continue
-        elif entry and _adds_nothing(record, entry, seen.others_since, is_again=is_again):
+        elif entry and is_again and _adds_nothing(record, entry):
             plan.listed += 1
             plan.duplicate += 1
         elif entry and _is_of_before(record, entry):
@@ -123,15 +121,13 @@ def plan_page(
     return plan
 
 
-def _adds_nothing(record: ListedRecord, known: KnownRecord, others_since: str, *, is_again: bool) -> bool:
-    """Whether another entry of the list, or of one of another set, has named the record as it is now; see Page."""
-    if is_again and (
+def _adds_nothing(record: ListedRecord, known: KnownRecord) -> bool:
+    """Whether another entry of the list has named the record as it is now."""
+    return (
         (_is_as_received(record, known) and not known.entry.is_in_doubt)
         or _is_older(record, known.datestamp)
         or _is_gone_elsewhere(record, known.datestamp, is_there=_is_named_live(known))
-    ):
-        return True
-    return _has_moved_before(record, known, others_since)
+    )
 
 
 def _next_revision(known: KnownRecord | None, holding: Holding | None, used_up: int) -> int:
@@ -189,13 +185,6 @@ def _is_gone_elsewhere(record: ListedRecord, datestamp: str | None, *, is_there:
     Some repositories say so of a record that has left one of their sets for another one.
     """
     return record.deleted and is_there and bool(datestamp) and _datestamp(record) == datestamp
-
-
-def _has_moved_before(record: ListedRecord, known: KnownRecord, others_since: str) -> bool:
-    """Whether a record that a set calls deleted is in another one, whose list begins too late to name it once more."""
-    own = _datestamp(record)
-    is_before = record.deleted and own[: len(others_since)] < others_since and _is_named_live(known)
-    return is_before and (own == known.datestamp or _is_older(record, known.datestamp))
 
 
 def _datestamp(record: ListedRecord) -> str:

@@ -8,7 +8,7 @@ complete list does not name are missing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import date
@@ -17,7 +17,7 @@ from math import inf
 
 from sqlalchemy.orm import Session
 
-from metaharvest.errors import BrokenOff, FetchError, SetsBrokenOff
+from metaharvest.errors import BrokenOff, FetchError
 from metaharvest.harvest.context import RunContext
 from metaharvest.harvest.deletions import tell_deletions
 from metaharvest.harvest.documents import SiteDocuments, Tally, harvest_documents
@@ -117,7 +117,7 @@ async def harvest_repository(
     """Bring the records of a list to their outcomes. Returns the numbers for the totals.
 
     Raises ListBrokenOff where the list does not come to its end: the next harvest goes on from the last checkpoint.
-    Where the lists of some sets do not, all the rest is done before. Reported deletions are carried out in each case.
+    Reported deletions are carried out in each case.
     """
     state = await _listing_state(site_run, ctx)
     so_far = await _begun(site_run, listing, state, ctx)
@@ -127,8 +127,6 @@ async def harvest_repository(
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     same = SameRepository(site_run, target, ctx)
     broken_off: ListBrokenOff | None = None
-    has_ended = True
-    waits_for: Sequence[str] = ()
     try:
         async with aclosing(listing.pages) as pages:
             async for page in pages:
@@ -139,26 +137,16 @@ async def harvest_repository(
     except (BrokenOff, FetchError) as error:
         row = listings.broken_off(error.findings, so_far.received, so_far.announced)
         broken_off = ListBrokenOff(row, so_far.tally)
-        has_ended = isinstance(error, SetsBrokenOff)
-        if not has_ended and (ctx.deadlines.heed() or target.health.given_up):
+        if ctx.deadlines.heed() or target.health.given_up:
             await site.tell_deferred()
             raise broken_off from error
-        waits_for = _waits_for(error, site_run)
     await site.tell_deferred()
-    if has_ended:
+    if broken_off is None:
         await _retry_failing(site_run, so_far, in_hand, same, target, ctx)
-    so_far.tally.listed += await tell_deletions(site_run, target, same, ctx, waits_for)
+    so_far.tally.listed += await tell_deletions(site_run, target, same, ctx)
     if broken_off is not None:
         raise broken_off
     return so_far.tally
-
-
-def _waits_for(error: BrokenOff | FetchError, site_run: SiteRun) -> Sequence[str]:
-    """The sets whose lists broke off: a record that is deleted in another set may be in one of them."""
-    if isinstance(error, SetsBrokenOff):
-        return () if error.are_gone else error.sets
-    oai = site_run.site.options.oai
-    return oai.sets if oai and len(oai.sets) > 1 else ()
 
 
 def _note_begun(
@@ -252,7 +240,7 @@ def _plan(page: Page, so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, 
         logged = checkpoints.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
     holdings = target.holdings(ids)
     used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])
-    seen = replace(so_far.seen, before=so_far.ids, logged=logged, others_since=page.others_since)
+    seen = replace(so_far.seen, before=so_far.ids, logged=logged)
     if target.health.given_up:
         # Nothing is known to be held: nothing is decided, and the page is asked for again.
         raise BrokenOff(*target.health.given_up)

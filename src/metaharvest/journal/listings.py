@@ -8,7 +8,6 @@ from dataclasses import replace
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
 from metaharvest.reports.findings import EMPTY, FEWER, MANY_DELETIONS, MISSING, SHRANK
-from metaharvest.reports.words import joined
 from metaharvest.text import one_line, shown_url
 
 CHANGED = "oai.repository-changed"
@@ -106,7 +105,7 @@ def empty(site: Site, known: int) -> list[LogRow]:
     asked = f"The repository was asked for {_all_records(site)}, and listed none"
     if not known:
         message = f"{asked}. The next harvest asks for all of them again."
-        remedy = "If there should be some, see whether the format, the sets and the dates of the site are those meant."
+        remedy = "If there should be some, see whether the format, the set and the dates of the site are those meant."
         return doubtful((Finding(EMPTY, message, remedy, Level.WARNING),))
     records = "1 record was" if known == 1 else f"{known:,} records were"
     message = f"{asked}; {records} there before. Nothing was deleted."
@@ -134,11 +133,10 @@ def fewer(announced: int, known: int, before: int, name: str) -> list[LogRow]:
 def _all_records(site: Site) -> str:
     """What a full list is asked for."""
     oai = site.options.oai
-    sets = [one_line(each, 100) for each in oai.sets] if oai else []
     since = f" from {oai.begin} on" if oai and oai.begin else ""
-    if not sets:
+    if oai is None or oai.set_spec is None:
         return f"all its records{since}"
-    return f"all records of the {'set' if len(sets) == 1 else 'sets'} {joined(sets)}{since}"
+    return f"all records of the set {one_line(oai.set_spec, 100)}{since}"
 
 
 def _missing(document_id: str) -> Finding:
@@ -162,20 +160,5 @@ def many_deletions(number: int, held: int, name: str) -> Finding:
         "The keeper of the repository should say whether that is right. If it is, the administrator of the harvester "
         f"types `metaharvest sites confirm '{name}'`, and the next harvest deletes them. If not, nothing is to be done "
         "until the repository lists the records again.",
-        Level.WARNING,
-    )
-
-
-def deletions_wait(number: int, sets: Sequence[str], name: str) -> Finding:
-    """Why deletions are not told to the target: the records may be in these sets, whose lists have broken off."""
-    documents = "1 document of this site is" if number == 1 else f"{number:,} documents of this site are"
-    which = f"the set {one_line(sets[0], 60)}" if len(sets) == 1 else f"the sets {joined(sets)}"
-    return Finding(
-        "records.deletions-wait",
-        f"The repository says that {documents} deleted. As the list of {which} broke off, which may have "
-        f"{'this record' if number == 1 else 'these records'} by now, {'it was' if number == 1 else 'they were'} left.",
-        f"The keeper of the repository has that list come to its end; the next harvest tries again. If the set is not "
-        f"needed any more, the administrator takes it out of the site: `metaharvest sites edit '{name}' --set …` with "
-        "all the others.",
         Level.WARNING,
     )

@@ -81,15 +81,15 @@ def limited(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 class OaiOptions:
     """What is asked of an OAI-PMH repository, whose base URL is the site's list URL.
 
-    `origin` names the repository in document ids, and stays when the base URL moves. `sets`: these alone, one after the
-    other. `begin` and `until`: the earliest and the latest datestamp to ask for, as they are sent. `full_every`: days
-    after which everything is listed again, not only what has changed; None: never by itself. `post`: requests are sent
-    as forms.
+    `origin` names the repository in document ids, and stays when the base URL moves. `set_spec`: only the records of
+    this set. `begin` and `until`: the earliest and the latest datestamp to ask for, as they are sent. `full_every`:
+    days after which everything is listed again, not only what has changed; None: never by itself. `post`: requests are
+    sent as forms.
     """
 
     origin: str
     prefix: str = "oai_dc"
-    sets: tuple[str, ...] = ()
+    set_spec: str | None = None
     begin: str | None = None
     until: str | None = None
     method: ListMethod = ListMethod.LIST_RECORDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 
 from sqlalchemy import func, select
@@ -18,6 +18,7 @@ from metaharvest.queries.records import Record
 from metaharvest.queries.trends import HARVESTS, harvests, last_real_harvest
 from metaharvest.sites.due import is_due
 from metaharvest.sites.ledger import numbers_failing
+from metaharvest.sites.options import options_shown
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.records import FullLists, full_lists
 from metaharvest.sites.registry import find_site, raw_rows, read_sites
@@ -184,7 +185,7 @@ def _own(options: SiteOptions) -> Record:
         "deletions": options.deletions,
         "max_loss": options.max_loss,
         "groups": options.groups,
-        "oai": asdict(oai) if oai else None,
+        "oai": options_shown(oai) if oai else None,
     }
 
 

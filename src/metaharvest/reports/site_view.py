@@ -309,7 +309,7 @@ def _registered(site_run: HarvestSiteRun, schedule: Site | None) -> tuple[tuple[
     ]
     if oai:
         settings.append(("Format", oai.prefix))
-        settings += [("Sets", ", ".join(oai.sets))] if oai.sets else []
+        settings += [("Set", oai.set_spec)] if oai.set_spec else []
         settings += [("From", oai.begin)] if oai.begin else []
         settings += [("Until", oai.until)] if oai.until else []
         if schedule.options.deletions is Deletions.NOTE:

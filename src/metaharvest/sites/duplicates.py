@@ -34,7 +34,7 @@ def source_key(site: Site | BrokenSite) -> Hashable:
     oai = site.options.oai if isinstance(site, Site) else None
     if oai is None:
         return url_key(site.list_url)
-    asked = (oai.origin, oai.prefix, frozenset(oai.sets), oai.begin, oai.until)
+    asked = (oai.origin, oai.prefix, oai.set_spec, oai.begin, oai.until)
     return url_key(site.list_url, is_repository=True), asked
 
 
@@ -45,7 +45,7 @@ def require_new_source(site: Site, sites: Iterable[Site | BrokenSite]) -> None:
     if same is None:
         return
     name, own = one_line(same.name), one_line(site.name)
-    what = "this list" if site.options.oai is None else "this repository for the same format and sets"
+    what = "this list" if site.options.oai is None else "this repository for the same format and set"
     off = "" if same.enabled else ", which is switched off"
     raise ScheduleError(
         f"The site '{name}'{off} harvests {what} already, so '{own}' would get `target.other-site` every night. "

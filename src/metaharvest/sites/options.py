@@ -8,6 +8,7 @@ import re
 from dataclasses import asdict, fields
 from datetime import datetime
 from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,14 +26,33 @@ _DATESTAMP = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?")
 _ORIGIN = re.compile(r"[A-Za-z0-9._~-]{1,200}")
 _GROUP = re.compile(r"[\w.-]{1,60}")
 _LONGEST = 300
+_LONGEST_NAME = 100
+_STORED = {"set_spec": "set"}
+"""The names of options as they are stored, where these are others."""
 
 
 def options_text(options: SiteOptions) -> str | None:
     """Per-site options as they are stored: JSON, or None if there are none."""
     stored = {name: value for name, value in asdict(options).items() if value or value == 0}
     if options.oai is not None:
-        stored["oai"] = {name: value for name, value in asdict(options.oai).items() if value}
+        stored["oai"] = {_STORED.get(name, name): value for name, value in asdict(options.oai).items() if value}
     return json.dumps(stored, default=str) if stored else None
+
+
+def name_for_set(name: str, set_spec: str) -> str:
+    """The name of the site of this set where several sets are registered as `name`."""
+    full = f"{name}-{set_spec}"
+    return (
+        full if len(full) <= _LONGEST_NAME else f"{full[: _LONGEST_NAME - 9]}-{sha256(full.encode()).hexdigest()[:8]}"
+    )
+
+
+def options_shown(options: OaiOptions) -> dict[str, Any]:
+    """What is asked of a repository, as JSON and files of sites have it: `sets` is a list of at most one set."""
+    values = asdict(options)
+    return {"sets" if name == "set_spec" else name: value for name, value in values.items()} | {
+        "sets": [options.set_spec] if options.set_spec else []
+    }
 
 
 def read_options(text: str) -> SiteOptions:
@@ -84,7 +104,7 @@ def _oai(stored: Any) -> OaiOptions:
     return OaiOptions(
         origin=_text(stored, "origin", _ORIGIN) or _missing("origin"),
         prefix=_text(stored, "prefix", _PREFIX) or "oai_dc",
-        sets=tuple(_set(each) for each in stored.get("sets", [])),
+        set_spec=_set(stored["set"]) if stored.get("set") else None,
         begin=begin,
         until=until,
         method=_choice(stored, "method", ListMethod) or ListMethod.LIST_RECORDS,
@@ -101,7 +121,7 @@ def _set(spec: object) -> str:
 
 
 def _require_known(stored: Any, kind: type[SiteOptions] | type[OaiOptions]) -> None:
-    if unknown := set(stored) - {field.name for field in fields(kind)}:
+    if unknown := set(stored) - {_STORED.get(field.name, field.name) for field in fields(kind)}:
         raise ValueError(f"there is no option {', '.join(sorted(map(str, unknown)))}")
 
 

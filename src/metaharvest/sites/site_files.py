@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import date
 from typing import Any
 
@@ -18,7 +18,7 @@ from metaharvest.config.secret_references import is_reference
 from metaharvest.errors import MetaharvestError
 from metaharvest.fetch.url import without_login
 from metaharvest.model import OaiOptions, Site, SiteOptions
-from metaharvest.sites.options import options_text
+from metaharvest.sites.options import options_shown, options_text
 from metaharvest.sites.rows import OAI
 from metaharvest.text import one_line
 
@@ -43,7 +43,7 @@ _COLUMNS = {
 """The name of each value in a file, and in the schedule."""
 
 _OWN = tuple(each.name for each in fields(SiteOptions) if each.name != "oai")
-_OAI = tuple(each.name for each in fields(OaiOptions))
+_OAI = tuple("sets" if each.name == "set_spec" else each.name for each in fields(OaiOptions))
 _LISTS = {"contacts": ", ", "allow_networks": ", ", "groups": ", ", "sets": " "}
 """Values that are lists, and the separator of their parts in a cell."""
 
@@ -97,7 +97,7 @@ def as_mapping(site: Site, *, with_logins: bool = False) -> dict[str, Any]:
         "ldappwd": site.ldap_password if is_reference(site.ldap_password) else None,
         **{name: _plain(getattr(site.options, name)) for name in _OWN},
         "package_id_mismatch": site.options.package_id_mismatch or _AS_SETTINGS,
-        "oai": {name: _plain(value) for name, value in asdict(oai).items()} if oai else None,
+        "oai": {name: _plain(value) for name, value in options_shown(oai).items()} if oai else None,
     }
 
 
@@ -235,7 +235,21 @@ def _row(place: str, flat: Mapping[str, Any], *, no_oai: bool) -> FileRow:
         options |= {"oai": None} if no_oai else {}
     else:
         options["oai"] = repository
+        if problem := _more_than_one_set(repository.get("sets")):
+            return FileRow(place, {}, {}, problem)
     return FileRow(place, values, options)
+
+
+def _more_than_one_set(sets: object) -> str:
+    """The sentence that says what is wrong with the sets of a site; empty if nothing is."""
+    if sets is None or (isinstance(sets, list) and len(sets) <= 1):
+        return ""
+    if not isinstance(sets, list):
+        return "sets is no list"
+    named = ", ".join(one_line(str(each), 60) for each in sets[:3]) + (", ..." if len(sets) > 3 else "")
+    return (
+        f"a site has one set, and this one has {len(sets):,} ({named}): write one site for each set, each with a name"
+    )
 
 
 def stored_options(row: FileRow, before: SiteOptions) -> str | None:
@@ -248,11 +262,17 @@ def stored_options(row: FileRow, before: SiteOptions) -> str | None:
         if value not in (None, "", [], _AS_SETTINGS):
             stored[name] = value
     if "oai" in row.options:
-        oai = {**stored.pop("oai", {}), **(row.options["oai"] or {})} if row.options["oai"] else {}
+        oai = {**stored.pop("oai", {}), **_as_stored(row.options["oai"])} if row.options["oai"] else {}
         kept = {name: value for name, value in oai.items() if value not in (None, "", [], False)}
         if kept:
             stored["oai"] = kept
     return json.dumps(stored) if stored else None
+
+
+def _as_stored(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says of a repository, by the names that options are stored under."""
+    stored = {name: value for name, value in asked.items() if name != "sets"}
+    return stored | {"set": next(iter(asked["sets"] or ()), None)} if "sets" in asked else stored
 
 
 def require_kind(values: Mapping[str, Any], options: str | None) -> Mapping[str, Any]:
@@ -277,7 +297,7 @@ def _day(day: date | None) -> str | None:
 
 def _plain(value: object) -> object:
     """A value as JSON has it."""
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [str(each) for each in value]
     return value if value is None or isinstance(value, bool | int) else str(value)
 

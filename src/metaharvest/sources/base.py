@@ -45,11 +45,10 @@ class Page:
     `checkpoint`: from here the listing can go on in another run; None: it cannot yet. `findings` are about the list.
     `announced`: how many records the repository says the list has in all, if it does. `is_last`: the list has come
     to its end; every list that does has such a page, with which it is noted what the list did not name. So many records
-    may have been left out of it (`left_out`, infinite where nobody can say how many), or of the lists of those sets
-    that have ended where others break off; with the checkpoint `again` the next harvest asks once more for what this
-    one has asked for, None where it was asked for again already. Where the list of a set begins earlier than those of
-    the others, these name only what has changed since then (`others_since`, a datestamp). Beside a list of changes the
-    repository may have been asked how many records it has `in_all`; in its last full list they were `in_all_before`.
+    may have been left out of it (`left_out`, infinite where nobody can say how many); with the checkpoint `again` the
+    next harvest asks once more for what this one has asked for, None where it was asked for again already. Beside a
+    list of changes the repository may have been asked how many records it has `in_all`; in its last full list they
+    were `in_all_before`.
     """
 
     records: Sequence[ListedRecord]
@@ -59,7 +58,6 @@ class Page:
     is_last: bool = False
     left_out: float = 0
     again: Checkpoint | None = None
-    others_since: str = ""
     in_all: int | None = None
     in_all_before: int = 0
 
@@ -70,7 +68,7 @@ class PagedListing:
 
     `is_complete`: it names everything that there is, not only what has changed, so that what it does not name is
     missing once it has ended. `is_begun`: it goes on from a checkpoint. `is_other`: it asks for other records than
-    the list before, another format or other sets. `is_empty`: everything was asked for, and nothing was listed, which
+    the list before, another format or another set. `is_empty`: everything was asked for, and nothing was listed, which
     is not taken for complete. `findings` are about the repository. `pages` raises BrokenOff where the list does not
     come to its end; if it does, the checkpoint of the last page is the one from which the next harvest knows what to
     ask for. They are closed when no more are wanted.

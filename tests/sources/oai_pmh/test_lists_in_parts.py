@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
 from io import BytesIO
 from typing import Any
 
@@ -15,7 +14,7 @@ from metaharvest.sources.oai_pmh.answer_reader import listed
 from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.records import Records
 from support.oai_harvest import harvest
-from support.oai_server import Asked, OaiServer, Odd, Record
+from support.oai_server import OaiServer, Odd, Record
 
 
 class WithoutWindows(OaiServer):
@@ -42,29 +41,6 @@ def test_a_repository_without_windows_whose_tokens_expire_comes_to_its_end() -> 
         assert found.broken is None
         assert set(found.good) == set(repository.records)
         assert len(repository.answered) < 200
-
-
-def test_what_changes_while_the_list_of_a_set_comes_in_parts_comes_the_next_time() -> None:
-    """The clock moves with every request, and the next harvest begins where this one's first list did."""
-    with OaiServer(40) as repository:
-        repository.sets = {"a": "A", "b": "B"}
-        for number, each in enumerate(repository.records.values()):
-            each.sets = ("a",) if number < 20 else ("b",)
-        repository.poison.add("oai:test:3")
-
-        def later(body: bytes, asked: Asked) -> bytes:
-            repository.now += timedelta(hours=1)
-            if asked.arguments.get("set") == "b" and repository.records["oai:test:5"].title == "Frogs":
-                moment = repository.now - timedelta(minutes=90)
-                repository.put("oai:test:5", moment, title="Toads", sets=("a",))
-            return body
-
-        repository.tamper = later
-        found = harvest(repository.base_url, sets=("a", "b"))
-        assert found.broken is None
-        assert repository.records["oai:test:5"].title == "Toads"
-        repository.now += timedelta(days=1)
-        assert "oai:test:5" in harvest(repository.base_url, found.checkpoint, sets=("a", "b")).good
 
 
 def test_a_list_whose_last_token_finds_nothing_is_begun_again_the_next_night() -> None:

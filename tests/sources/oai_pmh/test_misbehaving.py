@@ -103,16 +103,12 @@ def test_a_list_that_leads_nowhere_is_broken_off_after_so_many_of_so_many(odd: O
 @pytest.mark.parametrize("odd", [set(), {Odd.TOKEN_EXPIRES_ONCE}])
 def test_a_list_in_circles_is_broken_off_also_where_records_come_again(odd: set[Odd], pages: int) -> None:
     with OaiServer(30) as repository:
-        repository.sets = {"a": "A", "b": "B"}
-        for record in repository.records.values():
-            record.sets = ("a", "b")
         repository.odd |= odd
-        first = harvest(repository.base_url, most_pages=pages + 2, sets=("a", "b"))
+        first = harvest(repository.base_url, most_pages=pages)
         repository.odd.add(Odd.CIRCLE)
-        second = harvest(repository.base_url, first.checkpoint, sets=("a", "b"))
+        second = harvest(repository.base_url, first.checkpoint)
         assert "10 pages in a row had no new records" in str(second.broken)
-        asked = [str(each.arguments) for each in repository.asked("ListRecords")]
-        assert all(sum(f"'{name}'" in each or f"!{name}!" in each for each in asked) < 30 for name in "ab")
+        assert len(repository.asked("ListRecords")) < 30
 
 
 @pytest.mark.parametrize("odd", [Odd.SAME_TOKEN, Odd.EMPTY_PAGES, Odd.SIZE_TOO_HIGH])

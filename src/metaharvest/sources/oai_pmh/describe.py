@@ -296,7 +296,7 @@ def missing(description: Description, prefix: str | None, sets: Sequence[str]) -
         # Not every set of a hierarchy need be listed: `a` is there where `a:b` is.
         if spec not in known and not any(each.startswith(f"{spec}:") for each in specs):
             message = f"The repository has no set '{one_line(spec, 60)}'; {_there_are(specs)}."
-            yield Finding("oai.no-set", message, "Correct the sets, or have the repository offer this one.")
+            yield Finding("oai.no-set", message, "Correct the set, or have the repository offer this one.")
 
 
 def changes(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[Finding]:
@@ -318,7 +318,7 @@ def _refuse_errors(answer: Answer) -> None:
 def refused(verb: str, errors: Sequence[ProtocolError]) -> Finding:
     """The repository answered with errors of the protocol."""
     message = f"The repository refuses {verb}: {', '.join(map(str, errors))}."
-    remedy = "Check the format, sets and dates that are asked for; if they are right, the repository's log says why."
+    remedy = "Check the format, set and dates that are asked for; if they are right, the repository's log says why."
     return Finding("oai.error", message, remedy)
 
 

@@ -7,7 +7,7 @@ harvesters or repositories often get wrong; nothing is kept of either.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -46,16 +46,19 @@ class Inspection:
         return tuple(finding for finding in self.findings if finding.is_error)
 
 
-async def inspect(site: Site, fetcher: Fetcher, patience: Patience, *, checks_from: bool = True) -> Inspection:
+async def inspect(
+    site: Site, fetcher: Fetcher, patience: Patience, *, checks_from: bool = True, more_sets: Sequence[str] = ()
+) -> Inspection:
     """What the repository at the site's base URL says of itself. Raises FetchError, and ListError.
 
     Sets that cannot be had are a warning where the site names none. `checks_from`: try with a record of its first page
-    whether it respects `from`.
+    whether it respects `from`. `more_sets` it should have as well.
     """
     options = site.options.oai or OaiOptions("")
-    description = await described(_repository(site, fetcher), patience, sets=True, if_had=not options.sets)
+    wanted = (*((options.set_spec,) if options.set_spec else ()), *more_sets)
+    description = await described(_repository(site, fetcher), patience, sets=True, if_had=not wanted)
     findings = (
-        *missing(description, options.prefix, options.sets),
+        *missing(description, options.prefix, wanted),
         *description.findings,
         *oddities(description, site.list_url),
     )
@@ -77,7 +80,7 @@ async def _odd_from(
         return ()
     probes = Probes(_repository(site, fetcher), options, identity, patience, in_days=False)
     if not newest.identifier:
-        spec = next(iter(options.sets), "")
+        spec = options.set_spec or ""
         page = await probes.first_page(spec)
         newest = page.newest(identity.response_date, spec) if page else newest
     if not newest.identifier:

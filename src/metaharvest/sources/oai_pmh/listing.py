@@ -7,13 +7,13 @@ records are asked for one by one.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from math import inf
 
 from metaharvest.config.settings import HttpSettings
-from metaharvest.errors import BrokenOff, FetchError, SetsBrokenOff
+from metaharvest.errors import BrokenOff, FetchError
 from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Checkpoint, Finding, Level, ListMethod, OaiOptions, limited
 from metaharvest.sources.base import ListedRecord, Page, Patience
@@ -58,7 +58,6 @@ class OaiListing:
     """One harvest of a repository's list. `progress` says how far it is, `in_days`: days alone are accepted.
 
     `checkpoint` makes the checkpoint of how it stands. `is_begun`: it goes on from a token. `is_done`: it has ended.
-    Where the list of one of several sets breaks off, the others come before it does. `gone`: sets that are not there.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class OaiListing:
         self._identity = identity
         self._http = http
         self._checkpoint = checkpoint
-        self._sets: tuple[str | None, ...] = options.sets or (None,)
+        self._sets: tuple[str | None, ...] = (options.set_spec,)
         self._seen: dict[int, int] = {}
         self._yielded = self._failed = 0
         self._is_in_parts = False
@@ -90,7 +89,6 @@ class OaiListing:
         self._before = progress.earlier + progress.received
         self.is_done = False
         self.in_days = False
-        self.gone: Mapping[str, Finding] = {}
         self.shortfalls = Shortfalls()
         self.newest = Newest()
         self.beside: Callable[[OaiListing], Awaitable[Probed]] | None = None
@@ -135,11 +133,6 @@ class OaiListing:
             self._notes += self.probed.findings
         self.is_done = True
         left_out = inf if self.progress.in_doubt else self.progress.left_out
-        if broken_off := self.progress.broken_off:
-            if self._yielded or self.is_begun or len(broken_off) < len(self._sets):
-                yield Page((), self._checkpoint(self), left_out=left_out)
-            findings = (*self._told(), *self._records.findings(is_whole=False))
-            raise SetsBrokenOff(*findings, sets=broken_off, are_gone=self.gone.keys() >= {*broken_off})
         findings = (*self._told(), *self._records.findings())
         # What the repository counts and does not list is not left out.
         listed = self.shortfalls.listed if len(self._sets) == 1 else None
@@ -179,8 +172,6 @@ class OaiListing:
 
     async def _list(self, course: Course) -> AsyncGenerator[Page, None]:
         """One list to its end. Raises BrokenOff."""
-        if gone := self.gone.get(course.set_spec or ""):
-            raise self._broken_off(gone, course, kind=SetBrokenOff)
         course.ended = course.window.is_empty
         while not course.ended:
             why: Finding | None = None
@@ -400,8 +391,7 @@ class OaiListing:
         announced = announced if len(self._sets) == 1 else None
         self._yielded += len(records)
         self._bytes += sum(map(_bytes_of, records))
-        since = self.progress.others_since(self._sets.index(course.set_spec))
-        return Page(records, checkpoint, announced=announced, others_since=since)
+        return Page(records, checkpoint, announced=announced)
 
     def _require_time(self, course: Course) -> None:
         """Raises BrokenOff if nothing more is to be begun."""

@@ -66,10 +66,6 @@ class ListProgress:
         left = replace(left, left_out=self.left_out, in_doubt=self.in_doubt, broken_off=self.broken_off)
         return replace(left, first=self.first or first, earlier=came, since=since, empty=self.empty)
 
-    def others_since(self, number: int) -> str:
-        """From where on the lists of all sets but this one name what has changed; empty if that is where it begins."""
-        return max((each or "" for place, each in enumerate(self.begins) if place != number), default="")
-
     def restarted(self) -> ListProgress:
         """The same set's list from its beginning."""
         odd = self.odd_before
@@ -142,7 +138,8 @@ class State:
 
 def asked_by(base_url: str, options: OaiOptions) -> tuple[object, ...]:
     """The options that make another list if they change, as JSON has them."""
-    which = [options.origin, options.prefix, list(options.sets), options.begin, options.until]
+    sets = [options.set_spec] if options.set_spec else []
+    which = [options.origin, options.prefix, sets, options.begin, options.until]
     return (base_url, options.method.value, which)
 
 

@@ -72,7 +72,7 @@ class Records:
         self._digests = digests
         self._base_url = without_login(base_url)
         self._prefix = options.prefix
-        self._sets = options.sets
+        self._set_spec = options.set_spec
         self._tells_sets: bool | None = None
         self._start = f"{options.origin}/{options.prefix}/"
         joint = "&" if urlsplit(self._base_url).query else "?"
@@ -216,8 +216,8 @@ class Records:
             datestamp = datestamp[:DATE]
         if sets:
             sets = self._kept_sets(identifier, sets)
-        if self._sets and sets:
-            self._note_sets(identifier, sets)
+        if self._set_spec and sets:
+            self._note_sets(identifier, sets, self._set_spec)
         document_id = self.document_id(identifier)
         if too_long := self.too_long(identifier):
             document = self.document(identifier, datestamp, sets, answer.response_date)
@@ -296,9 +296,9 @@ class Records:
                 kept.append(each)
         return tuple(kept)
 
-    def _note_sets(self, identifier: str, sets: Sequence[str]) -> None:
-        """Note if it is in none of the sets that are asked for; where the first one is not, headers do not tell."""
-        is_own = any(each == asked or each.startswith(f"{asked}:") for each in sets for asked in self._sets)
+    def _note_sets(self, identifier: str, sets: Sequence[str], asked: str) -> None:
+        """Note if it is not in the set that is asked for; where the first one is not, headers do not tell."""
+        is_own = any(each == asked or each.startswith(f"{asked}:") for each in sets)
         if self._tells_sets is None:
             self._tells_sets = is_own
         if self._tells_sets and not is_own:
@@ -408,7 +408,7 @@ _ODD = {
     ),
     "foreign": (
         "oai.protocol",
-        "{0:,} of the list's records are in none of the sets that were asked for, though others are: such as {1}. They "
+        "{0:,} of the list's records are not in the set that was asked for, though others are: such as {1}. They "
         "were taken.",
         "The repository's keeper looks whether all pages of a list are of its set: resumption tokens may lose it.",
         Level.WARNING,

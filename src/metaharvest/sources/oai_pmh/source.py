@@ -69,13 +69,14 @@ class OaiSource:
         options = self._options
         asked = asked_by(without_login(self._site.list_url), options)
         state, is_other = state_from(checkpoint, asked), asks_for_others(checkpoint, asked)
-        description = await described(self._repository, patience, sets=bool(options.sets))
+        description = await described(self._repository, patience, sets=options.set_spec is not None)
 
-        def compared() -> tuple[dict[str, Finding], dict[str, object], tuple[Finding, ...]]:
-            gone, remembered = _sets_that_are_gone(description, options), description.remembered(state.identity)
-            return gone, remembered, tuple(changes(state.identity, remembered))
+        def compared() -> tuple[dict[str, object], tuple[Finding, ...]]:
+            _require_offered(description, options)
+            remembered = description.remembered(state.identity)
+            return remembered, tuple(changes(state.identity, remembered))
 
-        gone, remembered, changed = await asyncio.to_thread(compared)
+        remembered, changed = await asyncio.to_thread(compared)
         ahead = tuple(_ahead(state, description.identity))
         findings = (*description.findings, *changed, *ahead)
         if full and not resumed:
@@ -92,7 +93,7 @@ class OaiSource:
         listing = OaiListing(
             self._repository, records, options, description.identity, progress, self._fetcher.http, checkpoint_of
         )
-        listing.in_days, listing.gone = state.in_days, gone
+        listing.in_days = state.in_days
         listing.shortfalls = Shortfalls(dict(state.short), dict(state.usually_short))
         if state.listed and not full:
             listing.most_records = min(listing.most_records, 10 * state.listed + ENDLESS)
@@ -130,12 +131,12 @@ class OaiSource:
         options, now = self._options, identity.response_date
         probes = Probes(self._repository, options, identity, patience, in_days=listing.in_days)
         probed = Probed(newest=listing.newest.or_newer(*_three(state.newest), now))
-        is_full, one_list = listing.progress.full, len(options.sets) < 2
+        is_full = listing.progress.full
         checks = options.until is None and (is_full or is_due(state.from_checked, now))
         if patience.heed():
             return probed
-        if not is_full and one_list and (state.size != 0 or (checks and not probed.newest.identifier)):
-            spec = next(iter(options.sets), "")
+        if not is_full and (state.size != 0 or (checks and not probed.newest.identifier)):
+            spec = options.set_spec or ""
             if page := await probes.first_page(spec, Window(options.begin, options.until)):
                 size = page.size if state.size != 0 else None
                 probed = replace(probed, in_all=size, in_all_before=state.size or 0)
@@ -189,7 +190,7 @@ def _progress(state: State, options: OaiOptions, description: Description, *, fu
     begins: list[str | None] = []
     own = {**dict.fromkeys(state.empty, ""), **state.behind}
     if since is not None and own:
-        behind = [_since(state, identity, own.get(each, state.watermark)) for each in options.sets]
+        behind = [_since(state, identity, own.get(each, state.watermark)) for each in (options.set_spec or "",)]
         begins = [window(options.begin, options.until, each, seconds=seconds).begin for each in behind]
     return ListProgress(full=since is None, begin=asked.begin, until=asked.until, begins=begins)
 
@@ -305,13 +306,10 @@ def _with_shortfalls(state: State, listing: OaiListing) -> State:
     return replace(state, short=dict(listing.shortfalls.seen), usually_short=dict(listing.shortfalls.usual))
 
 
-def _sets_that_are_gone(description: Description, options: OaiOptions) -> dict[str, Finding]:
-    """Those of the site's sets that the repository does not have. Raises ListError if there is nothing to ask for."""
-    no_format = tuple(missing(description, options.prefix, ()))
-    gone = {spec: found for spec in options.sets for found in missing(description, None, (spec,))}
-    if no_format or (gone and gone.keys() == set(options.sets)):
-        raise ListError(*no_format, *gone.values())
-    return gone
+def _require_offered(description: Description, options: OaiOptions) -> None:
+    """Raises ListError if the repository does not have the format, or the set."""
+    if lacking := tuple(missing(description, options.prefix, (options.set_spec,) if options.set_spec else ())):
+        raise ListError(*lacking)
 
 
 async def _first(pages: AsyncIterator[Page]) -> Page:
