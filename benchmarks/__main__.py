@@ -38,6 +38,7 @@ COMPARISONS: dict[str, Callable[[Path, float, Pairs], Iterator[Comparison] | Res
     "full-night": against.full_night,
     "quiet-night": against.quiet_night,
     "slow-sites": against.slow_sites,
+    "repositories": against.repositories,
     "start-up": against.start_up,
 }
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from benchmarks import nights, yardsticks
+from benchmarks import repositories as oai
 from benchmarks.databases import SQLITE
 from benchmarks.installation import NIGHT, Installation, cost_of
 from benchmarks.nights import SITES, SLOW_SETTINGS, SLOW_SITES, QuietNights, first_night
@@ -78,3 +80,41 @@ def start_up(scratch: Path, _scale: float, pairs: Pairs) -> Iterator[Comparison]
             for folder, state in (("before", pairs.before), ("after", pairs.after))
         }
         yield pairs.compare("run, nothing due", lambda state: of_state[state].run(NIGHT))
+
+
+def repositories(scratch: Path, scale: float, pairs: Pairs) -> Iterator[Comparison | Line]:
+    """The whole program: the first harvest, a full list without a change, and one answer of more than 200 MB."""
+    number = oai.scaled(oai.RECORDS, scale)
+    for page in oai.PAGES:
+        yield from _pages(scratch, number, page, pairs)
+    large = oai.scaled(oai.LARGE, scale)
+    for damaged, name in ((False, "one answer"), (True, "one damaged answer")):
+        with oai.serving(large, large, damaged=damaged) as url:
+            measure = partial(oai.first_harvest, scratch, url, large)
+            # A harvest takes a minute, and its memory hardly varies.
+            compared = replace(pairs, number=1).compare(f"{name} of {large:,} records", measure)
+        yield compared
+        memory = statistics.median(cost.memory for cost in compared.after)
+        yield Line(f"memory, {compared.name}", memory, unit="MB", goal=150)
+
+
+def _pages(scratch: Path, number: int, page: int, pairs: Pairs) -> Iterator[Comparison | Line]:
+    """The first harvest of pages of this size, and nights in which nothing has changed, each state's own database."""
+    with oai.serving(number, page) as url, ExitStack() as opened:
+        measure = partial(oai.first_harvest, scratch, url, number)
+        yield from _with_ratio(pairs.compare(f"first harvest, pages of {page:,}", measure))
+        of_state = {
+            state: opened.enter_context(closing(oai.Harvests(scratch / f"{page}-{folder}", url, number, state)))
+            for folder, state in (("before", pairs.before), ("after", pairs.after))
+        }
+        for harvests in of_state.values():
+            harvests.run()
+        full = pairs.compare(f"nothing new, pages of {page:,}", lambda state: of_state[state].run("--full"))
+        yield from _with_ratio(full)
+
+
+def _with_ratio(compared: Comparison) -> Iterator[Comparison | Line]:
+    """The comparison, and the median ratio of its times on the clock beside the goal."""
+    yield compared
+    ratios = [after.wall / before.wall for before, after in zip(compared.before, compared.after, strict=True)]
+    yield Line(f"time after/before, {compared.name}", statistics.median(ratios), unit="", goal=1.05)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from pathlib import Path
 
 from sqlalchemy import MetaData, Table, create_engine, make_url, text
@@ -97,10 +98,10 @@ class Installation:
         contact = f"{name}@example.org"
         self._do("sites", "add", name, "--oai", base_url, "--contact", contact, "--next", str(NIGHT), "--unasked")
 
-    def run(self, day: date) -> Cost:
+    def run(self, day: date, *options: str) -> Cost:
         """One `metaharvest run` on that day. Raises CalledProcessError if it does not end with 0."""
         self.engine.dispose()
-        return self._do("run", "--date", str(day), "--force-date")
+        return self._do("run", "--date", str(day), *_any_day(self._state), *options)
 
     def table(self, name: str) -> Table:
         """A table as it is in the database."""
@@ -119,6 +120,13 @@ class Installation:
 
     def _do(self, *arguments: str) -> Cost:
         return cost_of(self._state.command("--config", str(self._config), *arguments), self._state.environment)
+
+
+@cache
+def _any_day(state: State) -> tuple[str, ...]:
+    """The option of `run` for a day far from the clock; older states take any day without it."""
+    helped = subprocess.run(state.command("run", "--help"), env=state.environment, capture_output=True, check=True)
+    return ("--force-date",) if b"--force-date" in helped.stdout else ()
 
 
 def _columns(site: SiteFolder) -> dict[str, str]:
