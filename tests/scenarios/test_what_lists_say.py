@@ -494,7 +494,7 @@ def test_a_list_ends_at_a_number_of_bytes_and_goes_on_in_the_next_night(tmp_path
 def test_a_list_that_is_far_longer_than_the_last_full_one_is_broken_off(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metaharvest.sources.oai_pmh.source.ENDLESS", 0)
+    monkeypatch.setattr("metaharvest.sources.oai_pmh.sweep.ENDLESS", 0)
     server = network.server
     network.register()
     network.harvest()

@@ -16,7 +16,7 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.harvest.deadlines import Deadlines, StopSignal
 from metaharvest.model import ListMethod
 from metaharvest.sources.base import PagedListing
-from metaharvest.sources.oai_pmh.ahead import next_token
+from metaharvest.sources.oai_pmh.prefetch import next_token
 from metaharvest.sources.oai_pmh.source import OaiSource
 from support.oai_harvest import HTTP, Patient, harvest, site_of
 from support.oai_server import Asked, OaiServer

@@ -276,15 +276,19 @@ def test_a_token_that_cannot_be_read_is_never_the_end_of_the_list(broken: str) -
     assert "its resumption token cannot be read" in found.words("oai.page-failed")
 
 
-def test_a_token_that_can_never_be_read_breaks_the_list_off() -> None:
+def test_a_window_whose_token_can_never_be_read_is_tried_again_in_each_harvest() -> None:
     day = ALL[:12]
     with OaiServer(12) as repository:
         for each in repository.records.values():
             each.datestamp = repository.records["oai:test:1"].datestamp
-        found = listed_by(lambda body, _: body.replace(*BROKEN_TOKENS["end tag"]), repository)
-    assert set(found.good) < set(day)
-    assert "after 10 records: An answer to ListIdentifiers breaks off before its end" in str(found.broken)
-    assert found.checkpoint is None
+        repository.tamper = lambda body, _: body.replace(b"</resumptionToken>", b"</resumptiontoken>")
+        found = harvest(repository.base_url)
+        assert set(found.good) < set(day)
+        assert "after 10 records: An answer to ListIdentifiers breaks off before its end" in str(found.broken)
+        assert "until 2026-01-01T00:00:01Z. All others were asked for." in str(found.broken)
+        repository.tamper = None
+        again = harvest(repository.base_url, found.checkpoint)
+        assert (again.broken, {*found.good, *again.good}) == (None, set(day))
 
 
 ERROR = '<error code="{0}">The token a=1&b=2 is {1}</error>'

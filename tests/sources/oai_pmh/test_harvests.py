@@ -579,16 +579,7 @@ def test_what_was_odd_before_a_harvest_died_is_told_at_the_end_of_its_list(pages
         assert "2 of the list's records have no identifier" in second.words("oai.identifier")
         assert "ended in an error: noRecordsMatch. 20 records had come" in second.words("oai.token")
         assert second.checkpoint is not None
-        assert second.checkpoint["progress"] is None
-
-
-def test_a_checkpoint_of_a_list_from_before_what_was_odd_was_kept_is_read() -> None:
-    with OaiServer(30) as repository:
-        first = harvest(repository.base_url, most_pages=1)
-        assert first.checkpoint is not None
-        for name in ("odd", "notes"):
-            del first.checkpoint["progress"][name]
-        assert harvest(repository.base_url, first.checkpoint).good == ALL[10:]
+        assert second.checkpoint["sweep"] is None
 
 
 def test_a_signal_ends_the_list_between_two_pages_and_the_next_harvest_goes_on() -> None:
@@ -604,7 +595,7 @@ def test_a_checkpoint_that_cannot_be_read_is_none() -> None:
     with OaiServer(3) as repository:
         found = harvest(repository.base_url)
         assert found.checkpoint is not None
-        broken = {**found.checkpoint, "progress": {"what": 1}}
+        broken = {**found.checkpoint, "sweep": {"what": 1}}
         assert harvest(repository.base_url, broken).listing.is_complete
 
 

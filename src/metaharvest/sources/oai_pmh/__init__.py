@@ -1,7 +1,8 @@
 """OAI-PMH repositories as sources: versions 2.0, 1.1 and 1.0 of the protocol, and what repositories make of them.
 
 protocol.py     the protocol's values and names
-datestamps.py   datestamps and windows of them
+datestamps.py   datestamps, and differences of clocks
+windows.py      windows of datestamps: the unit of progress
 answers.py      an answer's bytes -> its records, one after the other; or the tree of a short answer
 bounds.py       how much a repository may send: lengths of values, sizes of records and answers
 namespaces.py   what is declared around records, as it goes with each of them
@@ -9,8 +10,11 @@ cutting.py      damaged answers: mended, or cut where records begin
 records.py      the element of a record -> a listed record
 repository.py   asks a repository, over fetch/
 describe.py     what a repository says of itself: Identify, its formats and sets, and what has changed of that
-progress.py     checkpoints
-listing.py      a whole list, from its first answer to its last, whatever happens on the way
+prefetch.py     the next answer is on its way while one is read
+single_records.py  records that are asked for individually
+counts.py       what a list brought within one window, and what follows from each page
+progress.py     how far a sweep has come, where the next one begins, what is remembered
+sweep.py        the sweep: window by window, page by page
 source.py       the source: where a harvest begins, and what it asks for
 inspection.py   what registering a repository, and its keeper, want to know
 """

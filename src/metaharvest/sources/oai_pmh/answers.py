@@ -517,3 +517,12 @@ def ill_formed(answer: Answer) -> Finding:
     """An answer is not well-formed, and was read all the same."""
     message = f"The answer to {answer.verb} is no well-formed XML: {answer.damage}. What could be read of it was taken."
     return Finding("oai.ill-formed", message, well_formed(answer.damage), Level.WARNING)
+
+
+def cut_off(answer: Answer) -> Finding:
+    """Why an answer is not taken for a whole one."""
+    message = f"An answer to {answer.verb} breaks off before its end: {one_line(answer.damage, 200)}."
+    if answer.errors:
+        errors = ", ".join(map(str, answer.errors))
+        message = f"An answer to {answer.verb} has records, and then an error: {errors}."
+    return Finding("oai.cut-off", message, IN_THE_LOG)

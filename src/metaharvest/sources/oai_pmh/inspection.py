@@ -80,9 +80,8 @@ async def _odd_from(
         return ()
     probes = Probes(_repository(site, fetcher), options, identity, patience, in_days=False)
     if not newest.identifier:
-        spec = options.set_spec or ""
-        page = await probes.first_page(spec)
-        newest = page.newest(identity.response_date, spec) if page else newest
+        page = await probes.first_page()
+        newest = page.newest(identity.response_date) if page else newest
     if not newest.identifier:
         return ()
     how, finding = await probes.check_from(newest)
@@ -194,8 +193,7 @@ class RehearsedList:
         self.deleted += record.deleted
         self.bad += record.content is None and not record.deleted
         if (origin := record.document.origin) and not record.deleted:
-            found = origin.datestamp, origin.identifier, next(iter(origin.sets), ""), origin.response_date
-            self.newest = self.newest.or_newer(*found)
+            self.newest = self.newest.or_newer(origin.datestamp, origin.identifier, origin.response_date)
         if record.content is not None:
             self.types[record.document.document_type] += 1
         for finding in record.findings:

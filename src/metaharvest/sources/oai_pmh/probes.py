@@ -16,9 +16,10 @@ from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, OaiOptions
 from metaharvest.sources.base import Patience
 from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, own_text
-from metaharvest.sources.oai_pmh.datestamps import OVERLAP, Window, is_proper, moment, written
+from metaharvest.sources.oai_pmh.datestamps import OVERLAP, is_proper, moment, written
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.windows import Window
 from metaharvest.text import one_line
 
 FROM = "oai.from"
@@ -31,17 +32,16 @@ _ALL = Window()
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest known record that is not deleted, and the set of its list. Empty: none is known."""
+    """The newest known record that is not deleted. Empty: none is known."""
 
     datestamp: str = ""
     identifier: str = ""
-    set_spec: str = ""
 
-    def or_newer(self, datestamp: str, identifier: str, set_spec: str, now: str) -> Newest:
+    def or_newer(self, datestamp: str, identifier: str, now: str) -> Newest:
         """The newer one of this and another record. A record later than `now` does not count."""
         if datestamp <= self.datestamp or not is_proper(datestamp) or datestamp > now[: len(datestamp)]:
             return self
-        return Newest(datestamp, identifier, set_spec)
+        return Newest(datestamp, identifier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class FirstPage:
     size: int | None
     has_more: bool
 
-    def newest(self, now: str, set_spec: str = "") -> Newest:
+    def newest(self, now: str) -> Newest:
         """The newest record of the page, by the repository's clock."""
         found = Newest()
         for name, stamp in self.datestamps.items():
-            found = found.or_newer(stamp, name, set_spec, now)
+            found = found.or_newer(stamp, name, now)
         return found
 
 
@@ -95,8 +95,9 @@ class Probes:
         self._patience = patience
         self._has_seconds = identity.has_seconds and not in_days
 
-    async def first_page(self, set_spec: str = "", window: Window = _ALL) -> FirstPage | None:
-        """The first page of this list; None if it cannot be had."""
+    async def first_page(self, window: Window = _ALL) -> FirstPage | None:
+        """The first page of the site's list in this window; None if it cannot be had."""
+        set_spec = self._options.set_spec or ""
         arguments = {"metadataPrefix": self._options.prefix, "set": set_spec, **window.arguments()}
         try:
             (found, number), answer = await self._repository.short("ListIdentifiers", arguments, self._patience, _named)
@@ -111,13 +112,13 @@ class Probes:
     async def check_from(self, newest: Newest) -> tuple[From, Finding | None]:
         """How the repository respects `from`, tried with the newest known record; a finding if it does not."""
         stamp = newest.datestamp if self._has_seconds else newest.datestamp[:10]
-        page = await self._since(newest, stamp)
+        page = await self.first_page(Window(stamp))
         if page is None:
             return From.WELL, None
         how = _judged(page, newest, stamp)
         if how is From.OFF and (earlier := self._earlier(stamp)):
             # Harvests ask with an overlap, so that nothing is lost where `from` itself is left out.
-            before = await self._since(newest, earlier)
+            before = await self.first_page(Window(earlier))
             how = From.EXCLUSIVE if before and newest.identifier in before.datestamps else how
         if how is From.OFF and not await self._still_has(newest):
             return From.WELL, None
@@ -131,9 +132,6 @@ class Probes:
         except (FetchError, NoAnswer):
             return False
         return found.get(newest.identifier) == newest.datestamp
-
-    async def _since(self, newest: Newest, stamp: str) -> FirstPage | None:
-        return await self.first_page(newest.set_spec, Window(stamp))
 
     def _earlier(self, stamp: str) -> str:
         when = moment(stamp)

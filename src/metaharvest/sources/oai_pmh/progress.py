@@ -1,100 +1,108 @@
-"""Checkpoints: how far a list has come, and where the next one begins; as values, and as JSON for the journal."""
+"""How far a sweep has come, where the next one begins, and what is remembered of a source repository. Pure.
+
+A sweep is a queue of windows. It is a full one, over everything, or one of changes, from the watermark on. The
+watermark is the first responseDate of the last sweep that came to its end. The journal keeps a `State` as JSON.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import timedelta
 from typing import Any
 
-from metaharvest.model import Checkpoint, Finding, Level, OaiOptions
-from metaharvest.sources.oai_pmh.datestamps import Window
+from metaharvest.model import Checkpoint, OaiOptions
+from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment, written
+from metaharvest.sources.oai_pmh.probes import From, Newest, Probed
+from metaharvest.sources.oai_pmh.protocol import Identity
+from metaharvest.sources.oai_pmh.windows import Window, window
+
+FEW = 2_000
+"""A list of at most this many records is asked for every night until it certainly has ended; a longer one, twice."""
 
 
 @dataclass(frozen=True, slots=True)
-class ListProgress:
-    """A list under way: `full` or changes only, its window as sent, and the set that is being read, by its number.
+class Sweep:
+    """A sweep under way. `todo` are its windows; the first one is under way.
 
-    `first` is the responseDate of the first answer. `pages`, `received`, `different` (of these) and `announced` are of
-    this set's list from `since` on: what is older has come already, if there is one. What came before is in `earlier`.
-    The list's last findings are made of `odd` (see Records.counted) and `notes`; `odd_before` is the part of `odd` from
-    the sets before. `ahead`: the seconds by which the repository's clock was ahead of its web server's when the list
-    began. `left_out`: the records missing in the lists that have ended. `in_doubt`: one of them perhaps ended too
-    early. `moved`: the records of this set that came again, with another datestamp or on another page. `shrunk`: by how
-    many records the announced number fell meanwhile. `broken_off` are the sets before this one whose lists broke off,
-    `empty` the sets that listed nothing. `begins`: where the list of each set begins, if not all begin at `begin`.
+    `token` leads to the next page of that window, until the moment `expires`. `first` is the responseDate of the
+    sweep's first answer; the clock in it was `ahead` of the web server's by this number of seconds. `came` is the
+    number of records of the windows that have ended, `received` that of the window under way, of which `moved` came
+    again elsewhere in the list. `announced` is the number of records that the whole list has (completeListSize),
+    unless it was `divided` into windows before the repository said so. `left_out` is the number of records that the
+    windows left out; None: nobody knows. `holes` are windows whose records cannot be had. `odd` counts oddities until
+    now, `odd_before` those of the windows that have ended.
     """
 
     full: bool
-    begin: str | None = None
-    until: str | None = None
-    number: int = 0
+    todo: tuple[Window, ...]
     token: str = ""
     expires: str = ""
     first: str = ""
-    pages: int = 0
+    ahead: int = 0
+    came: int = 0
     received: int = 0
     announced: int | None = None
-    earlier: int = 0
-    since: str | None = None
-    odd: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    notes: Sequence[Finding] = ()
-    ahead: int = 0
-    odd_before: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    different: int = 0
-    left_out: int = 0
-    in_doubt: bool = False
+    divided: bool = False
     moved: int = 0
-    shrunk: int = 0
-    broken_off: Sequence[str] = ()
-    begins: Sequence[str | None] = ()
-    empty: Sequence[str] = ()
-
-    @property
-    def window(self) -> Window:
-        """The window as it is sent."""
-        begin = self.begins[self.number] if self.number < len(self.begins) else self.begin
-        return Window(self.since or begin, self.until)
+    left_out: int | None = 0
+    holes: tuple[Window, ...] = ()
+    odd: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    odd_before: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     @property
     def is_begun(self) -> bool:
-        """True if records of it came in earlier harvests, which it does not ask for again."""
-        return bool(self.token or self.number or self.since)
+        """True if records of it came in earlier harvests, and are not asked for again."""
+        return bool(self.token or self.came)
 
-    def narrowed(self, since: str, first: str, came: int) -> ListProgress:
-        """What is left of it: so many records `came` until now, among them all that are older than `since`."""
-        left = ListProgress(self.full, self.begin, self.until, self.number, ahead=self.ahead, begins=self.begins)
-        left = replace(left, left_out=self.left_out, in_doubt=self.in_doubt, broken_off=self.broken_off)
-        return replace(left, first=self.first or first, earlier=came, since=since, empty=self.empty)
+    @property
+    def is_stuck(self) -> bool:
+        """True if the first window was begun, did not come to its end, and no token leads on."""
+        return bool(self.received) and not self.token
 
-    def restarted(self) -> ListProgress:
-        """The same set's list from its beginning."""
-        odd = self.odd_before
-        return replace(
-            self, token="", expires="", pages=0, received=0, announced=None, different=0, moved=0, shrunk=0, odd=odd
-        )
+    def has_expired(self, now: str) -> bool:
+        """True if the token is older than the repository's own expirationDate."""
+        expires, today = moment(self.expires), moment(now)
+        return bool(self.token) and expires is not None and today is not None and expires < today
 
-    def in_days(self) -> ListProgress:
+    def begun_again(self, *windows: Window) -> Sweep:
+        """The sweep with these windows in place of the first one, or with that one from its beginning."""
+        todo = (*(windows or self.todo[:1]), *self.todo[1:])
+        again = replace(self, todo=todo, token="", expires="", received=0, moved=0, odd=self.odd_before)
+        return replace(again, divided=self.divided or len(windows) > 1)
+
+    def joined(self, whole: Window) -> Sweep:
+        """The sweep with one window in place of all."""
+        return replace(self.begun_again(), todo=(whole,))
+
+    def without_first(self, left_out: int | None) -> Sweep:
+        """The sweep after its first window, which left out this number of records; None: nobody knows."""
+        ended = replace(self.begun_again(), todo=self.todo[1:], came=self.came + self.received)
+        is_known = left_out is not None and self.left_out is not None
+        number = (left_out or 0) + (self.left_out or 0) if is_known else None
+        return replace(ended, left_out=number, odd=self.odd, odd_before=self.odd)
+
+    def with_hole(self) -> Sweep:
+        """The sweep without its first window, whose records cannot be had."""
+        return replace(self.without_first(0), holes=(*self.holes, self.todo[0]))
+
+    def in_days(self) -> Sweep:
         """The same with windows in whole days."""
-        begin, until, since = (stamp and stamp[:10] for stamp in (self.begin, self.until, self.since))
-        begins = [stamp and stamp[:10] for stamp in self.begins]
-        return replace(self, begin=begin, until=until, since=since, begins=begins)
+        return replace(self, todo=tuple(each.in_days() for each in self.todo))
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """What is kept of a repository from one harvest to the next.
 
-    `asked` are the options that make another list if they change. `watermark` is the first responseDate of the last
-    list that came to its end, `full_at` that of the last full one. `ahead`: the seconds by which the clock of the
-    watermark was ahead of the web server's. `in_days`: seconds are advertised, not accepted. `is_second`: the next list
-    is asked for once more, as records were left out of it. The next lists of the sets that are `behind`, as their last
-    ones broke off, begin at watermarks of their own; an empty one is the very beginning. `owes_full`: the lists of some
-    sets broke off in the last full list, so that it does not show which records are missing. Another full list is due
-    when no set is behind. `empty` are the sets that have never listed a record: the next list of each begins at the
-    very beginning too. `short` and `usually_short`: see Shortfalls. The last full list announced `size` records (0:
-    unknown; None: a version without this number listed them) and brought `listed`. `newest` is the newest known
-    record (see Newest), `from_checked` the time of the last check with it. `from_is_off`: lists of changes leave
-    records out, so every list is a full one.
+    `asked` are the options that make another list if they change. `full_at` is the watermark of the last full sweep.
+    `ahead`: the seconds by which the clock of the watermark was ahead of the web server's. `in_days`: seconds are
+    advertised, not accepted. `short`: the last list lacked this number of records (0: nobody knows how many), and is
+    asked for once more; None: it is not. `usual`: each list lacks this number, as the repository counts in its own way.
+    The last full sweep announced `size` records (0: unknown; None: a version without this number listed them) and
+    brought `listed`. `newest` is the newest known record (see Newest), `from_checked` the time of the last check with
+    it. `from_is_off`: lists of changes leave records out, so every sweep is a full one. `holes` are windows whose
+    records cannot be had; they are asked for in each harvest.
     """
 
     asked: tuple[object, ...]
@@ -103,37 +111,125 @@ class State:
     full_at: str = ""
     in_days: bool = False
     ahead: int = 0
-    is_second: bool = False
-    behind: Mapping[str, str] = field(default_factory=dict)
-    owes_full: bool = False
-    empty: Sequence[str] = ()
-    short: Mapping[str, int] = field(default_factory=dict)
-    usually_short: Mapping[str, int] = field(default_factory=dict)
+    short: int | None = None
+    usual: int = 0
     size: int | None = None
     listed: int = 0
     newest: Sequence[str] = ()
     from_checked: str = ""
     from_is_off: bool = False
-    progress: ListProgress | None = None
-
-    @property
-    def is_owed_full(self) -> bool:
-        """Whether it is time for the full list that is owed."""
-        return self.owes_full and not self.behind
+    holes: tuple[Window, ...] = ()
+    sweep: Sweep | None = None
 
     def as_checkpoint(self) -> Checkpoint:
         """As JSON."""
-        return {
-            **{each.name: getattr(self, each.name) for each in fields(self)},
-            "asked": list(self.asked),
-            "identity": dict(self.identity),
-            "behind": dict(self.behind),
-            "empty": list(self.empty),
-            "short": dict(self.short),
-            "usually_short": dict(self.usually_short),
-            "newest": list(self.newest),
-            "progress": asdict(self.progress) if self.progress else None,
-        }
+        own: dict[str, object] = {each.name: getattr(self, each.name) for each in fields(self)}
+        own |= {"asked": list(self.asked), "identity": dict(self.identity), "newest": list(self.newest)}
+        own |= {"holes": [asdict(each) for each in self.holes]}
+        return {**own, "sweep": asdict(self.sweep) if self.sweep else None}
+
+    def is_second(self, sweep: Sweep) -> bool:
+        """True if this sweep asks once more for the list of the last one, which lacked records."""
+        return self.short is not None and not (sweep.full and self.watermark)
+
+    def again(self, sweep: Sweep, short: int | None) -> State:
+        """The state from which the next harvest asks once more for all that this sweep has asked for."""
+        return replace(self, watermark="" if sweep.full else self.watermark, short=short, sweep=None)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepEnd:
+    """How a sweep has ended. `size`: the number of records that a single list announced, or had on one page.
+
+    `short`: this number of announced records did not come, and the list is an error. `usual`: see State. `is_empty`: no
+    record with an identifier came.
+    """
+
+    size: int = 0
+    short: int = 0
+    usual: int = 0
+    is_empty: bool = False
+    probed: Probed = field(default_factory=Probed)
+
+
+def next_sweep(state: State, options: OaiOptions, identity: Identity, *, full: bool) -> Sweep:
+    """The sweep that a harvest goes on with, or begins. `full`: it is to be a full one."""
+    now, seconds = identity.response_date, has_seconds(state, identity)
+    under_way, is_due = state.sweep, _is_full_due(state, options, now)
+    if under_way is not None and (under_way.full or not (full or (is_due and not under_way.token))):
+        if not (under_way.is_stuck or under_way.has_expired(now)):
+            return under_way
+        halves = under_way.todo[0].halves(identity.earliest, now, seconds=seconds)
+        return under_way.begun_again(*(halves or ()))
+    is_full = full or not state.watermark or is_due
+    since = None if is_full else _since(state, identity)
+    whole = window(options.begin, options.until, since, seconds=seconds)
+    holes = () if is_full or since is None else state.holes
+    return Sweep(full=since is None, todo=(whole, *holes), divided=bool(holes))
+
+
+def state_after(state: State, sweep: Sweep, end: SweepEnd | None, before: str) -> State:
+    """The state after a page, or after the sweep's `end`. `before` is a date before the sweep began.
+
+    The watermark moves at the end. It does not where the same list is asked for once more, nor after a full list
+    without a record.
+    """
+    if end is None:
+        return replace(state, sweep=sweep)
+    state = replace(state, usual=end.usual)
+    if end.short:
+        return state.again(sweep, end.short)
+    if sweep.full and end.is_empty:
+        return state.again(sweep, None)
+    if sweep.left_out is None and (sweep.came <= FEW or not state.is_second(sweep)):
+        return state.again(sweep, 0)
+    first = sweep.first or before
+    if sweep.full:
+        state = replace(state, full_at=state.full_at if sweep.holes else first, listed=sweep.came, size=end.size)
+    state = _with_probed(state, end.probed, before)
+    return replace(state, watermark=first, ahead=sweep.ahead, short=None, holes=sweep.holes, sweep=None)
+
+
+def has_seconds(state: State, identity: Identity) -> bool:
+    """True if windows are sent with seconds."""
+    return identity.has_seconds and not state.in_days
+
+
+def _since(state: State, identity: Identity) -> str | None:
+    """From where on to ask for changes; not from before the repository's first record, which some refuse."""
+    seconds, is_local = has_seconds(state, identity), identity.version != "2.0"
+    since = from_watermark(state.watermark, timedelta(seconds=state.ahead), seconds=seconds, local=is_local)
+    begin, last, earliest = moment(since or ""), moment(state.watermark), moment(identity.earliest)
+    if begin is None or last is None or earliest is None or not begin < earliest <= last:
+        return since
+    return written(earliest, seconds=seconds)
+
+
+def _is_full_due(state: State, options: OaiOptions, now: str) -> bool:
+    """True if a full list is due, by the repository's clock."""
+    if options.full_every is None:
+        return False
+    last, today = moment(state.full_at), moment(now)
+    # Harvests do not begin in the same second each night.
+    return last is None or today is None or (today.date() - last.date()).days >= options.full_every
+
+
+def _with_probed(state: State, probed: Probed, now: str) -> State:
+    """The state with the result of the probes at `now`."""
+    newest = probed.newest
+    if newest.identifier:
+        state = replace(state, newest=(newest.datestamp, newest.identifier))
+    if probed.how is None:
+        return state
+    return replace(state, from_checked=now, from_is_off=probed.how in (From.OFF, From.IGNORED))
+
+
+def newest_of(state: State) -> Newest:
+    """The newest known record."""
+    return Newest(state.newest[0], state.newest[1]) if len(state.newest) >= 2 else Newest()
+
+
+# -- as JSON
 
 
 def asked_by(base_url: str, options: OaiOptions) -> tuple[object, ...]:
@@ -144,33 +240,49 @@ def asked_by(base_url: str, options: OaiOptions) -> tuple[object, ...]:
 
 
 def asks_for_others(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> bool:
-    """Whether the checkpoint is of a list of other records: another format, origin, other sets or dates."""
+    """Whether the checkpoint is of a list of other records: another format, origin, another set or dates."""
     before = checkpoint.get("asked") if checkpoint else None
     return isinstance(before, list) and before[-1:] != list(asked[-1:])
 
 
 def state_from(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> State:
-    """What the checkpoint says; nothing where there is none, or it is of another list, or cannot be read."""
+    """The state in the checkpoint; an empty one where there is none, or it is of another list, or unreadable."""
     if not checkpoint or checkpoint.get("asked") != list(asked):
         identity = checkpoint.get("identity") if checkpoint else None
         return State(asked, identity if isinstance(identity, Mapping) else {})
-    given: dict[str, Any] = {name: value for name, value in checkpoint.items() if name in _STATE}
-    progress = given.pop("progress", None)
+    given: dict[str, Any] = {name: value for name, value in _upgraded(checkpoint).items() if name in _STATE}
+    sweep, holes = given.pop("sweep", None), given.pop("holes", ())
     try:
-        return State(**{**given, "asked": asked}, progress=_progress_from(progress) if progress else None)
-    except (TypeError, ValueError, KeyError):
+        state = State(**{**given, "asked": asked}, holes=_windows_from(holes))
+        return replace(state, sweep=_sweep_from(sweep)) if sweep else state
+    except (TypeError, KeyError):
         return State(asked)
 
 
-def _progress_from(given: Mapping[str, Any]) -> ListProgress:
-    """Raises TypeError, ValueError or KeyError for what is none."""
-    notes = (Finding(**{**each, "level": Level(each["level"])}) for each in given.get("notes", ()))
-    if isinstance(given.get("broken_off"), bool):  # as it was kept before the sets were named
-        if given["broken_off"]:
-            raise ValueError("sets whose lists broke off are not named")
-        given = {**given, "broken_off": ()}
-    # Of a list from before they were counted, all are taken to be different.
-    return ListProgress(**{"different": given.get("received", 0), **given, "notes": tuple(notes)})
+def _sweep_from(given: Mapping[str, Any]) -> Sweep:
+    """Raises TypeError or KeyError if it is no sweep."""
+    return Sweep(**{**given, "todo": _windows_from(given["todo"]), "holes": _windows_from(given["holes"])})
+
+
+def _windows_from(given: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]:
+    return tuple(Window(**each) for each in given)
+
+
+def _upgraded(checkpoint: Checkpoint) -> dict[str, Any]:
+    """A checkpoint from before windows. A full list that was under way begins again."""
+    given = dict(checkpoint)
+    if "sweep" in given:
+        return given
+    for new, old in (("short", "short"), ("usual", "usually_short")):
+        numbers = given.get(old)
+        given[new] = next(iter(numbers.values()), None) if isinstance(numbers, Mapping) else None
+    given["usual"] = given["usual"] or 0
+    if given.get("is_second") and given["short"] is None:
+        given["short"] = 0
+    progress = given.get("progress")
+    if isinstance(progress, Mapping) and progress.get("full"):
+        given["watermark"] = ""
+    return given
 
 
 _STATE = frozenset(each.name for each in fields(State))

@@ -20,9 +20,8 @@ from metaharvest.fetch.url import without_login
 from metaharvest.model import Finding, Level, ListMethod, OaiOptions, Site
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import Patience
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, short_answer
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, cut_off, short_answer
 from metaharvest.sources.oai_pmh.bounds import SHORT_ANSWER
-from metaharvest.sources.oai_pmh.course import cut_off
 from metaharvest.text import shown_url
 from metaharvest.validation.parse_lock import parsing
 

@@ -1,14 +1,13 @@
 """An OAI-PMH repository as a source of records: where a harvest begins, and what it asks for.
 
-The order is that of the implementation guidelines: Identify, the formats, the sets, then the list. How that goes on is
-in listing.py.
+The order is that of the implementation guidelines: Identify, the formats, the sets, then the list (sweep.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
@@ -31,25 +30,29 @@ from metaharvest.model import (
 )
 from metaharvest.sources.base import Page, PagedListing, Patience
 from metaharvest.sources.oai_pmh.answers import NoAnswer
-from metaharvest.sources.oai_pmh.course import ENDLESS
-from metaharvest.sources.oai_pmh.datestamps import Window, from_watermark, moment, window, written
+from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment
 from metaharvest.sources.oai_pmh.describe import CLOCK_RIGHT, Description, changes, described, missing
-from metaharvest.sources.oai_pmh.listing import OaiListing
-from metaharvest.sources.oai_pmh.probes import From, Probed, Probes, is_due
-from metaharvest.sources.oai_pmh.progress import ListProgress, State, asked_by, asks_for_others, state_from
+from metaharvest.sources.oai_pmh.probes import Probed, Probes, is_due
+from metaharvest.sources.oai_pmh.progress import (
+    State,
+    asked_by,
+    asks_for_others,
+    has_seconds,
+    newest_of,
+    next_sweep,
+    state_from,
+)
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
-from metaharvest.sources.oai_pmh.shortfalls import Shortfalls
-from metaharvest.sources.oai_pmh.singly import checked_record
+from metaharvest.sources.oai_pmh.single_records import checked_record
+from metaharvest.sources.oai_pmh.sweep import Sweeping
+from metaharvest.sources.oai_pmh.windows import Window
 from metaharvest.text import one_line
-
-_FEW = 2_000
-"""Records of a list that is asked for every night until it has ended beyond doubt; a longer one, once more."""
 
 
 class OaiSource:
-    """The records of one repository that a site asks for: in one format, of all sets or of some.
+    """The records of one repository that a site asks for: in one format, of all sets or of one.
 
     `is_harvest`: those that are listed have digests, and each answer is asked for while the one before is read. Nobody
     needs either who only looks at some of them.
@@ -66,10 +69,11 @@ class OaiSource:
         self, checkpoint: Checkpoint | None, patience: Patience, *, full: bool, resumed: bool = False
     ) -> PagedListing:
         """What the repository lists; see PagedSource. A repository that has changed is a warning."""
-        options = self._options
+        options, http = self._options, self._fetcher.http
         asked = asked_by(without_login(self._site.list_url), options)
         state, is_other = state_from(checkpoint, asked), asks_for_others(checkpoint, asked)
         description = await described(self._repository, patience, sets=options.set_spec is not None)
+        identity = description.identity
 
         def compared() -> tuple[dict[str, object], tuple[Finding, ...]]:
             _require_offered(description, options)
@@ -77,71 +81,48 @@ class OaiSource:
             return remembered, tuple(changes(state.identity, remembered))
 
         remembered, changed = await asyncio.to_thread(compared)
-        ahead = tuple(_ahead(state, description.identity))
+        ahead = tuple(_ahead(state, identity))
         findings = (*description.findings, *changed, *ahead)
-        if full and not resumed:
-            state = replace(state, progress=None)
-        progress = _progress(state, options, description, full=full or bool(ahead) or state.from_is_off)
-        progress = replace(progress, ahead=max(progress.ahead, int(description.identity.ahead.total_seconds())))
-        largest = self._fetcher.http.max_document_bytes
-        records = Records(self._site.list_url, options, digests=self._is_harvest, largest=largest)
-
-        def checkpoint_of(listing: OaiListing) -> Checkpoint:
-            now = replace(state, identity=remembered)
-            return _state_after(now, listing, description.identity.response_date).as_checkpoint()
-
-        listing = OaiListing(
-            self._repository, records, options, description.identity, progress, self._fetcher.http, checkpoint_of
-        )
-        listing.in_days = state.in_days
-        listing.shortfalls = Shortfalls(dict(state.short), dict(state.usually_short))
-        if state.listed and not full:
-            listing.most_records = min(listing.most_records, 10 * state.listed + ENDLESS)
-        if self._is_harvest and description.identity.version == "2.0":
-            listing.beside = partial(self._beside, state, description.identity, patience)
-        pages = listing.pages(patience)
+        state = replace(state, identity=remembered, sweep=None if full and not resumed else state.sweep)
+        sweep = next_sweep(state, options, identity, full=full or bool(ahead) or state.from_is_off)
+        sweep = replace(sweep, ahead=max(sweep.ahead, int(identity.ahead.total_seconds())))
+        records = Records(self._site.list_url, options, digests=self._is_harvest, largest=http.max_document_bytes)
+        sweeping = Sweeping(self._repository, records, options, identity, state, sweep, http)
+        if self._is_harvest and identity.version == "2.0":
+            sweeping.probe = partial(self._probe, state, identity, patience)
+        pages = sweeping.pages(patience)
         first = await _first(pages)
-
-        def begin() -> None:
-            if self._is_harvest:
-                listing.ask_ahead()
-
-        def again() -> Checkpoint | None:
-            if state.is_second and not (listing.progress.full and state.watermark):  # it was one of changes
-                return None
-            return replace(_state_again(replace(state, identity=remembered), listing), is_second=True).as_checkpoint()
-
-        is_empty = first.is_last and not (first.records or progress.earlier or progress.received)
+        is_empty = first.is_last and sweeping.is_empty
         # A record that changes leaves a window with an end: it is not missing.
-        is_whole = progress.full and options.until is None
+        is_whole = sweep.full and options.until is None
+        begin = sweeping.ask_ahead if self._is_harvest else None
         return PagedListing(
-            _with_first(first, pages, lambda: again() if listing.is_done else None, begin),
+            _with_first(first, pages, begin),
             is_whole and not is_empty,
-            listing.is_begun,
+            sweeping.is_begun,
             findings,
             is_other,
             is_whole and is_empty,
         )
 
-    async def _beside(self, state: State, identity: Identity, patience: Patience, listing: OaiListing) -> Probed:
+    async def _probe(self, state: State, identity: Identity, patience: Patience, sweeping: Sweeping) -> Probed:
         """Ask, after a list has ended, how many records there are in all, and whether `from` is right.
 
         The number is asked after a list of changes; `from` is tried after each full list, and now and then.
         """
         options, now = self._options, identity.response_date
-        probes = Probes(self._repository, options, identity, patience, in_days=listing.in_days)
-        probed = Probed(newest=listing.newest.or_newer(*_three(state.newest), now))
-        is_full = listing.progress.full
+        probes = Probes(self._repository, options, identity, patience, in_days=sweeping.in_days)
+        before, is_full = newest_of(state), sweeping.sweep.full
+        probed = Probed(newest=sweeping.newest.or_newer(before.datestamp, before.identifier, now))
         checks = options.until is None and (is_full or is_due(state.from_checked, now))
         if patience.heed():
             return probed
-        if not is_full and (state.size != 0 or (checks and not probed.newest.identifier)):
-            spec = options.set_spec or ""
-            if page := await probes.first_page(spec, Window(options.begin, options.until)):
-                size = page.size if state.size != 0 else None
-                probed = replace(probed, in_all=size, in_all_before=state.size or 0)
-                newest = page.newest(now, spec)
-                probed = replace(probed, newest=probed.newest.or_newer(newest.datestamp, newest.identifier, spec, now))
+        asks_size = not is_full and (state.size != 0 or (checks and not probed.newest.identifier))
+        page = await probes.first_page(Window(options.begin, options.until)) if asks_size else None
+        if page is not None:
+            size, newest = page.size if state.size != 0 else None, page.newest(now)
+            newest = probed.newest.or_newer(newest.datestamp, newest.identifier, now)
+            probed = replace(probed, in_all=size, in_all_before=state.size or 0, newest=newest)
         if not (checks and probed.newest.identifier) or patience.heed():
             return probed
         how, finding = await probes.check_from(probed.newest)
@@ -174,48 +155,11 @@ def identifier_in(url: str) -> str:
     return dict(parse_qsl(urlsplit(url).query)).get("identifier", "")
 
 
-def _progress(state: State, options: OaiOptions, description: Description, *, full: bool) -> ListProgress:
-    """Where the list begins: at the stored token, at the watermark, or at the very beginning."""
-    identity = description.identity
-    under_way, is_due = state.progress, _is_due(state, options, identity.response_date)
-    may_go_on = under_way is not None and (under_way.full or not (full or (is_due and not under_way.token)))
-    if under_way is not None and may_go_on:
-        if _has_expired(under_way, identity.response_date):
-            return under_way.restarted()
-        return under_way
-    is_full = full or not state.watermark or is_due
-    seconds = _has_seconds(state, identity)
-    since = None if is_full else _since(state, identity, state.watermark)
-    asked = window(options.begin, options.until, since, seconds=seconds)
-    begins: list[str | None] = []
-    own = {**dict.fromkeys(state.empty, ""), **state.behind}
-    if since is not None and own:
-        behind = [_since(state, identity, own.get(each, state.watermark)) for each in (options.set_spec or "",)]
-        begins = [window(options.begin, options.until, each, seconds=seconds).begin for each in behind]
-    return ListProgress(full=since is None, begin=asked.begin, until=asked.until, begins=begins)
-
-
-def _since(state: State, identity: Identity, watermark: str) -> str | None:
-    """From where on to ask for changes; not from before the repository's first record, which some refuse."""
-    if not watermark:
-        return None
-    seconds = _has_seconds(state, identity)
-    since = from_watermark(watermark, timedelta(seconds=state.ahead), seconds=seconds, local=identity.version != "2.0")
-    begin, last, earliest = moment(since or ""), moment(watermark), moment(identity.earliest)
-    if begin is None or last is None or earliest is None or not begin < earliest <= last:
-        return since
-    return written(earliest, seconds=seconds)
-
-
-def _has_seconds(state: State, identity: Identity) -> bool:
-    return identity.has_seconds and not state.in_days
-
-
 def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
     """What was kept of the repository's clock, if that is later than it is now, even by more than the overlap."""
     today, local, ahead = moment(identity.response_date), identity.version != "2.0", timedelta(seconds=state.ahead)
     for stamp in (state.watermark, state.full_at):
-        since = moment(from_watermark(stamp, ahead, seconds=_has_seconds(state, identity), local=local) or "")
+        since = moment(from_watermark(stamp, ahead, seconds=has_seconds(state, identity), local=local) or "")
         if today is not None and since is not None and since > today:
             message = (
                 f"The repository's clock shows {identity.response_date}, and showed {stamp} in an earlier harvest. "
@@ -223,87 +167,6 @@ def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
             )
             yield Finding("oai.clock", message, CLOCK_RIGHT, Level.WARNING)
             return
-
-
-def _has_expired(progress: ListProgress, now: str) -> bool:
-    """True if the token is older than the repository's own expirationDate."""
-    expires, today = moment(progress.expires), moment(now)
-    return bool(progress.token) and expires is not None and today is not None and expires < today
-
-
-def _is_due(state: State, options: OaiOptions, now: str) -> bool:
-    """True if a full list is due, by the repository's clock."""
-    if options.full_every is None:
-        return False
-    if state.is_owed_full:
-        return True
-    last, today = moment(state.full_at), moment(now)
-    # Harvests do not begin in the same second each night.
-    return last is None or today is None or (today.date() - last.date()).days >= options.full_every
-
-
-def _state_after(state: State, listing: OaiListing, before: str) -> State:
-    """The state after this list. The watermark moves when a list has come to its end. `before`: a date before it began.
-
-    A full list without a record moves no watermark, and the next list is a full one.
-    """
-    progress = listing.so_far
-    state = _with_shortfalls(state, listing)
-    if not listing.is_done:
-        return replace(state, in_days=listing.in_days, progress=progress)
-    if progress.full and listing.is_empty:
-        return replace(_state_again(state, listing), is_second=False)
-    if progress.in_doubt and progress.earlier <= _FEW:
-        return _state_again(state, listing)
-    if progress.in_doubt and not state.is_second:
-        return replace(_state_again(state, listing), is_second=True)
-    first, behind, empty = progress.first or before, _behind(state, progress), _empty(state, progress)
-    if progress.full:
-        # One that was owed counts as it is: a set may break off from each of them. Of the first, nothing is missing.
-        owes_full = bool(progress.broken_off and state.full_at) and not state.is_owed_full
-        state = replace(state, full_at=first, owes_full=owes_full, listed=progress.earlier)
-        state = replace(state, size=listing.size)
-    state = _with_probed(state, listing.probed, before)
-    ahead = max(progress.ahead, state.ahead) if behind else progress.ahead
-    state = replace(state, watermark=first, ahead=ahead, behind=behind, empty=empty)
-    return replace(state, in_days=listing.in_days, is_second=False, progress=None)
-
-
-def _three(newest: Sequence[str]) -> tuple[str, str, str]:
-    return (newest[0], newest[1], newest[2]) if len(newest) == 3 else ("", "", "")
-
-
-def _with_probed(state: State, probed: Probed, now: str) -> State:
-    """The state with the result of the probes at `now`."""
-    newest = (
-        (probed.newest.datestamp, probed.newest.identifier, probed.newest.set_spec) if probed.newest.identifier else ()
-    )
-    state = replace(state, newest=newest or state.newest)
-    if probed.how is None:
-        return state
-    return replace(state, from_checked=now, from_is_off=probed.how in (From.OFF, From.IGNORED))
-
-
-def _behind(state: State, progress: ListProgress) -> Mapping[str, str]:
-    """From where on the next lists of the sets are to begin whose lists broke off: where these have begun."""
-    began = {} if progress.full else state.behind
-    return {each: began.get(each, "" if progress.full else state.watermark) for each in progress.broken_off}
-
-
-def _empty(state: State, progress: ListProgress) -> Sequence[str]:
-    """The sets that have never listed a record: an empty list of changes of another set says nothing."""
-    never = {*state.empty, *(each for each, since in state.behind.items() if not since)}
-    return [each for each in progress.empty if progress.full or each in never]
-
-
-def _state_again(state: State, listing: OaiListing) -> State:
-    """What is kept where the next list is to ask for all that this one has asked for."""
-    state = replace(state, watermark="", behind={}, empty=()) if listing.progress.full else state
-    return replace(_with_shortfalls(state, listing), in_days=listing.in_days, progress=None)
-
-
-def _with_shortfalls(state: State, listing: OaiListing) -> State:
-    return replace(state, short=dict(listing.shortfalls.seen), usually_short=dict(listing.shortfalls.usual))
 
 
 def _require_offered(description: Description, options: OaiOptions) -> None:
@@ -327,13 +190,14 @@ async def _first(pages: AsyncIterator[Page]) -> Page:
 
 
 async def _with_first(
-    first: Page, pages: AsyncGenerator[Page, None], again: Callable[[], Checkpoint | None], begin: Callable[[], None]
+    first: Page, pages: AsyncGenerator[Page, None], begin: Callable[[], None] | None
 ) -> AsyncGenerator[Page, None]:
     async with aclosing(pages):
-        begin()
+        if begin is not None:
+            begin()
         page: Page | None = first
         while page is not None:
-            yield replace(page, again=again())
+            yield page
             page = await anext(pages, None)
 
 

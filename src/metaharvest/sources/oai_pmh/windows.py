@@ -1,62 +1,101 @@
-"""What a repository can be asked for in place of a list that it cannot give: windows of its dates."""
+"""Windows: ranges of datestamps, the unit of progress of a harvest. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
-from lxml import etree
+from metaharvest.sources.oai_pmh.datestamps import moment, written
 
-from metaharvest.errors import FetchError
-from metaharvest.model import ListMethod
-from metaharvest.sources.base import Patience
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
-from metaharvest.sources.oai_pmh.bounds import DATE
-from metaharvest.sources.oai_pmh.course import Course
-from metaharvest.sources.oai_pmh.datestamps import Window
-from metaharvest.sources.oai_pmh.protocol import Identity
-from metaharvest.sources.oai_pmh.repository import Repository
-
-_MOST_LOOKED_AT = 1_000
+_BEFORE_ALL = datetime(1990, 1, 1, tzinfo=UTC)
 
 
-class Windows:
-    """Halves the windows of one repository's lists, as long as it takes notice of them."""
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The datestamps that are asked for, as they are sent, both inclusive; None: no limit.
 
-    def __init__(self, repository: Repository, identity: Identity, prefix: str, patience: Patience) -> None:
-        self._repository = repository
-        self._identity = identity
-        self._prefix = prefix
-        self._patience = patience
-        self._are_heeded = True
+    `one_by_one`: its identifiers are listed, and its records are asked for individually.
+    """
 
-    def halves(self, course: Course, *, in_days: bool) -> tuple[Window, ...] | None:
-        """The window of a list in two; None if it is as small as windows are, or they are of no use."""
-        if not self._are_heeded:
+    begin: str | None = None
+    until: str | None = None
+    one_by_one: bool = False
+
+    @property
+    def has_seconds(self) -> bool:
+        """True if it is sent with seconds."""
+        return any("T" in stamp for stamp in (self.begin, self.until) if stamp)
+
+    @property
+    def has_days(self) -> bool:
+        """True if it is sent without a time of day."""
+        return any("T" not in stamp for stamp in (self.begin, self.until) if stamp)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if it ends before it begins."""
+        begin, until = moment(self.begin or ""), moment(self.until or "")
+        return begin is not None and until is not None and begin > until
+
+    def __str__(self) -> str:
+        """As messages name it."""
+        return f"{self.begin or 'the first record'} to {self.until or 'today'}"
+
+    def arguments(self) -> dict[str, str]:
+        """As arguments of a request."""
+        named = {"from": self.begin, "until": self.until}
+        return {name: stamp for name, stamp in named.items() if stamp}
+
+    def in_days(self) -> Window:
+        """The same in whole days."""
+        return replace(self, begin=self.begin and self.begin[:10], until=self.until and self.until[:10])
+
+    def is_far(self, datestamp: str) -> bool:
+        """True if the datestamp is days outside: more than clocks and granularities may differ by."""
+        when, begin, until = moment(datestamp), moment(self.begin or ""), moment(self.until or "")
+        if when is None:
+            return False
+        days = timedelta(days=2)
+        return (begin is not None and begin - when > days) or (until is not None and when - until > days)
+
+    def halves(self, earliest: str, latest: str, *, seconds: bool) -> tuple[Window, Window] | None:
+        """Two windows in its place; None if it is two days, or two seconds, or less.
+
+        The second begins with the day or second that the first ends with: some repositories take the end of a window
+        for its first moment. `earliest` and `latest` say where records are expected if it has no limits. The limits
+        stay open.
+        """
+        seconds = seconds and not self.has_days
+        unit = timedelta(seconds=1) if seconds else timedelta(days=1)
+        until = moment(self.until or latest)
+        begin = moment(self.begin or earliest) or _BEFORE_ALL
+        if until is not None and not (self.begin or self.until) and begin > until:
+            begin = _BEFORE_ALL
+        units = 0 if until is None else (_floor(until, seconds=seconds) - _floor(begin, seconds=seconds)) // unit
+        if units < 2:
             return None
-        identity = self._identity
-        seconds = identity.has_seconds and not in_days and not course.window.has_days
-        return course.window.halves(identity.earliest, identity.response_date, seconds=seconds)
-
-    def look_at(self, datestamps: Sequence[str], course: Course) -> None:
-        """Note if most of these are not of the window that was asked for: the repository takes no notice of windows."""
-        far = sum(map(course.window.is_far, datestamps))
-        self._are_heeded = self._are_heeded and 2 * far <= len(datestamps)
-
-    async def has_at_most(self, most: int, course: Course) -> bool | None:
-        """Ask whether a window has at most so many records, all named by one answer; None if there is no answer."""
-        part = course.part(course.window, ListMethod.LIST_IDENTIFIERS)
-        arguments = part.arguments(self._prefix, is_old=self._identity.version != "2.0")
-        try:
-            (datestamps, number), answer = await self._repository.short(part.verb, arguments, self._patience, _named)
-        except (FetchError, NoAnswer):
-            return None
-        self.look_at(datestamps, course)
-        return number <= most and not (answer.token and answer.token.text)
+        middle = written(_floor(begin, seconds=seconds) + units // 2 * unit, seconds=seconds)
+        return replace(self, until=middle), replace(self, begin=middle)
 
 
-def _named(tree: etree._Element, answer: Answer) -> tuple[list[str], int]:
-    """The datestamps of the first records in an answer, and the number of all its records."""
-    datestamps = islice(tree.iter(answer.root.name("datestamp")), _MOST_LOOKED_AT)
-    number = sum(1 for _ in tree.iter(answer.root.name("identifier")))
-    return [(each.text or "")[:DATE] for each in datestamps], number
+def joined(windows: Sequence[Window]) -> Window:
+    """One window in place of these, which follow one another; its records are asked for individually."""
+    return Window(windows[0].begin, windows[-1].until, one_by_one=True)
+
+
+def window(begin: str | None, until: str | None, since: str | None, *, seconds: bool) -> Window:
+    """The window of a sweep: within the site's own limits, and from `since` on.
+
+    Both ends of a window have one granularity: days, if one of them has.
+    """
+    limits = [stamp for stamp in (begin, since) if stamp]
+    latest = max(limits, key=lambda stamp: moment(stamp) or _BEFORE_ALL, default=None)
+    whole = Window(latest, until)
+    in_days = not seconds or any("T" not in stamp for stamp in (latest, until) if stamp)
+    return whole.in_days() if in_days else whole
+
+
+def _floor(when: datetime, *, seconds: bool) -> datetime:
+    """The second, or the day, that the moment is in."""
+    return when.replace(microsecond=0) if seconds else when.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -12,8 +12,7 @@ from metaharvest.model import Finding, ListedDocument
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.answer_reader import record_in
-from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, NoAnswer
-from metaharvest.sources.oai_pmh.course import cut_off
+from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, NoAnswer, cut_off
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.protocol import ProtocolError
 from metaharvest.sources.oai_pmh.records import Records
@@ -43,7 +42,7 @@ class NotThere(FetchError):
     """The repository says that it does not have the record."""
 
 
-class Singly:
+class SingleRecords:
     """Asks one repository for records by themselves.
 
     A record that cannot be had fails alone. After many failures in a row some other records are tried: if the

@@ -1,0 +1,216 @@
+"""What a list brought within one window, and what follows from each of its pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from metaharvest.model import Finding, Level
+from metaharvest.model.lengths import TOKEN
+from metaharvest.sources.base import ListedRecord
+from metaharvest.sources.oai_pmh.answers import Answer
+from metaharvest.sources.oai_pmh.protocol import Token
+from metaharvest.text import one_line
+
+MOST_STALE = 10
+"""Pages in a row that have no new records, each with a token, after which nothing more is expected."""
+
+UNDATED = 0
+"""The version of a record that has no datestamp, as in lists of identifiers in 1.x: it may be any."""
+
+_NEXT_TOKEN = (
+    "The repository's keeper has each token lead to the records behind those that came with it, and the last page end "
+    "with an empty resumptionToken."
+)
+_ALL_RECORDS = (
+    "The repository's keeper looks why the others were left out, or has completeListSize be the number of records that "
+    "the list has."
+)
+_ASKED_AGAIN = "The next harvest asks for this list once more."
+
+
+@dataclass(slots=True)
+class Counts:
+    """The records of one window's list, from its beginning in this harvest on.
+
+    `named` has the version of each record that came (see key_and_version), `used` hashes of the tokens that were sent,
+    `on_page` the keys of the answer that is being read. `before` counts the records of an earlier harvest, `received`
+    those since, `nameless` those of them without a key, `fresh` those that had not come in this harvest, `moved` those
+    that came again, with another datestamp or on another page. `announced` is the last completeListSize, `highest` the
+    highest one. `pages` were whole, `broken` were not; `stale` counts the whole ones in a row without new records.
+    `last` is the number of records of the last page that had any, `most` that of the longest page. `lacks_token`: the
+    last page had no resumptionToken at all, after pages that had one. `in_doubt`: the list `has_ended`, perhaps too
+    early. `notes` are warnings.
+    """
+
+    named: dict[int, int]
+    before: int = 0
+    announced: int | None = None
+    highest: int = 0
+    moved: int = 0
+    received: int = 0
+    nameless: int = 0
+    pages: int = 0
+    fresh: int = 0
+    broken: int = 0
+    used: set[int] = field(default_factory=set)
+    on_page: set[int] = field(default_factory=set)
+    stale: int = 0
+    last: int = 0
+    most: int = 0
+    lacks_token: bool = False
+    in_doubt: bool = False
+    has_ended: bool = False
+    notes: list[Finding] = field(default_factory=list)
+
+    @property
+    def different(self) -> int:
+        """The number of different records, as far as this harvest knows."""
+        return self.before + len(self.named) + self.nameless
+
+    def note_unusable(self, answer: Answer) -> int:
+        """Note the unusable records of an answer. Returns how many of them are new."""
+        new = 0
+        for key in answer.unusable:
+            if key is not None:
+                new += key not in self.named
+                self.named[key] = UNDATED
+        self.nameless += len(answer.unusable) - new
+        return new
+
+    def follow(self, answer: Answer, sent: str, number: int, new: int) -> Finding | None:
+        """Count a whole answer with `number` records, `new` of them new, to the token that was `sent`.
+
+        Returns why its token is not followed.
+        """
+        token = answer.token or Token("")
+        if token.too_long:
+            message = (
+                f"The resumption token of a page has {token.too_long:,} characters; {TOKEN:,} are sent back at most."
+            )
+            return Finding("oai.token", message, "The repository's keeper has it give out short tokens.")
+        if sent:
+            self.used.add(hash(sent))
+        self.announced = token.size or self.announced
+        self.highest = max(self.highest, self.announced or 0)
+        if (token.text or token.is_blank) and self.announced and self.different > self.announced:
+            self.announced = None  # more records come than the list has in all: it is the size of something else
+        self.received += number
+        self.pages += 1
+        self.stale = 0 if new else self.stale + 1
+        if token.is_blank:
+            self._end_in_blank(number)
+        elif sent and not token.text:
+            self._end_without_token(number, answer)
+        self.last, self.most = number or self.last, max(self.most, number)
+        if hash(token.text) in self.used and not new:
+            shown = one_line(token.text, 100)
+            message = f"The repository gives the same resumption token again, with no new records: {shown}."
+            return Finding("oai.broken-off", message, _NEXT_TOKEN)
+        if token.text and self.stale >= MOST_STALE:
+            message = f"{self.stale} pages in a row had no new records, and a token each."
+            return Finding("oai.broken-off", message, _NEXT_TOKEN)
+        return None
+
+    def end_in_error(self, answer: Answer) -> None:
+        """The answer to a token is noRecordsMatch: the list has ended, as the repository says."""
+        message = f"A list of the repository ended in an error: {', '.join(map(str, answer.errors))}."
+        if not self.announced or self._is_size_of_page:
+            self._doubt(f"{message} {self._received:,} records had come", Level.ERROR)
+        else:
+            self.notes.append(Finding("oai.token", message, _NEXT_TOKEN, Level.WARNING))
+
+    @property
+    def _received(self) -> int:
+        return self.before + self.received
+
+    @property
+    def _is_size_of_page(self) -> bool:
+        """True if the announced number may be the number of records on a page."""
+        return self.pages < 2 and self._received == self.announced
+
+    def _end_in_blank(self, number: int) -> None:
+        """The list ends in a token of white space, on a page of this number of records."""
+        message = (
+            "The resumption token of a page was nothing but white space, which was taken for the end of the list: "
+        )
+        message += f"{self._received:,} records had come"
+        # Behind tokens that led on, on a page that is shorter than others, it stands for none.
+        if self.announced or number < self.most:
+            self.notes.append(Finding("oai.token", f"{message}.", _NEXT_TOKEN, Level.WARNING))
+        else:
+            self._doubt(message, Level.WARNING)
+
+    def _end_without_token(self, number: int, answer: Answer) -> None:
+        """The list ends on a page of this number of records, after others; a token may have been lost there.
+
+        The empty token with which it should end in 2.0 may be left out on a page that is shorter than others.
+        """
+        is_missing = answer.token is None and not answer.root.is_old
+        self.lacks_token = is_missing
+        if (number and not is_missing) or (number or self.last) < self.most:
+            return
+        if self.announced and not (self.pages <= 2 and self._received == self.announced):
+            return
+        # Some never send an empty token; but a list of nothing is how 1.x says that nothing matches.
+        level = Level.WARNING if number or answer.token else Level.ERROR
+        where = "a full page, without the empty resumptionToken of an end" if number else "a page without records"
+        self._doubt(f"The list ended in {where}: {self._received:,} records had come", level)
+
+    def _doubt(self, message: str, level: Level) -> None:
+        """The list has ended, nobody can say whether with all that it has."""
+        message += ", and no completeListSize says whether those are all. None is said to be missing for that."
+        self.notes.append(Finding("oai.token", message, _NEXT_TOKEN, level))
+        self.in_doubt = True
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCheck:
+    """How the number of records that came compares with the number that was announced.
+
+    `left_out` records may not have come. `short`: this number of them is missing, and the list is an error; 0: it is
+    none. `usual`: the repository announces this number too many in each list. `finding` says so, if all is not well.
+    """
+
+    left_out: int = 0
+    short: int = 0
+    usual: int = 0
+    finding: Finding | None = None
+
+
+def check_size(counts: Counts, *, short: int | None, usual: int, is_full: bool) -> SizeCheck:
+    """Compare the number of records with completeListSize, which is an estimate by the protocol.
+
+    A list that lacks more than 1 % is an error the first time. The same shortfall (`short`, of the last list) is the
+    repository's way to count, and stays so (`usual`): some count deleted records that they do not list.
+    """
+    announced, received = counts.announced or 0, counts.before + counts.received
+    lacks, left_out, allowed = announced - received, counts.moved, max(1, announced // 100)
+    if announced >= counts.different:  # otherwise it is the size of something else
+        left_out = max(announced, counts.highest) - counts.different
+    is_short = lacks > allowed
+    if not is_short and is_full:
+        usual = 0
+    if left_out <= 0:
+        return SizeCheck(usual=usual)
+    message = f"The repository announced a list of {announced:,} records (completeListSize) and sent {received:,}."
+    if is_short and counts.lacks_token:
+        why = Finding("oai.broken-off", f"{message} Its last page has no resumptionToken.", _NEXT_TOKEN)
+        return SizeCheck(left_out, lacks, usual, why)
+    if is_short:
+        if short and received and abs(lacks - short) <= allowed:
+            usual = lacks
+        if not received or lacks > usual + allowed:
+            why = Finding("oai.broken-off", f"{message} {_ASKED_AGAIN}", _ALL_RECORDS)
+            return SizeCheck(left_out, lacks, usual, why)
+        left_out = max(0, left_out - lacks)
+        message += " It does so in each list: it counts records that it does not list, and the list is complete."
+    warning = Finding("oai.list-size", message, _ALL_RECORDS, Level.WARNING) if lacks > 0 else None
+    return SizeCheck(left_out, 0, usual, warning)
+
+
+def key_and_version(record: ListedRecord) -> tuple[int, int]:
+    """The key that distinguishes a record from others, and this version of it from others that a list may have."""
+    origin = record.document.origin
+    assert origin is not None
+    is_dated = bool(origin.datestamp) or record.deleted
+    return hash(origin.identifier), hash((origin.datestamp, record.deleted)) if is_dated else UNDATED

@@ -1,0 +1,593 @@
+"""A sweep through the windows of a source repository, page by page.
+
+    while there are windows to do:
+        list the first one, page by page, by its tokens
+        a page that fails is asked for again, if that may help
+        a page that fails again, or whose token is refused, divides the window in two
+        the records of a window that has few, or is the smallest, are asked for one by one
+        a window of which not even that is possible is a hole, and the next one follows
+
+Each page comes with a checkpoint, from which another harvest goes on. A list that ends too early is never taken for a
+whole one: it is broken off, and the finding says after how many records of how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from itertools import islice
+from math import inf
+
+from lxml import etree
+
+from metaharvest.config.settings import HttpSettings
+from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.fetch.backoff import back_off
+from metaharvest.model import Finding, Level, ListMethod, OaiOptions, limited
+from metaharvest.sources.base import ListedRecord, Page, Patience
+from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer, cut_off
+from metaharvest.sources.oai_pmh.bounds import DATE
+from metaharvest.sources.oai_pmh.counts import UNDATED, Counts, check_size, key_and_version
+from metaharvest.sources.oai_pmh.datestamps import ahead_of
+from metaharvest.sources.oai_pmh.describe import refused
+from metaharvest.sources.oai_pmh.prefetch import Reading
+from metaharvest.sources.oai_pmh.probes import Newest, Probed
+from metaharvest.sources.oai_pmh.progress import State, Sweep, SweepEnd, state_after
+from metaharvest.sources.oai_pmh.protocol import Identity
+from metaharvest.sources.oai_pmh.records import Records
+from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.single_records import SingleRecords, Stopped
+from metaharvest.sources.oai_pmh.windows import Window, joined
+from metaharvest.text import one_line
+
+ENDLESS = 100_000
+"""A list may have this many records more than ten times the last full list."""
+
+FEW = 30
+"""Records that are asked for one by one rather than in smaller windows."""
+
+MOST_FAILED = 33
+"""Windows that failed without a record between them, after which the repository is left alone: halving 37 years of
+seconds takes 31."""
+
+_MOST_LOOKED_AT = 1_000
+
+_NOTHING_RULES = frozenset({"oai.not-oai", "http.empty"})
+"""A program ended while it wrote a page. In place of the first page of a list, it is something else."""
+
+_ONE_PAGE_RULES = frozenset(
+    {"http.deadline", "http.timeout-read", "http.truncated", "http.too-large", "http.encoding", "http.protocol"}
+)
+"""What may be so of one page alone: there is too much in it, or something that cannot be written."""
+
+_PARTIAL, _TOO_LARGE = 206, 413
+
+
+class PageFailed(Exception):
+    """A page cannot be had; smaller ones perhaps can. `is_token`: its token is refused."""
+
+    def __init__(self, finding: Finding, *, is_token: bool = False) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+        self.is_token = is_token
+
+
+class Sweeping:
+    """One harvest of a sweep; `state` is what is kept of it. `sweep` says how far it has come, `in_days`: see State.
+
+    `is_begun`: records came in earlier harvests, and are not asked for again. `is_done`: the sweep has ended. `probe`
+    asks the repository short questions then.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        records: Records,
+        options: OaiOptions,
+        identity: Identity,
+        state: State,
+        sweep: Sweep,
+        http: HttpSettings,
+    ) -> None:
+        self._repository = repository
+        self._records = records
+        self._options = options
+        self._identity = identity
+        self._state = state
+        self._http = http
+        self._seen: dict[int, int] = {}
+        self._notes: list[Finding] = []
+        self._yielded = self._bytes = self._nameless = self._size = 0
+        self._before = sweep.came + sweep.received
+        self._is_resumed = bool(sweep.token)
+        self._was_refused = False
+        self._heeds_windows = self._lists_identifiers = True
+        self._tried: tuple[Finding, bool] | None = None
+        self._failed = 0
+        self._of_hole: Finding | None = None
+        self._end = SweepEnd(usual=state.usual)
+        self._counted: int | None = None
+        self.sweep = sweep
+        self.in_days = state.in_days
+        self.is_begun = sweep.is_begun
+        self.is_done = False
+        self.newest = Newest()
+        self.probe: Callable[[Sweeping], Awaitable[Probed]] | None = None
+        self.most_records = http.max_list_records
+        if state.listed and not sweep.full:
+            self.most_records = min(self.most_records, 10 * state.listed + ENDLESS)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no record with an identifier came, deleted ones included."""
+        return not (self._before or self._yielded)
+
+    def ask_ahead(self) -> None:
+        """Ask for each answer as soon as possible, now that a caller takes the pages, and closes them."""
+        self._reading.asks_ahead = True
+
+    async def pages(self, patience: Patience) -> AsyncGenerator[Page, None]:
+        """The pages; the last is empty, and has the checkpoint of a whole list. Raises BrokenOff."""
+        self._patience = patience
+        self._singles = SingleRecords(self._repository, self._records, self._http, patience)
+        async with Reading(self._repository, self._records, patience) as self._reading:
+            while self.sweep.todo:
+                async with aclosing(self._window()) as pages:
+                    async for page in pages:
+                        yield page
+        if wrong := self._add_up():
+            yield Page((), self.checkpoint())
+            raise self._broken_off(wrong)
+        if self._identity.has_seconds and not self.in_days and (odd := self._records.without_time()):
+            self._notes.append(odd)
+            self.in_days = True
+        if self.probe is not None and not self.sweep.holes:
+            probed = await self.probe(self)
+            self._notes += probed.findings
+            self._end = replace(self._end, probed=probed)
+        self.is_done = True
+        self._end = replace(self._end, size=self._size, is_empty=self.is_empty)
+        left_out = inf if self.sweep.left_out is None else self.sweep.left_out
+        last = Page((), self.checkpoint(), left_out=left_out, again=self._again())
+        if self.sweep.holes:
+            yield last
+            raise self._broken_off(_of_holes(self.sweep.holes, self._of_hole))
+        last = replace(last, findings=(*self._told(), *self._records.findings()), announced=self._counted, is_last=True)
+        probed = self._end.probed
+        yield replace(last, in_all=probed.in_all, in_all_before=probed.in_all_before)
+
+    def checkpoint(self) -> dict[str, object]:
+        """What is kept, as JSON."""
+        state = replace(self._state, in_days=self.in_days)
+        end = self._end if self.is_done else None
+        return dict(state_after(state, self.sweep, end, self._identity.response_date).as_checkpoint())
+
+    def _again(self) -> dict[str, object] | None:
+        """The checkpoint from which the same list is asked for once more; None if it was asked for again already."""
+        if self._state.is_second(self.sweep):
+            return None
+        state = replace(self._state, in_days=self.in_days, usual=self._end.usual)
+        return dict(state.again(self.sweep, self.sweep.left_out or 0).as_checkpoint())
+
+    # -- one window
+
+    async def _window(self) -> AsyncGenerator[Page, None]:
+        """The first window to its end, or divided. Raises BrokenOff."""
+        sweep = self.sweep
+        self._records.count_from(sweep.odd)
+        is_whole = not (sweep.divided or self._seen)
+        counts = Counts(self._seen if is_whole else {}, sweep.received, moved=sweep.moved)
+        counts.announced = None if sweep.divided else sweep.announced
+        counts.pages = 2 if sweep.received else 0
+        if sweep.todo[0].is_empty:
+            self.sweep = sweep.without_first(0)
+            return
+        while not counts.has_ended:
+            try:
+                async with aclosing(self._answer(counts)) as pages:
+                    async for page in pages:
+                        yield page
+            except PageFailed as failed:
+                await self._reading.failed()
+                if not await self._wait_to_try_again(counts, failed):
+                    await self._divide(counts, failed)
+                    return
+
+    async def _answer(self, counts: Counts) -> AsyncGenerator[Page, None]:
+        """One answer, and what follows from it. Raises BrokenOff, and PageFailed."""
+        self._require_time()
+        window, sent = self.sweep.todo[0], self.sweep.token
+        answer = Answer("ListIdentifiers" if self._is_one_by_one(window) else "ListRecords")
+        held: list[ListedRecord] = []
+        number = new = 0
+        counts.on_page.clear()
+        try:
+            async with aclosing(self._reading.answer(answer, self._arguments(window))) as parts:
+                async for part in parts:
+                    if held:
+                        yield self._page(held, counts)
+                    held, named = self._not_seen(part, window, counts)
+                    number, new, counts.fresh = number + len(part), new + named, counts.fresh + len(held)
+                    if answer.verb == "ListIdentifiers":
+                        held = await self._singles.all_of(held)
+        except (FetchError, NoAnswer, Stopped) as error:
+            raise await self._failure(error, window) from error
+        was_resumed, self._is_resumed = self._is_resumed, False
+        number += len(answer.unusable)
+        new += counts.note_unusable(answer)
+        self._seen.update((key, UNDATED) for key in answer.unusable if key is not None)
+        if answer.is_ill_formed:
+            self._records.note("ill-formed", answer.damage)
+        if answer.errors and not number:
+            if not self._ends_by_errors(answer, counts, was_resumed=was_resumed):
+                return
+            wrong = None
+        elif answer.is_whole and not answer.errors:
+            self._accept()
+            wrong = counts.follow(answer, sent, number, new)
+        else:
+            if held:
+                yield self._page(held, counts)
+            raise PageFailed(cut_off(answer))
+        if number:
+            self._failed, self._lists_identifiers = 0, True
+        self._move_on(answer, counts, is_stuck=wrong is not None)
+        if counts.has_ended and wrong is None:
+            wrong = self._end_window(counts)
+        if wrong:
+            broken_off = self._broken_off(wrong, len(held))
+            yield self._page(held, counts, self.checkpoint())
+            raise broken_off
+        if not answer.errors:
+            yield self._page(held, counts, self.checkpoint())
+
+    def _move_on(self, answer: Answer, counts: Counts, *, is_stuck: bool) -> None:
+        """Note a whole answer in the sweep. `is_stuck`: its token leads nowhere, and the window begins again."""
+        token, sweep = answer.token, self.sweep
+        if not sweep.first:
+            ahead = int(ahead_of(answer.response_date, answer.date).total_seconds())
+            sweep = replace(sweep, first=answer.response_date, ahead=max(sweep.ahead, ahead))
+        if not sweep.divided:
+            sweep = replace(sweep, announced=counts.announced)
+        sweep = replace(sweep, received=counts.before + counts.received, moved=counts.moved)
+        if is_stuck:
+            self.sweep = replace(sweep, token="", expires="", odd=sweep.odd_before)
+            return
+        sweep = replace(sweep, token="", expires="", odd=self._records.counted())
+        if counts.has_ended or token is None or not token.text:
+            counts.has_ended, self.sweep = True, sweep
+        else:
+            self.sweep = replace(sweep, token=token.text, expires=token.expires)
+
+    def _end_window(self, counts: Counts) -> Finding | None:
+        """The first window has come to its end; why it has too few records."""
+        self._notes += counts.notes
+        sweep, is_whole = self.sweep, not self.sweep.divided
+        short, usual = (self._state.short, self._end.usual) if is_whole else (None, 0)
+        check = check_size(counts, short=short, usual=usual, is_full=sweep.full)
+        if check.short:
+            return self._end_short(check.finding, check.short, check.usual)
+        if is_whole:
+            received = counts.before + counts.received
+            self._end = replace(self._end, usual=check.usual)
+            self._counted = received if check.usual and (counts.announced or 0) > received else None
+            announced = counts.announced or (received if counts.pages == 1 else 0)
+            self._size = announced if announced >= counts.different else 0
+        self._notes += [check.finding] if check.finding else []
+        self._nameless += counts.nameless
+        self.sweep = sweep.without_first(None if counts.in_doubt else check.left_out)
+        return None
+
+    def _add_up(self) -> Finding | None:
+        """Compare the windows of a divided list with the number that the whole one has; why they have too few."""
+        sweep = self.sweep
+        if not sweep.divided or not sweep.announced or self._before or sweep.holes:
+            return None
+        counts = Counts(self._seen, announced=sweep.announced, nameless=self._nameless)
+        counts.received = counts.different
+        check = check_size(counts, short=self._state.short, usual=self._state.usual, is_full=sweep.full)
+        self._size = sweep.announced if sweep.announced >= counts.different else 0
+        if check.short:
+            return self._end_short(check.finding, check.short, check.usual)
+        self._end = replace(self._end, usual=check.usual)
+        self._notes += [check.finding] if check.finding else []
+        self.sweep = replace(sweep, left_out=check.left_out)
+        return None
+
+    def _end_short(self, why: Finding | None, short: int, usual: int) -> Finding | None:
+        """The list is an error, as announced records did not come: the next harvest asks for it once more."""
+        self.is_done, self._end = True, replace(self._end, short=short, usual=usual)
+        return why
+
+    # -- pages that fail
+
+    async def _wait_to_try_again(self, counts: Counts, failed: PageFailed) -> bool:
+        """Count a page that failed, and wait before it is asked for again; False if it is not."""
+        counts.broken += 1
+        rules = {"oai.cut-off"} if self.sweep.divided else {"oai.cut-off", "http.encoding", *_NOTHING_RULES}
+        if failed.is_token or failed.finding.rule not in rules or counts.broken > self._http.retries:
+            return False
+        await self._patience.sleep(back_off(counts.broken, self._http))
+        return True
+
+    async def _divide(self, counts: Counts, failed: PageFailed) -> None:
+        """Replace the first window by smaller ones, or ask for its records one by one, or give it up.
+
+        Tokens may expire while records are asked for one by one: where a window cannot be smaller, it begins again as
+        long as more records come of it. Raises BrokenOff.
+        """
+        self._failed += not failed.is_token
+        if self._failed > MOST_FAILED:
+            raise self._broken_off(failed.finding)
+        window = self.sweep.todo[0]
+        is_one_by_one, halves = self._is_one_by_one(window), self._halves(window)
+        is_first = failed.is_token and not self._was_refused
+        self._was_refused = self._was_refused or failed.is_token
+        if not (is_first or (failed.is_token and is_one_by_one)):
+            self._note_smaller(failed.finding)
+        if failed.is_token and halves is None and (is_first or (is_one_by_one and counts.fresh)):
+            self.sweep = self.sweep.begun_again()
+        elif halves and (failed.is_token or is_one_by_one or not await self._has_at_most(FEW, window)):
+            self.sweep = self.sweep.begun_again(*halves)
+        elif not is_one_by_one and self._heeds_windows:
+            self.sweep = self.sweep.begun_again(replace(window, one_by_one=True))
+        elif not is_one_by_one:
+            self.sweep = self.sweep.joined(joined(self.sweep.todo))
+        else:
+            if self._is_everything(window):
+                raise self._broken_off(failed.finding)
+            self._of_hole, self.sweep = failed.finding, self.sweep.with_hole()
+        if not self._yielded:
+            self.is_begun, self._before = self.sweep.is_begun, self.sweep.came
+
+    def _is_everything(self, window: Window) -> bool:
+        """True if there is no other window."""
+        return self.sweep.todo == (window,) and not (self.sweep.came or self._yielded)
+
+    def _halves(self, window: Window) -> tuple[Window, Window] | None:
+        """The window in two; None if it is as small as windows are, or they are of no use."""
+        if not self._heeds_windows:
+            return None
+        identity = self._identity
+        seconds = identity.has_seconds and not self.in_days
+        return window.halves(identity.earliest, identity.response_date, seconds=seconds)
+
+    async def _has_at_most(self, most: int, window: Window) -> bool | None:
+        """Ask whether a window has at most this number of records, all in one answer; None if there is no answer."""
+        if not self._lists_identifiers:
+            return None
+        self._require_time()
+        arguments = self._first_arguments(replace(window, one_by_one=True))
+        try:
+            (stamps, number), answer = await self._repository.short(
+                "ListIdentifiers", arguments, self._patience, _stamps_and_number
+            )
+        except (FetchError, NoAnswer):
+            self._lists_identifiers = False
+            return None
+        self._look_at(stamps, window)
+        return number <= most and not (answer.token and answer.token.text)
+
+    def _look_at(self, datestamps: Sequence[str], window: Window) -> None:
+        """Note if most of these are far outside of the window: the repository takes no notice of windows."""
+        far = sum(map(window.is_far, datestamps))
+        self._heeds_windows = self._heeds_windows and 2 * far <= len(datestamps)
+
+    def _note_smaller(self, why: Finding) -> None:
+        """Warn, once, that a page could not be had."""
+        message = "A page of the list could not be had, and its records were asked for in smaller lists"
+        if not any(each.rule == "oai.page-failed" for each in self._notes):
+            self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", IN_THE_LOG, Level.WARNING))
+
+    async def _failure(self, error: FetchError | NoAnswer | Stopped, window: Window) -> BrokenOff | PageFailed:
+        """What follows from an answer that did not come."""
+        cause = error.error if isinstance(error, Stopped) else error
+        why = cause.finding if isinstance(cause, NoAnswer) else cause.findings[0]
+        sweep, stopped = self.sweep, self._patience.heed()
+        is_stopped = stopped is not None or isinstance(error, Stopped)
+        if sweep.token and not isinstance(error, Stopped) and _is_of_token(error, self._is_resumed):
+            return PageFailed(why, is_token=True)
+        if not is_stopped:
+            is_part = sweep.divided or window.one_by_one
+            is_refused = isinstance(cause, FetchError) and _is_refusal(cause)
+            if is_refused and not is_part:
+                is_part = await self._has_at_most(0, window) is not None
+            if _may_be_of_page(cause, is_first=not (is_part or sweep.token)) or (is_refused and is_part):
+                return PageFailed(why)
+        transient = isinstance(cause, FetchError) and cause.transient
+        return self._broken_off(stopped or why, transient=transient)
+
+    def _ends_by_errors(self, answer: Answer, counts: Counts, *, was_resumed: bool) -> bool:
+        """Whether errors of the protocol end the list; otherwise it is asked for in another way.
+
+        `was_resumed`: a token, if one was sent, is from another harvest, and may be forgotten by now. Raises BrokenOff,
+        and PageFailed.
+        """
+        codes = {error.code for error in answer.errors}
+        why, window, has_token = refused(answer.verb, answer.errors), self.sweep.todo[0], bool(self.sweep.token)
+        if "noRecordsMatch" in codes and not (was_resumed and has_token):
+            self._accept()
+            counts.has_ended = True
+            if has_token:
+                counts.end_in_error(answer)
+        elif has_token:
+            raise PageFailed(why, is_token=True)
+        elif "badArgument" in codes and window.has_seconds:
+            self._try_days(why)
+        elif self.sweep.divided or window.one_by_one:
+            self._heeds_windows = self._heeds_windows and "badArgument" not in codes
+            raise PageFailed(why)
+        elif "badArgument" in codes and window.begin and not self._options.begin:
+            self._try_all(why)
+        else:
+            raise self._broken_off(why)
+        return counts.has_ended
+
+    def _try_days(self, why: Finding) -> None:
+        """Ask for whole days. `why`: the repository's words about seconds."""
+        message = f"The repository says that its datestamps have seconds, and refuses them: {why.message}"
+        remedy = "The repository's keeper corrects the granularity in Identify. Whole days were asked for instead."
+        self._tried = Finding("oai.granularity", message, remedy, Level.WARNING), True
+        self.sweep = self.sweep.in_days()
+
+    def _try_all(self, why: Finding) -> None:
+        """Ask for all records. `why`: the repository's words about `from`."""
+        message = f"The repository does not say what has changed since a date, and all was asked for: {why.message}"
+        remedy = "The repository's keeper has it take `from`, as it should. Each harvest asks for all until then."
+        self._tried = Finding("oai.error", message, remedy, Level.WARNING), False
+        self.sweep = replace(self.sweep, todo=(replace(self.sweep.todo[0], begin=None),))
+
+    def _accept(self) -> None:
+        """The repository took a request: what it refused before is certain."""
+        if self._tried is not None:
+            finding, in_days = self._tried
+            self._notes.append(finding)
+            self.in_days, self._tried = self.in_days or in_days, None
+
+    # -- what a request is, and what came of it
+
+    def _is_one_by_one(self, window: Window) -> bool:
+        return window.one_by_one or self._options.method is ListMethod.LIST_IDENTIFIERS
+
+    def _arguments(self, window: Window) -> dict[str, str]:
+        return {"resumptionToken": self.sweep.token} if self.sweep.token else self._first_arguments(window)
+
+    def _first_arguments(self, window: Window) -> dict[str, str]:
+        """The arguments of a request without a token; ListIdentifiers of 1.x has no prefix."""
+        has_none = self._identity.version != "2.0" and self._is_one_by_one(window)
+        prefix = {} if has_none else {"metadataPrefix": self._options.prefix}
+        return {**prefix, "set": self._options.set_spec or "", **window.arguments()}
+
+    def _not_seen(self, part: Sequence[ListedRecord], window: Window, counts: Counts) -> tuple[list[ListedRecord], int]:
+        """The records that have not come before in this harvest, as they are; how many are new in this window.
+
+        One that has changed meanwhile comes again as another version.
+        """
+        fresh: list[ListedRecord] = []
+        new, is_whole = 0, counts.named is self._seen
+        if window.begin or window.until:
+            self._look_at([each.document.origin.datestamp for each in part if each.document.origin], window)
+        for record in part:
+            key, version = key_and_version(record)
+            before = self._seen.get(key)
+            is_other = before != version and not (before is not None and UNDATED in (before, version))
+            is_new = before is None if is_whole else key not in counts.named
+            new += is_new
+            if not (is_new or counts.broken):
+                self._records.odd["twice"] += 1
+                counts.moved += is_other or key not in counts.on_page
+            counts.on_page.add(key)
+            if not is_whole:
+                counts.named[key] = version
+            if is_new and not record.deleted and (origin := record.document.origin):
+                self.newest = self.newest.or_newer(origin.datestamp, origin.identifier, self._identity.response_date)
+            if is_other:
+                self._seen[key] = version
+                fresh.append(record)
+        return fresh, new
+
+    def _page(
+        self, records: Sequence[ListedRecord], counts: Counts, checkpoint: dict[str, object] | None = None
+    ) -> Page:
+        self._yielded += len(records)
+        self._bytes += sum(map(_bytes_of, records))
+        announced = self.sweep.announced if self.sweep.divided else counts.announced
+        return Page(records, checkpoint, announced=announced)
+
+    def _told(self) -> tuple[Finding, ...]:
+        """The notes, each of them once."""
+        return limited(dict.fromkeys(self._notes))
+
+    def _require_time(self) -> None:
+        """Raises BrokenOff if nothing more is to be begun."""
+        if why := self._patience.heed() or self._is_endless():
+            raise self._broken_off(why)
+
+    def _is_endless(self) -> Finding | None:
+        """Why no more is asked for: more records came than can be right."""
+        came = max(self._before + self._yielded, self.sweep.came + self.sweep.received)
+        if came > self.most_records:
+            return _too_many_records(self.most_records, self._http.max_list_records)
+        return _too_many_bytes(self._bytes) if self._bytes > self._http.max_run_bytes else None
+
+    def _broken_off(self, why: Finding, more: int = 0, *, transient: bool = False) -> BrokenOff:
+        """The list ends here, after what was yielded and this number `more`."""
+        of = f" of {self.sweep.announced:,}" if self.sweep.announced else ""
+        set_spec = self._options.set_spec or ""
+        of_set = f" of the set {one_line(set_spec, 60)}" if set_spec else ""
+        came = self._before + self._yielded + more
+        message = f"The list{of_set} broke off after {came:,}{of} records: {why.message}"
+        finding = Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
+        return BrokenOff(finding, *self._told(), *self._records.findings(is_whole=False), transient=transient)
+
+
+def _is_of_token(error: FetchError | NoAnswer, was_resumed: bool) -> bool:
+    """Whether a token may be refused by this: one from another harvest may be dead by now.
+
+    1.x has no other way to refuse any of them than the status 400.
+    """
+    if isinstance(error, NoAnswer):
+        return was_resumed
+    if error.status == 400:
+        return True
+    is_of_page = error.findings[0].rule in _ONE_PAGE_RULES or error.status >= 500
+    return was_resumed and not error.transient and not is_of_page
+
+
+def _may_be_of_page(error: FetchError | NoAnswer, *, is_first: bool) -> bool:
+    """Whether this page alone may be one that cannot be had. `is_first`: it is the first one of the whole list."""
+    if isinstance(error, NoAnswer):
+        return not is_first and error.finding.rule in _NOTHING_RULES
+    rule = error.findings[0].rule
+    if rule in _ONE_PAGE_RULES or (error.status >= 500 and error.status != 503) or error.status == _TOO_LARGE:
+        return True
+    return not is_first and rule in _NOTHING_RULES
+
+
+def _is_refusal(error: FetchError) -> bool:
+    """True if the server refused a page by its status, as servers do that keep programs out."""
+    return not error.transient and (400 <= error.status < 500 or error.status == _PARTIAL)
+
+
+def _stamps_and_number(tree: etree._Element, answer: Answer) -> tuple[list[str], int]:
+    """The datestamps of the first records in an answer, and the number of all its records."""
+    datestamps = islice(tree.iter(answer.root.name("datestamp")), _MOST_LOOKED_AT)
+    number = sum(1 for _ in tree.iter(answer.root.name("identifier")))
+    return [(each.text or "")[:DATE] for each in datestamps], number
+
+
+def _of_holes(holes: Sequence[Window], why: Finding | None) -> Finding:
+    """The finding about windows whose records cannot be had; `why`: what came of the last one."""
+    named = "; ".join(f"from {each.begin or 'the first record'} until {each.until or 'today'}" for each in holes[:5])
+    more = f" and {len(holes) - 5:,} more" if len(holes) > 5 else ""
+    message = f"The records with these datestamps cannot be had: {named}{more}. All others were asked for."
+    message = f"{why.message} {message}" if why else message
+    remedy = "The repository's keeper finds out why lists of these dates fail. Each harvest tries them again."
+    return Finding("oai.broken-off", message, remedy)
+
+
+def _too_many_records(most: int, setting: int) -> Finding:
+    """The finding about a list with more than `most` records; `setting` is the limit of the settings."""
+    message = f"More than {most:,} records came: the list may have no end"
+    remedy = "The repository's keeper looks whether its list ends, and how many records it has."
+    if most < setting:
+        message += f", as that is ten times the number of the last full list and {ENDLESS:,} more."
+        return Finding("oai.broken-off", message, f"{remedy} If all is right, `metaharvest run --full` allows more.")
+    message += " (max_list_records in [http])."
+    return Finding("oai.broken-off", message, f"{remedy} If all is right, the administrator sets a higher number.")
+
+
+def _too_many_bytes(came: int) -> Finding:
+    """The finding about a site that reached its limit of bytes for one run."""
+    message = (
+        f"{came / 1e9:,.1f} GB of records came, the most that one site may bring in a run (max_run_bytes in [http])."
+    )
+    remedy = "The next harvest goes on from here; a repository of this size needs nothing else."
+    return Finding("oai.broken-off", message, remedy)
+
+
+def _bytes_of(record: ListedRecord) -> int:
+    """What is stored of a record: its metadata and its about containers."""
+    about = record.document.origin.about if record.document.origin else ()
+    return len(record.content or b"") + sum(map(len, about))

@@ -1,0 +1,130 @@
+"""Windows of datestamps at the level of the user: kills, refused tokens, and records that cannot be had."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from support.oai_network import ALL, Network, is_list, lists, missing, report
+from support.oai_server import Asked, OaiServer, Odd
+
+TWICE = "SELECT document_id FROM harvest_log WHERE outcome IS NOT NULL GROUP BY document_id HAVING COUNT(*) > 1"
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Iterator[Network]:
+    with OaiServer(records=25) as server:
+        made = Network(tmp_path, server)
+        yield made
+        made.harvester.close()
+
+
+def third_page(asked: Asked) -> bool:
+    return "!20!" in asked.arguments.get("resumptionToken", "")
+
+
+@pytest.mark.parametrize("token", ["taken", "refused", "expired"])
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_run_that_was_killed_goes_on_and_every_record_has_one_outcome(
+    network: Network, token: str, is_full: bool
+) -> None:
+    server = network.server
+    server.expires = "2026-11-20T03:00:00Z" if token == "expired" else ""
+    network.register()
+    network.kill(third_page, "2030-01-01", *(("--full",) if is_full else ()))
+    server.odd |= {Odd.TOKEN_EXPIRES_ONCE} if token == "refused" else set()
+    server.forget()
+    network.harvest()
+    assert network.held() == ALL
+    assert network.harvester.rows(TWICE) == []
+    [(listed, inserted)] = network.harvester.rows("SELECT listed, inserted FROM harvest_site_run")
+    assert (listed, inserted) == (25, 25)
+    begins = [each.arguments for each in lists(server)]
+    assert ("until" in str(begins)) is (token != "taken")
+    server.forget()
+    network.harvest()
+    assert "from" in lists(server)[0].arguments
+
+
+def test_a_run_that_was_killed_while_its_windows_were_divided_does_not_begin_them_again(network: Network) -> None:
+    server = network.server
+    server.odd.add(Odd.TOKENS_EXPIRE)
+    network.register()
+    network.kill(lambda asked: asked.arguments.get("from", "") > "2026-01-1", "2030-01-01")
+    server.forget()
+    network.harvest()
+    assert network.held() == ALL
+    assert network.harvester.rows(TWICE) == []
+    assert all(each.arguments.get("from", "") > "2026-01-0" for each in lists(server))
+
+
+def without_the_fifth(body: bytes, asked: Asked) -> bytes:
+    """Each list that has the fifth record breaks off."""
+    return body.partition(b"oai:test:5<")[0] if is_list(asked) else body
+
+
+def test_records_that_cannot_be_listed_are_named_by_their_dates_in_each_harvest_until_they_can(
+    network: Network,
+) -> None:
+    server = network.server
+    for number in (4, 5):
+        server.records[f"oai:test:{number}"].datestamp = datetime(2026, 1, 4, 12, tzinfo=UTC)
+    server.tamper = without_the_fifth
+    network.register()
+    found = network.harvest()
+    assert (found["status"], found["inserted"]) == ("incomplete", 24)
+    assert "The records with these datestamps cannot be had: from 2026-01-04T11:59:5" in report(network)
+    server.put("oai:test:26")
+    found = network.harvest()
+    assert (found["status"], found["inserted"]) == ("incomplete", 1)
+    assert "The records with these datestamps cannot be had" in report(network)
+    server.tamper = None
+    assert network.harvest()["status"] == "succeeded"
+    assert network.held() == {**ALL, "26": 1}
+    server.forget()
+    network.harvest()
+    assert [each.arguments["from"] for each in lists(server)] == ["2026-11-23T02:55:00Z"]
+
+
+def test_no_record_is_missing_while_some_cannot_be_listed(network: Network) -> None:
+    server = network.server
+    network.register()
+    network.harvest()
+    server.tamper = without_the_fifth
+    assert network.harvest("--full")["status"] == "incomplete"
+    assert missing(network) == 0
+    del server.records["oai:test:9"]
+    server.tamper = None
+    assert network.harvest("--full")["status"] == "succeeded"
+    assert missing(network) == 1
+
+
+@pytest.mark.parametrize("odd", [Odd.SAME_TOKEN, Odd.EMPTY_PAGES])
+def test_a_window_that_led_nowhere_is_divided_in_the_next_harvest(network: Network, odd: Odd) -> None:
+    server = network.server
+    server.odd.add(odd)
+    network.register()
+    assert network.harvest()["status"] == "incomplete"
+    server.forget()
+    network.harvest()
+    assert lists(server)[0].arguments.get("until") is not None
+
+
+def test_a_repository_that_refuses_windows_is_asked_for_each_record(network: Network) -> None:
+    server = network.server
+    server.poison = {"oai:test:17"}
+    server.tamper = lambda body, asked: (
+        re.sub(rb"<(List\w+)>.*</\1>", b'<error code="badArgument">no dates</error>', body, flags=re.DOTALL)
+        if "until" in asked.arguments or "from" in asked.arguments
+        else body
+    )
+    for number in range(26, 60):
+        server.put(f"oai:test:{number}")
+    network.register()
+    found = network.harvest()
+    assert (found["status"], found["inserted"], found["access_error"]) == ("with-errors", 58, 1)
+    assert len(server.answered) < 120
