@@ -52,7 +52,9 @@ class Repository:
     `deletes`; document ids that it was told to delete, in order, are `told_deleted`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, slowest: float = _SLOWEST) -> None:
+        """It takes up to `slowest` seconds before it stores a document, and before it answers."""
+        self.slowest = slowest
         self.documents: dict[str, bytes] = {}
         self.received: list[str] = []
         self.asked = 0
@@ -114,12 +116,12 @@ class Repository:
                 self.clashes.append(docid)
             self._under_way.append(document_id)
             self.most_at_once = max(self.most_at_once, len(self._under_way))
-        time.sleep(random.uniform(0, _SLOWEST))
+        time.sleep(random.uniform(0, self.slowest))
         with self._lock:
             self.documents[docid] = content
             self.deleted.discard(document_id)
             self._under_way.remove(document_id)
-        time.sleep(random.uniform(0, _SLOWEST))
+        time.sleep(random.uniform(0, self.slowest))
         return True
 
 
