@@ -20,7 +20,7 @@ from histories.commands import start
 from histories.source import ANSWER_FAULTS, RECORD_FAULTS, Fault, Source, is_in
 from metaharvest.model import OutcomeKind
 from support.harvester import SETTINGS, Harvester
-from support.oai_server import Record
+from support.oai_server import Odd, Record
 from support.remote_target import Repository, installed
 
 ORIGIN = "test"
@@ -80,6 +80,8 @@ class Life:
         }
         self.source = opened.enter_context(Source(**options))
         self.source.sets = {each: f"Set {each}" for each in (*SETS, OTHER_SET)}
+        if not calm and chance.random() < 0.3:
+            self._make_odd()
         self.has_kills = chance.random() < 0.3
         kind = "embedded" if calm else chance.choices(["embedded", "folder", "remote"], [6, 1, 1])[0]
         self.remote: Repository | None = None
@@ -237,7 +239,8 @@ class Life:
         while identifier in self.source.records:
             identifier += "x"
         days = self.chance.choice([0, 0, 0, 1, 30, 100])
-        self.source.put(identifier, self.source.now - timedelta(days=days), title=self._title(), sets=self._sets())
+        age = timedelta(days=days, seconds=len(self.source.records))
+        self.source.put(identifier, self.source.now - age, title=self._title(), sets=self._sets())
         self._step(f"{identifier} is added in {self.source.records[identifier].sets}, {days} days old", quiet=True)
 
     def _edit(self, record: Record) -> None:
@@ -301,6 +304,21 @@ class Life:
         first = self.chance.choice([0, 0, 0, 1, 1, 2, 3, 5, 8])
         identifier = self.chance.choice(list(self.source.records) or ["none"])
         return Fault(kind, identifier=identifier) if kind in RECORD_FAULTS else Fault(kind, first, times)
+
+    def _make_odd(self) -> None:
+        """Something is odd about the source repository on all nights."""
+        odd = [Odd.TWICE, Odd.SIZE_NEARLY, Odd.EMPTY_PAGE, Odd.BUSY_SECONDS, Odd.STATUS_OF_ERRORS]
+        if self.source.seconds:
+            odd.append(Odd.NO_SECONDS)
+        if self.source.seconds and self.source.page >= 10:
+            # So that all records of a second, which cannot be split, are on one page.
+            odd.append(Odd.TOKENS_EXPIRE)
+        what = self.chance.choice([*odd, "breaks off", "ignores dates"])
+        if isinstance(what, Odd):
+            self.source.odd.add(what)
+        self.source.breaks_off = what == "breaks off"
+        self.source.ignores_dates = what == "ignores dates"
+        self._step(f"the source repository is odd: {what}")
 
     # -- the check
 

@@ -51,6 +51,10 @@ class Source(OaiServer):
         self.pause = pause
         self.faults: list[Fault] = []
         self.lasting: list[Fault] = []
+        self.breaks_off = False
+        """Every answer to ListRecords with several records breaks off."""
+        self.ignores_dates = False
+        """Lists have all records, whatever `from` and `until` say."""
         self.events: dict[int, Callable[[], None]] = {}
         """What happens at the list request of this number in a night."""
         self.at_request: dict[int, Callable[[], None]] = {}
@@ -113,6 +117,9 @@ class Source(OaiServer):
             if int(generation or 0) < self._generation:
                 return self._error(asked, "badResumptionToken"), 200
             asked = Asked(asked.verb, {**asked.arguments, "resumptionToken": token}, asked.method)
+        if self.ignores_dates:
+            arguments = {name: value for name, value in asked.arguments.items() if name not in ("from", "until")}
+            asked = Asked(asked.verb, arguments, asked.method)
         faults = [each for each in (*self.faults, *self.lasting) if each.kind in RECORD_FAULTS]
         left_out = {each.identifier for each in faults if each.kind == "left out"} if asked.verb in LISTS else set()
         everything = self.records
@@ -124,6 +131,8 @@ class Source(OaiServer):
             self.records = everything
         for fault in faults:
             body = RECORD_FAULTS[fault.kind](body, fault.identifier)
+        if self.breaks_off and asked.verb == "ListRecords" and body.count(b"<record>") > 1:
+            body = _half(body)
         if not self.announces:
             body = _SIZE.sub(b"", body)
         return _TOKEN.sub(rb"\1~%d</resumptionToken>" % self._generation, body), status
