@@ -70,7 +70,7 @@ class Harvester:
         source: SourceFor | None = None,
         limits: RunLimits | None = None,
     ) -> None:
-        self.settings = settings
+        self._settings = settings
         self.now = clock
         self._given_engine = engine
         self._given_target = target
@@ -83,6 +83,19 @@ class Harvester:
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings; what they say of a site holds for those that were split from it, too."""
+        if not self._settings.sites:
+            return self._settings
+        from metaharvest.sites.registry import split_sites
+
+        try:
+            with self.reading() as session:
+                return self._settings.with_split_sites(split_sites(session))
+        except MetaharvestError:  # whoever needs the database is told
+            return self._settings
 
     def close(self) -> None:
         """Close the database, if it was opened here."""
@@ -98,9 +111,9 @@ class Harvester:
         """The database, whose tables are those of this program. Raises SettingsError, DatabaseError."""
         from metaharvest.database.engine import open_database, require_current, require_there
 
-        engine = self._given_engine or open_database(self.settings)
+        engine = self._given_engine or open_database(self._settings)
         try:
-            require_there(engine, self.settings)
+            require_there(engine, self._settings)
             require_current(engine)
         except DatabaseError:
             if engine is not self._given_engine:

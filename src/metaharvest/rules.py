@@ -1105,6 +1105,13 @@ RULES: dict[str, Rule] = {
         for_contact="Nothing is to be done if it was meant, and what the administrator of the harvester has chosen is "
         "still there; write to the administrator otherwise.",
     ),
+    "oai.split": Rule(
+        "The site was split, as a site has one set now",
+        "A site had several sets, and the upgrade has made a site of each of them: the first has the name, the log and "
+        "the documents of the former one, the others are called NAME-SET. Each lists all of its records once, and "
+        "the lists show which document belongs to which of the sites.",
+        "Nothing is to be done.",
+    ),
     "site.ca-file": Rule(
         "The site's own certificate authorities cannot be used",
         "The file that `metaharvest sites edit --ca-file` named is not there, cannot be read, or has no certificates "

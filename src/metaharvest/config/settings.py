@@ -228,6 +228,11 @@ class Settings(_Section):
         targets = (self.target, *self.targets.values(), *(site.target for site in self.sites.values() if site.target))
         return self.database.url.startswith("sqlite") and all(target.kind in LOCAL_KINDS for target in targets)
 
+    def with_split_sites(self, first: Mapping[str, str]) -> Settings:
+        """These settings, in which sites that were split from others have the sections of those, by name."""
+        own = {name: self.sites[other] for name, other in first.items() if other in self.sites}
+        return self.model_copy(update={"sites": {**own, **self.sites}}) if own else self
+
     def target_of(self, name: str) -> TargetSettings:
         """The target of the site of this name: its own, or [target]. A rehearsal by [target] is one of all sites."""
         own = self.sites.get(name)

@@ -111,6 +111,8 @@ def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> _Waiting
     site_id = site_run.site.site_id
     with ctx.reading() as session:
         entries = records.to_delete(session, site_id, site_run.site_run_id)
+        elsewhere = records.waiting_before_split(session, site_run.site, [each.document_id for each in entries])
+        entries = [each for each in entries if each.document_id not in elsewhere]
         held = records.number_held(session, site_id)
         confirmed = records.listing_state(session, site_id).confirmed
     holdings: dict[str, Holding] = {}

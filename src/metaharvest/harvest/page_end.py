@@ -18,7 +18,7 @@ from metaharvest.harvest.documents import Tally
 from metaharvest.harvest.records import AccountedFor, PagePlan
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.tasks import in_thread
-from metaharvest.journal import checkpoints, listings
+from metaharvest.journal import checkpoints, listings, splits
 from metaharvest.journal.checkpoints import PageEnd
 from metaharvest.journal.forensics import is_much
 from metaharvest.journal.log_rows import LogRow
@@ -119,6 +119,7 @@ def _note_end(
     if page.in_all is not None:
         known = records.number_live(session, site.site_id)
         rows += listings.fewer(page.in_all, known, page.in_all_before, site.name)
+    rows += splits.sort(session, site, end.listing, today)
     return [listings.ended(so_far.received, so_far.pages), *rows]
 
 

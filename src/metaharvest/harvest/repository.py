@@ -29,7 +29,7 @@ from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.harvest.treating import is_checked_by_reading, outcome_told, told
-from metaharvest.journal import checkpoints, listings, problems
+from metaharvest.journal import checkpoints, listings, problems, splits
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.model import (
@@ -122,7 +122,8 @@ async def harvest_repository(
     state = await _listing_state(site_run, ctx)
     so_far = await _begun(site_run, listing, state, ctx)
     is_changed = state.checkpoint is not None and so_far.treatment != state.treatment
-    await ctx.journal.write(site_run, partial(_note_begun, site_run, listing, is_changed, ctx.journal.today))
+    is_first = state.checkpoint is None
+    await ctx.journal.write(site_run, partial(_note_begun, site_run, listing, is_changed, is_first, ctx.journal.today))
     in_hand = _InHand(source)
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
     same = SameRepository(site_run, target, ctx)
@@ -150,14 +151,15 @@ async def harvest_repository(
 
 
 def _note_begun(
-    site_run: SiteRun, listing: PagedListing, is_changed: bool, today: date, session: Session
+    site_run: SiteRun, listing: PagedListing, is_changed: bool, is_first: bool, today: date, session: Session
 ) -> Iterable[LogRow]:
-    """`is_changed`: the site's files have changed, so its records are judged again."""
+    """`is_changed`: the site's files have changed, so its records are judged again. `is_first`: it had no list yet."""
     site = site_run.site
     if listing.is_other:
         checkpoints.ask_for_others(session, site.site_id)
         problems.end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
-    return [*listings.begun(site, listing.findings), *([listings.judged_anew()] if is_changed else [])]
+    split = splits.begun(session, site) if is_first and site.options.split_from else []
+    return [*listings.begun(site, listing.findings), *split, *([listings.judged_anew()] if is_changed else [])]
 
 
 async def _listing_state(site_run: SiteRun, ctx: RunContext) -> ListingState:

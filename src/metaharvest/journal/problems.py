@@ -17,7 +17,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog, SiteCheckpoint, SiteProblem
 from metaharvest.model import OutcomeKind, SiteRunKind
-from metaharvest.reports.findings import MANY_DELETIONS, MISSING, is_attention
+from metaharvest.reports.findings import MANY_DELETIONS, MISSING, SPLIT, is_attention
 from metaharvest.sites.ledger import GOOD
 
 OPEN, FIXED, GONE = "open", "fixed", "gone"
@@ -217,14 +217,14 @@ def _ended_by_list(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnElem
     fixed = or_(
         # Of a document that is there unchanged, warnings are still true: it was not looked at again.
         and_(is_unchanged, is_listed, ~is_too_late, _PROBLEM.c.needs_attention),
-        and_(~is_of_document, rule.not_in((MISSING, MANY_DELETIONS, *of_whole))),
+        and_(~is_of_document, rule.not_in((MISSING, MANY_DELETIONS, SPLIT, *of_whole))),
         and_(rule == MANY_DELETIONS, ~_was_any_deleted(ended)),
         _is_missing_no_longer(ended),
     )
     gone = or_(
         and_(is_of_document, ~is_listed),
         and_(is_unchanged, is_too_late),
-        and_(~is_of_document, rule.in_((MANY_DELETIONS, *of_whole))),
+        and_(~is_of_document, rule.in_((MANY_DELETIONS, SPLIT, *of_whole))),
         _is_forgotten(ended),
     )
     return fixed, gone

@@ -104,7 +104,8 @@ class SiteOptions:
     `ca_file` has certificates to trust for this site alone, beside the others; a relative path as in the settings, like
     `filters` and `normalize`, the files that say which documents are left out and what is added to others. `max_loss`
     is the share of a site's documents, in percent, that may be deleted in one harvest without being confirmed. `groups`
-    are names that a steward gives to several sites.
+    are names that a steward gives to several sites. `split_from`: an upgrade has split the site of this name, which had
+    several sets, and this is a part of it; the first part has that name still.
     """
 
     package_id_mismatch: Level | None = None
@@ -116,6 +117,7 @@ class SiteOptions:
     deletions: Deletions | None = None
     max_loss: int | None = None
     groups: tuple[str, ...] = ()
+    split_from: str | None = None
     oai: OaiOptions | None = None
 
 

@@ -39,7 +39,7 @@ from metaharvest.sites.clock import LONGEST_PAUSE, is_too_far, long_pause, some_
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites
 from metaharvest.sites.records import deletions_to_confirm, full_lists, listing_state
-from metaharvest.sites.registry import read_sites
+from metaharvest.sites.registry import read_sites, split_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets.lookup import Targets
 from metaharvest.text import one_line
@@ -64,6 +64,7 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
                 yield from _server(connection, settings.http.max_document_bytes)
             with database_errors(engine), readers(engine)() as session:
                 yield from _runs(session, engine, now)
+                settings = settings.with_split_sites(split_sites(session))
                 yield from check_targets(Targets(settings, engine), read_sites(session))
                 today = now.astimezone(settings.harvester.zone).date()
                 yield from _sites(session, today)
@@ -235,7 +236,7 @@ def _clock(session: Session, now: datetime, today: date) -> Iterator[Check]:
 def _files_of_sites(session: Session, settings: Settings) -> Iterator[Check]:
     """Whether the files that sites name, or are harvested from, can be used; only what is wrong is told."""
     sites = read_sites(session)
-    for name in sorted(set(settings.sites) - {site.name for site in sites}):
+    for name in sorted(set(settings.sites) - {site.name for site in sites} - {*split_sites(session).values()}):
         yield warning("settings", f'[sites."{name}"]: no site of this name is registered.')
     for site in sites:
         folder = settings.file_folder(site.name)

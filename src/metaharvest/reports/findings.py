@@ -38,6 +38,9 @@ MOVED = "records.moved"
 MANY_DELETIONS = "records.many-deletions"
 """The rule of what documents are put off for until somebody confirms their deletion."""
 
+SPLIT = "oai.split"
+"""The rule of what the first report says of a site that an upgrade has made of one with several sets."""
+
 REPOSITORY_CHANGED = "oai.repository-changed"
 """The rule of warnings that a repository says other things of itself than the last time."""
 

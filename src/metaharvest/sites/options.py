@@ -70,6 +70,7 @@ def read_options(text: str) -> SiteOptions:
         deletions=_choice(stored, "deletions", Deletions),
         max_loss=_number(stored, "max_loss", 0, 100),
         groups=tuple(check_group(each) for each in stored.get("groups", [])),
+        split_from=_site_name(stored["split_from"]) if stored.get("split_from") else None,
         oai=_oai(stored["oai"]) if stored.get("oai") is not None else None,
     )
 
@@ -79,6 +80,12 @@ def check_group(name: object) -> str:
     if isinstance(name, str) and _GROUP.fullmatch(name):
         return name
     raise ValueError(f"{name!r:.80} is no name of a group: up to 60 letters, digits and `_ . -`, without blanks")
+
+
+def _site_name(name: object) -> str:
+    if isinstance(name, str) and len(name) <= _LONGEST_NAME and name.isprintable():
+        return name
+    raise ValueError(f"split_from is {name!r:.80}, which is no name of a site")
 
 
 def check_datestamp(text: object) -> str:

@@ -14,8 +14,15 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, case, exists, false, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import Base, DocumentTransfer, HarvestDocument, HarvestLog, SiteCheckpoint
-from metaharvest.model import ERROR_OUTCOMES, Checkpoint, Holding, ListedDocument, OutcomeKind
+from metaharvest.database.models import (
+    Base,
+    DocumentTransfer,
+    HarvestDocument,
+    HarvestLog,
+    HarvestSiteSchedule,
+    SiteCheckpoint,
+)
+from metaharvest.model import ERROR_OUTCOMES, Checkpoint, Holding, ListedDocument, OutcomeKind, Site
 from metaharvest.sites.ledger import ENTRY, GOOD, LedgerEntry
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
@@ -38,12 +45,15 @@ MISSING_SINCE = case((IS_HELD, _LEDGER.c.missing_since)).label("missing_since")
 """Since when a full list has not named the record of a document that the site has; NULL if it is not missing."""
 
 _IS_LISTED = (
-    _LEDGER.c.listing.is_not(None),
+    _LEDGER.c.listing > 0,  # see BEFORE_SPLIT
     _LEDGER.c.missing_since.is_(None),
     ~_LEDGER.c.to_delete,
     func.coalesce(_LEDGER.c.outcome, "").not_in([OutcomeKind.DELETED.value, OutcomeKind.FILTERED.value]),
 )
 _AT_ONCE = 500
+BEFORE_SPLIT = 0
+"""The number in `listing` of all lists of a site before it was split: the next lists show which site has the record."""
+
 BY_ITSELF = "the harvester"
 """Who transferred a document that has moved with its record."""
 
@@ -173,6 +183,21 @@ def to_delete(session: Session, site_id: int, site_run_id: int) -> list[LedgerEn
     return [LedgerEntry(*row) for row in rows]
 
 
+def waiting_before_split(session: Session, site: Site, document_ids: Sequence[str]) -> set[str]:
+    """Those of these records whose deletions wait at the site that this one was split from: they are told there."""
+    first = site.options.split_from
+    if first is None or first == site.name or not document_ids:
+        return set()
+    query = select(_LEDGER.c.document_id).join(
+        HarvestSiteSchedule, HarvestSiteSchedule.site_schedule_id == _LEDGER.c.site_schedule_id
+    )
+    query = query.where(HarvestSiteSchedule.name == first, _LEDGER.c.listing == BEFORE_SPLIT, _LEDGER.c.to_delete)
+    found: set[str] = set()
+    for begin in range(0, len(document_ids), _AT_ONCE):
+        found |= {*session.scalars(query.where(_LEDGER.c.document_id.in_(document_ids[begin : begin + _AT_ONCE])))}
+    return found
+
+
 def listed_by(session: Session, site_ids: Sequence[int], document_ids: Sequence[str]) -> dict[str, set[int]]:
     """Those of these records that the lists of these sites have, as far as the ledger knows: which sites, for each.
 
@@ -242,7 +267,8 @@ def _sites_of(
 
 def number_held(session: Session, site_id: int) -> int:
     """How many documents of the site the target has, as far as the ledger knows."""
-    return session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, IS_HELD)) or 0
+    is_own = func.coalesce(_LEDGER.c.listing, 1) != BEFORE_SPLIT
+    return session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, IS_HELD, is_own)) or 0
 
 
 def most_unconfirmed(max_loss: int | None, held: int) -> int:
@@ -254,7 +280,7 @@ def most_unconfirmed(max_loss: int | None, held: int) -> int:
 
 def number_named(session: Session, site_id: int) -> int:
     """How many of these documents the lists so far have named to the end: those that are not missing."""
-    is_named = (IS_HELD, _LEDGER.c.listing.is_not(None), _LEDGER.c.missing_since.is_(None))
+    is_named = (IS_HELD, _LEDGER.c.listing > 0, _LEDGER.c.missing_since.is_(None))
     return session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, *is_named)) or 0
 
 
@@ -277,7 +303,7 @@ def unnamed(session: Session, site_id: int, listing: int) -> Iterator[Unnamed]:
         select(*_LEDGER.c["harvest_document_id", "document_id"], IS_HELD, _LEDGER.c.missing_since)
         .where(
             _LEDGER.c.site_schedule_id == site_id,
-            _LEDGER.c.listing != listing,
+            _LEDGER.c.listing.not_in([listing, BEFORE_SPLIT]),
             _LEDGER.c.pending_sha256.is_(None),
             ~_IS_DELETED,
             ~_LEDGER.c.to_delete,

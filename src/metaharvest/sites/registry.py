@@ -7,7 +7,7 @@ harvested all the same. When a site is due is calculated in `due.py`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 
@@ -18,6 +18,7 @@ from metaharvest.database.models import Base, HarvestSiteSchedule
 from metaharvest.errors import ScheduleError
 from metaharvest.model import ListVersion, Site, Unit
 from metaharvest.sites import due
+from metaharvest.sites.options import options_text
 from metaharvest.sites.rows import BrokenSite, checked_row, is_day, row_values
 from metaharvest.text import one_line
 
@@ -103,7 +104,23 @@ def edit_site(session: Session, name: str, changes: Mapping[str, object]) -> Sit
     if "documentlisturl" in changes or "options" in changes:
         values |= _version_columns(None)
     session.execute(_UPDATE.values(values), {"site_id": site_id})
+    if site.name != row["name"]:
+        _rename_split(session, str(row["name"]), site.name)
     return _require(find_site(session, site.name))
+
+
+def split_sites(session: Session) -> dict[str, str]:
+    """The sites that were made of one with several sets, by name: the name of the first of them."""
+    sites = (checked_row(row) for row in raw_rows(session, """WHERE options LIKE '%"split_from"%'"""))
+    return {each.name: each.options.split_from for each in sites if isinstance(each, Site) and each.options.split_from}
+
+
+def _rename_split(session: Session, former: str, name: str) -> None:
+    """Let the sites that were split from this one name it as it is called now."""
+    for other in [each for each, first in split_sites(session).items() if first == former]:
+        site = _require(find_site(session, other))
+        options = options_text(replace(site.options, split_from=name))
+        session.execute(_UPDATE.values(options=options), {"site_id": site.site_id})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,128 @@
+"""Sites that an upgrade made of one site with several sets, and whose documents those of that site are.
+
+The first one has the former site's number, its log and its rows in the ledger, whose list has the number BEFORE_SPLIT.
+What a full list of the first one names is its own from then on. When all of the sites have had a full list, the other
+rows are those of the other sites, or missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import islice
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import Base, HarvestDocument
+from metaharvest.journal import listings
+from metaharvest.journal.checkpoints import forget, mark_missing
+from metaharvest.journal.forensics import is_much
+from metaharvest.journal.log_rows import LogRow
+from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
+from metaharvest.reports.findings import SPLIT
+from metaharvest.sites import records
+from metaharvest.sites.records import BEFORE_SPLIT, IS_HELD, Unnamed, full_lists
+from metaharvest.sites.registry import read_sites
+from metaharvest.text import one_line
+
+_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
+_NAMED = 10
+
+
+def begun(session: Session, site: Site) -> list[LogRow]:
+    """The row that says, with its first list, which sites the former site has become."""
+    sites = _sites(session, site)
+    first = site.options.split_from or site.name
+    named = [f"'{each.name}' (set {one_line(_set_of(each), 60)})" for each in sites[:_NAMED]]
+    more = f" and {len(sites) - _NAMED:,} more" if len(sites) > _NAMED else ""
+    message = (
+        f"The site '{first}' had several sets, and a site has one set now. It became {len(sites):,} sites: "
+        f"{', '.join(named)}{more}. Each of them lists all of its records once."
+    )
+    remedy = (
+        f"Nothing is to be done: the dates, contacts, options and settings of '{first}' hold for all of them. No "
+        "document changes, and none is missing before all of these sites have listed all of their records."
+    )
+    return listings.doubtful((Finding(SPLIT, message, remedy, Level.WARNING),))
+
+
+def sort(session: Session, site: Site, listing: int, today: date) -> list[LogRow]:
+    """Sort the rows from before the split, if `site` has them, and all of the sites have had a full list.
+
+    The row that names those of records that are missing, if there are any. `listing`: the number of the site's list.
+    """
+    rows = _before_split(session, site) if site.options.split_from == site.name else []
+    if not rows:
+        return []
+    ids = [each.site_id for each in _sites(session, site) if each.enabled or each.site_id == site.site_id]
+    full = full_lists(session, ids)
+    if not all(each in full and full[each].last for each in ids):
+        return []
+    others = _known(session, [each for each in ids if each != site.site_id], [each.document_id for each in rows])
+    sorting = sorted_rows(rows, others)
+    forget(session, sorting.forgotten)
+    here = update(_LEDGER).where(_LEDGER.c.site_schedule_id == site.site_id, _LEDGER.c.listing == BEFORE_SPLIT)
+    here = here.where(~_LEDGER.c.to_delete, _LEDGER.c.pending_sha256.is_(None))
+    if site.options.oai is not None and site.options.oai.until is not None:
+        # A record that changes leaves a list that ends at a date: it is not missing.
+        session.execute(here.values(listing=None))
+        return []
+    session.execute(here.values(listing=max(listing - 1, 1)))
+    if not sorting.missing:
+        return []
+    new = [each.entry_id for each in sorting.missing if each.missing_since is None]
+    mark_missing(session, new, today)
+    held, named = records.number_held(session, site.site_id), records.number_named(session, site.site_id)
+    ids_missing = [each.document_id for each in islice(sorting.missing, MAX_FINDINGS)]
+    return [listings.missing(ids_missing, len(sorting.missing), held, is_much(len(new), named))]
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """The numbers of the rows that are `forgotten`, and the rows whose records are `missing`."""
+
+    forgotten: Sequence[int]
+    missing: Sequence[Unnamed]
+
+
+def sorted_rows(rows: Sequence[Unnamed], known: Mapping[str, int]) -> Sorting:
+    """What becomes of rows that the first site's full list did not name; `known` are documents of the others. Pure."""
+    missing = [each for each in rows if each.is_held and each.document_id not in known]
+    kept = {each.entry_id for each in missing}
+    return Sorting([each.entry_id for each in rows if each.entry_id not in kept], missing)
+
+
+def _sites(session: Session, site: Site) -> list[Site]:
+    """The sites that were made of one, the first of them first."""
+    of_split = site.options.split_from
+    found = [each for each in read_sites(session) if isinstance(each, Site) and each.options.split_from == of_split]
+    return sorted(found, key=lambda each: (each.name != of_split, each.site_id))
+
+
+def _set_of(site: Site) -> str:
+    return (site.options.oai.set_spec if site.options.oai else None) or "none"
+
+
+def _before_split(session: Session, site: Site) -> list[Unnamed]:
+    """Rows of this site from before, but for deletions that wait, and uploads of which nothing is known."""
+    query = select(*_LEDGER.c["harvest_document_id", "document_id"], IS_HELD, _LEDGER.c.missing_since).where(
+        _LEDGER.c.site_schedule_id == site.site_id,
+        _LEDGER.c.listing == BEFORE_SPLIT,
+        ~_LEDGER.c.to_delete,
+        _LEDGER.c.pending_sha256.is_(None),
+    )
+    rows = session.connection().execute(query.order_by(_LEDGER.c.document_id))
+    return [Unnamed(row[0], row[1], bool(row[2]), row[3]) for row in rows]
+
+
+def _known(session: Session, site_ids: Sequence[int], document_ids: Sequence[str]) -> dict[str, int]:
+    """Those of these documents that the ledger has of these sites: of which."""
+    found: dict[str, int] = {}
+    columns = _LEDGER.c["document_id", "site_schedule_id"]
+    for first in range(0, len(document_ids), 500):
+        some = _LEDGER.c.document_id.in_(document_ids[first : first + 500])
+        query = select(*columns).where(_LEDGER.c.site_schedule_id.in_(site_ids), some)
+        found |= {row[0]: row[1] for row in session.connection().execute(query)}
+    return found
