@@ -730,9 +730,8 @@ RULES: dict[str, Rule] = {
     ),
     "records.moved": Rule(
         "A record has moved to another site of its repository",
-        "The repository says that a record is deleted, or does not name it any more, where it is asked for the sets of "
-        "one site, and lists it in the sets of another one. Nothing was deleted: the document belongs to the site that "
-        "lists the record.",
+        "The repository says that a record is deleted where it is asked for the set of one site, and lists it in the "
+        "set of another one. Nothing was deleted: the document goes when no site lists the record any more.",
         "Nothing is to be done if the record was to move. If it was deleted, the repository should say so in all of "
         "its sets.",
     ),

@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from datetime import timedelta
-from email import message_from_bytes, policy
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,7 @@ import pytest
 from support.databases import TestDatabase, on_one_database
 from support.eml_documents import eml
 from support.harvester import harvest_list
-from support.mails import words_of
-from support.oai_network import ALL, TOTALS, Network
+from support.oai_network import ALL, Network
 from support.oai_server import Asked, OaiServer, Odd
 from support.remote_target import Repository, installed
 
@@ -777,49 +775,6 @@ def test_a_repository_that_writes_its_local_time_as_utc_loses_nothing_and_is_tol
 
 
 @on_one_database
-def test_records_that_two_sites_bring_in_one_night_are_refused_with_what_to_do(network: Network) -> None:
-    network.register()
-    network.register(name="other")
-    network.harvester.run("2030-01-01")
-    reports = network.harvester.rows("SELECT content FROM report_outbox WHERE kind = 'site'")
-    output = " ".join(words_of(message_from_bytes(content, policy=policy.default)) for (content,) in reports)
-    # Which of the two is the first with a page, chance decides. "Start here" names the documents once more.
-    assert sum(map(int, re.findall(r"The document belongs to another site \((\d+)\)", output))) == 2 * 25
-    assert (
-        "What to do: The administrator has it harvested from one site alone, gives one of the two another origin"
-        in output
-    )
-    assert "refused by the central repository" in output
-
-
-@on_one_database
-def test_a_record_that_moved_to_the_set_of_another_site_is_transferred_and_not_missing(network: Network) -> None:
-    network.server.sets = {"a": "A", "b": "B"}
-    for number in range(1, 26):
-        network.server.records[f"oai:test:{number}"].sets = ("a",)
-    network.register("--set", "a")
-    network.register("--set", "b", name="other")
-    network.harvest()
-    network.server.put("oai:test:4", sets=("b",))
-    for night in ("2031-01-01", "2031-01-02"):
-        network.server.now += timedelta(days=1)
-        run = network.harvester.run(night)["run_id"]
-        # Which of the two sites is the first to end, chance decides.
-        reports = network.harvester.rows("SELECT content FROM report_outbox WHERE kind = 'site' AND run_id = ?", run)
-        told = " ".join(words_of(message_from_bytes(content, policy=policy.default)) for (content,) in reports)
-        assert (
-            "What to do: The administrator has it harvested from one site alone, gives one of the two another origin"
-            in told
-        )
-    assert network.harvester("target", "transfer", "test/oai_dc/oai:test:4", "other").code == 0
-    network.server.now += timedelta(days=1)
-    sites = {site["site"]: site for site in network.harvester.run("2031-01-03", "--full")["sites"]}
-    assert (sites["repo"]["listed"], sites["repo"]["unchanged"], sites["repo"]["warnings"]) == (24, 24, 0)
-    assert (sites["other"]["status"], sites["other"]["upload_error"]) == ("succeeded", 0)
-    assert network.held() == ALL | {"4": network.held()["4"]}
-
-
-@on_one_database
 def test_a_full_list_that_was_killed_before_it_began_is_asked_for_by_the_next_run(network: Network) -> None:
     network.register()
     network.harvest()
@@ -829,20 +784,6 @@ def test_a_full_list_that_was_killed_before_it_began_is_asked_for_by_the_next_ru
         network.server.forget()
         network.harvest()
         assert ["from" not in each.arguments for each in network.server.asked("ListRecords")][:1] == [is_full]
-
-
-@on_one_database
-def test_a_missing_record_that_somebody_transfers_is_missing_no_longer(network: Network) -> None:
-    network.server.sets = {"b": "B"}
-    network.register()
-    network.register("--set", "b", name="other")
-    network.harvest()
-    del network.server.records["oai:test:4"]
-    network.harvest("--full")
-    missing = ("documents", "--site", "repo", "--missing", "--json")
-    assert len(json.loads(network.harvester(*missing).out)) == 1
-    assert network.harvester("target", "transfer", "test/oai_dc/oai:test:4", "other").code == 0
-    assert json.loads(network.harvester(*missing).out) == []
 
 
 @on_one_database
@@ -953,7 +894,7 @@ def test_many_bad_neighbours_are_findings_and_all_others_go_in(network: Network)
 def test_two_formats_of_a_repository_are_two_sites(network: Network) -> None:
     network.server.formats["other"] = "http://example.org/other/"
     network.register()
-    assert "belongs to the first" not in network.register("--prefix", "other", name="second")
+    assert "A record that several of them list" not in network.register("--prefix", "other", name="second")
     ran = network.harvester.run("2030-01-01")
     assert [site["inserted"] for site in ran["sites"]] == [25, 25]
     [(number,)] = network.harvester.rows("SELECT COUNT(*) FROM document_revision")
@@ -1193,7 +1134,7 @@ def test_sites_that_get_records_in_common_are_told_apart_as_one_is_edited(networ
     network.register("--set", "toads", name="second")
     output = network.harvester("sites", "edit", "second", "--set", "frogs", "--allow-duplicate").out
     assert "in the same format: repo. A record that" in output
-    assert "Records that second no longer asks for stay its own until they are transferred." in output
+    assert "Records that second no longer asks for stay in the target." in output
     for options in (("--every", "2", "--unit", "days"), ("--origin", "other")):
         said = network.harvester("sites", "edit", "second", *options)
         assert said.out.startswith("Changed second")
@@ -1205,13 +1146,14 @@ def test_what_the_target_refuses_is_not_asked_for_all_over_again_every_night(net
     for number in range(26, 131):
         network.server.put(f"oai:test:{number}")
     network.register()
-    network.register(name="second")
+    network.register("--origin", "other", name="second")
     network.harvest()
-    assert network.harvester.run("2030-01-02", "--site", "second")["sites"][0]["upload_error"] == 130
+    network.harvester("target", "transfer", *(f"test/oai_dc/oai:test:{number}" for number in range(1, 131)), "second")
+    assert network.harvest("--full")["upload_error"] == 130
     network.server.forget()
-    assert network.harvester.run("2030-01-03", "--site", "second")["sites"][0]["listed"] == 100
-    network.harvester("sites", "remove", "repo", "--yes")
-    assert network.harvester.run("2030-01-04", "--site", "second", "--full")["sites"][0]["unchanged"] == 130
+    assert network.harvest()["listed"] == 100
+    network.harvester("sites", "remove", "second", "--yes")
+    assert network.harvest("--full")["unchanged"] == 130
 
 
 @on_one_database
@@ -1255,265 +1197,6 @@ def test_a_target_is_asked_of_what_the_list_does_not_name_alone_and_without_its_
         assert network.harvest("--full") == {"status": "succeeded", "listed": 24, "unchanged": 24}
         assert remote.asked - asked == questions + 1
         assert network.harvester.rows("SELECT count(*) FROM harvest_document WHERE missing_since IS NOT NULL") == [(1,)]
-
-
-@pytest.fixture(params=["", FOLDER], ids=["embedded", "folder"])
-def two_sets(tmp_path: Path, server: OaiServer, request: pytest.FixtureRequest) -> Iterator[Network]:
-    """A repository whose two sets are two sites, a of 24 records and b of one, both harvested; in two targets."""
-    made = Network(tmp_path, server, request.param)
-    harvest_two_sets(made)
-    yield made
-    made.harvester.close()
-
-
-def harvest_two_sets(network: Network) -> None:
-    network.server.sets = {"a": "A", "b": "B"}
-    for number in range(1, 26):
-        network.server.records[f"oai:test:{number}"].sets = ("b",) if number == 25 else ("a",)
-    for name in ("a", "b"):
-        network.register("--set", name, name=name)
-    assert nights(network, "a", "b")["b"]["inserted"] == 1
-
-
-def test_records_that_move_between_sets_go_with_their_documents_in_every_database(network: Network) -> None:
-    harvest_two_sets(network)
-    network.server.put("oai:test:4", sets=("b",), left=("a",))
-    network.server.put("oai:test:5", sets=("b",))
-    assert nights(network, "b")["b"] == {"listed": 2, "upload_error": 2}
-    assert nights(network, "a", options=("--full",))["a"] == {"listed": 23, "unchanged": 22, "deleted": 1}
-    assert nights(network, "b")["b"] == {"listed": 2, "unchanged": 2}
-    assert (owner(network, 4), owner(network, 5), owner(network, 6)) == ("a -> b", "a -> b", "never moved")
-    assert json.loads(network.harvester("documents", "--site", "a", "--missing", "--json").out) == []
-    assert network.held() == ALL
-
-
-def nights(network: Network, *sites: str, options: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
-    """Harvest these sites, each in a night of its own: the totals of each that are not 0."""
-    found = {}
-    for name in sites:
-        network.night += 1
-        network.server.now += timedelta(days=1)
-        [site] = network.harvester.run(f"2030-01-{network.night:02}", "--site", name, *options)["sites"]
-        found[name] = {key: site[key] for key in TOTALS.split() if site[key]}
-    return found
-
-
-def owner(network: Network, number: int) -> str:
-    """To which site the record's document belongs, as `documents show` tells it."""
-    shown = json.loads(network.harvester("documents", "show", f"test/oai_dc/oai:test:{number}", "--json").out)
-    transfers = [(each["from_site"], each["to_site"], each["transferred_by"]) for each in shown["transfers"]]
-    assert all(each[2] == "the harvester" for each in transfers)
-    return " -> ".join([transfers[0][0], *(each[1] for each in transfers)]) if transfers else "never moved"
-
-
-@pytest.mark.parametrize("is_told", [True, False], ids=["said-to-be-deleted", "not-named"])
-def test_a_record_that_moves_to_the_set_of_another_site_is_not_deleted_there_and_moves_with_its_document(
-    two_sets: Network, is_told: bool
-) -> None:
-    network, server = two_sets, two_sets.server
-    server.put("oai:test:4", sets=("b",), left=("a",) if is_told else ())
-    assert nights(network, "b")["b"] == {"listed": 1, "upload_error": 1}
-    gone = nights(network, "a", options=() if is_told else ("--full",))["a"]
-    assert gone == ({"listed": 1, "deleted": 1} if is_told else {"listed": 23, "unchanged": 23})
-    assert network.held() == ALL
-    told = " ".join(network.report().split())
-    if is_told:
-        assert "The site 'b' lists test/oai_dc/oai:test:4 still" in told
-        assert "1 deletion noted" in network.subject("site")
-        assert "1 deletion noted" in network.subject("admin")
-    else:
-        assert "test/oai_dc/oai:test:4 is not in the repository's list any more" in told
-    assert nights(network, "b")["b"] == {"listed": 1, "unchanged": 1}
-    assert owner(network, 4) == "a -> b"
-    assert network.held() == ALL
-    server.put("oai:test:4", sets=("b",), left=("a",) if is_told else (), title="Toads")
-    assert nights(network, "a", "b") == {
-        "a": {"listed": 1, "unchanged": 1} if is_told else {},
-        "b": {"listed": 1, "updated": 1},
-    }
-    assert network.held() == ALL | {"4": 2}
-    assert nights(network, "a", "b", options=("--full",)) == {
-        "a": {"listed": 24, "unchanged": 24} if is_told else {"listed": 23, "unchanged": 23},
-        "b": {"listed": 2, "unchanged": 2},
-    }
-    assert "list any more" not in network.report()
-    server.delete("oai:test:4")
-    assert nights(network, "b")["b"] == {"listed": 1, "deleted": 1}
-    assert network.held() == {key: 1 for key in ALL if key != "4"}
-    assert "1 deleted" in network.subject("site")
-
-
-def test_a_record_that_moves_is_taken_over_where_the_other_site_is_known_to_list_it_no_longer(
-    two_sets: Network,
-) -> None:
-    network, server = two_sets, two_sets.server
-    for number in (4, 5):
-        server.put(f"oai:test:{number}", sets=())
-    nights(network, "a", options=("--full",))
-    server.put("oai:test:4", sets=("b",))
-    before = network.harvester.rows("SELECT count(*) FROM document_transfer")
-    rehearsed = network.harvester.run("2030-01-20", "--site", "b", "--dry-run")["sites"]
-    assert (rehearsed[0]["unchanged"], rehearsed[0]["upload_error"]) == (1, 0)
-    assert network.harvester.rows("SELECT count(*) FROM document_transfer") == before == [(0,)]
-    assert owner(network, 4) == "never moved"
-    assert nights(network, "b")["b"] == {"listed": 1, "unchanged": 1}
-    assert "1 record moved to this site from 'a'" in " ".join(network.report().split())
-    assert (owner(network, 4), owner(network, 5)) == ("a -> b", "never moved")
-    server.put("oai:test:4", sets=("a",), left=("b",), title="Toads")
-    assert nights(network, "a", "b", "a") == {"b": {"listed": 1, "deleted": 1}, "a": {"listed": 1, "updated": 1}}
-    assert owner(network, 4) == "a -> b -> a"
-    assert network.held() == ALL | {"4": 2}
-
-
-def test_a_record_of_two_sets_that_is_deleted_is_deleted_whichever_site_is_the_first_to_be_told(
-    two_sets: Network,
-) -> None:
-    network, server = two_sets, two_sets.server
-    for number in (4, 5):
-        server.put(f"oai:test:{number}", sets=("a", "b"))
-    assert nights(network, "b")["b"] == {"listed": 2, "upload_error": 2}
-    for number, sites in ((4, ("a", "b")), (5, ("b", "a"))):
-        server.delete(f"oai:test:{number}")
-        nights(network, *sites)
-        assert str(number) not in network.held()
-    assert nights(network, "a", "b") == {"a": {}, "b": {}}
-    assert network.held() == {key: 1 for key in ALL if key not in ("4", "5")}
-
-
-def test_very_many_records_that_move_wait_to_be_confirmed_and_are_not_deleted_then(two_sets: Network) -> None:
-    network, server = two_sets, two_sets.server
-    server.now += timedelta(days=1)
-    for number in range(1, 25):
-        server.put(f"oai:test:{number}", sets=("b",), left=("a",))
-    nights(network, "b")
-    server.records["oai:test:3"].sets = ()
-    assert nights(network, "a")["a"] == {"listed": 24, "deferred": 24}
-    assert owner(network, 3) == owner(network, 4) == "never moved"
-    assert network.harvester("sites", "confirm", "a").code == 0
-    assert nights(network, "a")["a"] == {"listed": 24, "deleted": 24}
-    assert network.held() == ALL
-    assert owner(network, 3) == owner(network, 4) == "a -> b"
-    assert nights(network, "b")["b"] == {"listed": 24, "unchanged": 24}
-
-
-def test_what_is_deleted_and_what_is_only_noted_in_one_night_are_told_apart(two_sets: Network) -> None:
-    network, server = two_sets, two_sets.server
-    server.put("oai:test:4", sets=("b",), left=("a",))
-    nights(network, "b")
-    server.delete("oai:test:6")
-    assert nights(network, "a")["a"] == {"listed": 2, "deleted": 2}
-    told = " ".join(network.report().split())
-    assert "2 documents: 1 is marked as deleted and 1 is marked as deleted (the copy stays)." in told
-
-
-def test_what_one_full_list_leaves_out_by_the_dozen_stays_the_documents_of_its_site(two_sets: Network) -> None:
-    network, server = two_sets, two_sets.server
-    server.now += timedelta(days=1)
-    for number in range(1, 22):
-        server.put(f"oai:test:{number}", sets=("a", "b"))
-    assert nights(network, "b")["b"] == {"listed": 21, "upload_error": 21}
-    for number in range(1, 22):
-        server.records[f"oai:test:{number}"].sets = ("b",)
-    network.harvester("sites", "edit", "a", "--deletions", "note")
-    server.put("oai:test:24", sets=("b",), left=("a",))
-    assert nights(network, "a", options=("--full",))["a"] == {"listed": 3, "unchanged": 2, "deleted": 1}
-    assert nights(network, "b", options=("--full",))["b"] == {"listed": 23, "unchanged": 2, "upload_error": 21}
-    assert owner(network, 24) == "a -> b"
-    for number in range(3, 22):
-        server.records[f"oai:test:{number}"].sets = ("a", "b")
-    assert nights(network, "a", options=("--full",))["a"] == {"listed": 22, "unchanged": 22}
-    # Two that are lost still are a few, and go with their records.
-    found = nights(network, "b", options=("--full",))["b"]
-    assert found == {"listed": 23, "unchanged": 4, "upload_error": 19}
-    assert (owner(network, 1), owner(network, 2), owner(network, 3)) == ("a -> b", "a -> b", "never moved")
-
-
-def test_a_site_that_may_lose_nothing_loses_no_document_to_another_one(two_sets: Network) -> None:
-    network, server = two_sets, two_sets.server
-    network.harvester("sites", "edit", "a", "--max-loss", "0", "--unasked")
-    server.put("oai:test:4", sets=("b",))
-    nights(network, "a", options=("--full",))
-    assert nights(network, "b")["b"] == {"listed": 1, "upload_error": 1}
-    assert owner(network, 4) == "never moved"
-
-
-def test_what_another_site_has_taken_over_is_no_longer_missing(two_sets: Network) -> None:
-    network, server = two_sets, two_sets.server
-
-    def missing() -> list[str]:
-        said = network.harvester("documents", "--site", "a", "--missing", "--json")
-        return [each["document_id"].removeprefix("test/oai_dc/oai:test:") for each in json.loads(said.out)]
-
-    def is_told() -> bool:
-        return "missing since" in network.harvester("documents", "show", "test/oai_dc/oai:test:4").out
-
-    for number in (4, 5):
-        server.put(f"oai:test:{number}", sets=())
-    nights(network, "a", options=("--full",))
-    assert (missing(), is_told()) == (["4", "5"], True)
-    server.put("oai:test:4", sets=("b",))
-    nights(network, "b")
-    assert (missing(), is_told()) == (["5"], False)
-    nights(network, "a", options=("--full",))
-    assert "oai:test:4" not in network.report()
-    assert "oai:test:5 is not in" in network.report()
-    told = "SELECT message FROM harvest_log WHERE harvest_operation_code = 'DocMissing' ORDER BY harvest_log_id DESC"
-    assert "1 record that was there before; 23 are known" in network.harvester.rows(told)[0][0]
-    server.put("oai:test:4", sets=("a", "b"))
-    assert nights(network, "a", "b") == {"a": {"listed": 1, "upload_error": 1}, "b": {"listed": 1, "unchanged": 1}}
-
-
-def test_a_document_that_a_person_gives_back_stays_where_it_is(two_sets: Network) -> None:
-    network, server = two_sets, two_sets.server
-    server.put("oai:test:4", sets=("b",), left=("a",))
-    nights(network, "b", "a", "b")
-    assert owner(network, 4) == "a -> b"
-    assert network.harvester("target", "transfer", "test/oai_dc/oai:test:4", "a").code == 0
-    server.put("oai:test:4", sets=("b",), left=("a",), title="Toads")
-    assert nights(network, "b")["b"] == {"listed": 1, "upload_error": 1}
-    assert nights(network, "b", options=("--full",))["b"] == {"listed": 2, "unchanged": 1, "upload_error": 1}
-
-
-@pytest.mark.parametrize("other", ["switched-off", "another-target", "another-origin"])
-def test_a_deletion_is_told_where_no_other_site_keeps_the_document_up_to_date(two_sets: Network, other: str) -> None:
-    network, server = two_sets, two_sets.server
-    if other == "another-origin":
-        network.harvester("sites", "edit", "b", "--origin", "other")
-    server.put("oai:test:4", sets=("b",), left=("a",))
-    if other == "another-target":
-        config = network.harvester.config
-        config.write_text(f'{config.read_text()}[sites.b.target]\nkind = "folder"\nfolder = "own"\n')
-    nights(network, "b")
-    if other == "switched-off":
-        network.harvester("sites", "disable", "b")
-    assert nights(network, "a")["a"] == {"listed": 1, "deleted": 1}
-    assert "1 deleted" in network.subject("site")
-    assert "test/oai_dc/oai:test:4." not in network.harvester("target", "list").out
-
-
-def test_a_deletion_is_noted_where_the_document_has_gone_with_its_record_already(two_sets: Network) -> None:
-    network, server = two_sets, two_sets.server
-    server.put("oai:test:4", sets=("b",), left=("a",))
-    nights(network, "b")
-    # As a run leaves it that is killed before it has noted the deletion.
-    assert network.harvester("target", "transfer", "test/oai_dc/oai:test:4", "b").code == 0
-    assert nights(network, "a", "b") == {"a": {"listed": 1, "deleted": 1}, "b": {"listed": 1, "unchanged": 1}}
-    assert network.held() == ALL
-
-
-def test_records_that_move_while_both_sites_are_harvested_are_all_there_in_the_end(two_sets: Network) -> None:
-    network, server = two_sets, two_sets.server
-    server.now += timedelta(days=1)
-    for number in range(1, 19):
-        server.put(f"oai:test:{number}", sets=("b",), left=("a",))
-    for night in range(1, 4):
-        server.now += timedelta(days=1)
-        sites = network.harvester.run(f"2031-01-{night:02}")["sites"]
-    assert {site["status"] for site in sites} == {"succeeded"}
-    # Which of the two is the first to know of a record, chance decides: some were deleted, and came in again.
-    assert network.held().keys() == ALL.keys()
-    sites = network.harvester.run("2031-01-04", "--full")["sites"]
-    assert {site["site"]: (site["listed"], site["unchanged"]) for site in sites} == {"a": (24, 24), "b": (19, 19)}
 
 
 def test_what_the_embedded_target_says_of_a_record_is_what_the_repository_said_last(network: Network) -> None:

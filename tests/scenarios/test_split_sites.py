@@ -13,8 +13,6 @@ from support.databases import TestDatabase
 from support.oai_network import ALL, TOTALS, Network, lists
 from support.oai_server import OaiServer
 
-of_one_origin = pytest.mark.xfail(strict=True, reason="a document belongs to one site, not yet to its origin")
-
 TOLD = "It became 3 sites: 'repo' (set a), 'repo-b' (set b), 'repo-c' (set c). Each of them lists all of its records"
 
 
@@ -143,7 +141,6 @@ def test_a_site_with_one_set_or_none_goes_on_where_it_was(network: Network, sets
     assert json.loads(network.harvester("sites", "show", "repo", "--json").out)["oai"]["sets"] == list(sets)
 
 
-@of_one_origin
 def test_the_first_harvests_after_the_split_change_nothing_and_sort_the_documents(network: Network) -> None:
     server = network.server
     network.register()
@@ -205,7 +202,6 @@ def test_what_was_failing_waiting_or_missing_is_so_still(network: Network) -> No
     assert missing_records(network) == ["11", "2"]
 
 
-@of_one_origin
 def test_a_run_that_was_killed_before_the_upgrade_is_taken_up(network: Network) -> None:
     server = network.server
     network.register()
@@ -242,7 +238,6 @@ def test_nothing_is_missing_before_all_sites_have_listed_everything(network: Net
     assert sites_of(network) == {"repo": 11, "repo-b": 3, "repo-c": 11}
 
 
-@of_one_origin
 def test_the_settings_of_the_site_hold_for_all_that_it_was_split_into(tmp_path: Path, server: OaiServer) -> None:
     network = Network(tmp_path, server, '\n[sites.repo.target]\nkind = "folder"\nfolder = "archive"\n')
     network.register()

@@ -152,8 +152,7 @@ def _names_and_sets(name: str, specs: Sequence[str]) -> list[tuple[str, str | No
 def _same_records(others: Sequence[str]) -> str:
     return (
         f"Of the same repository, in the same format: {', '.join(others)}. A record that several of them list "
-        "belongs to the first that brings it, and is refused to the others: where they overlap, give this one an "
-        "--origin of its own."
+        "is one document, which is deleted when none of them lists it any more."
     )
 
 
@@ -333,10 +332,7 @@ def _print_edit(edited: _Edit) -> None:
     if isinstance(former, Site) and _files(former) != _files(site):
         click.echo(_AS_REPOSITORY if site.options.oai is not None else _AS_LIST)
     if edited.others:
-        print_line(
-            f"{_same_records(edited.others)} Records that {site.name} no longer asks for stay its own until they are "
-            "transferred."
-        )
+        print_line(f"{_same_records(edited.others)} Records that {site.name} no longer asks for stay in the target.")
 
 
 def _check_repository(harvester: Harvester, edited: _Edit) -> None:

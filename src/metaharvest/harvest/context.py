@@ -14,8 +14,10 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.harvest.deadlines import Deadlines
+from metaharvest.harvest.origin_turns import OriginTurns, Turn
 from metaharvest.harvest.site_target import RunTargets
 from metaharvest.journal.journal import Clock, Journal
+from metaharvest.model import SameOrigin
 from metaharvest.validation import Treatment
 
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ READING_TURN_SECONDS = 5.0
 class RunContext:
     """What harvesting a site needs; `deadlines` also has the site's own.
 
-    `site_names` are the registered sites by number, `to_retry` the numbers of those with documents to try again,
+    `site_names` are the registered sites by number, `same_origin` the other sites of the site's origin, among which it
+    has its `turn`; `to_retry` the numbers of those with documents to try again,
     `to_look_at` of those with documents to be looked at again. `batch`: see RunLimits. `full`: repositories are asked
     for all that they have, not only for what has changed. `treatment` is the site's: how its documents are filtered,
     normalised and checked. `reading_turns` are for what takes the processor, and waits for nobody.
@@ -72,6 +75,8 @@ class RunContext:
     to_look_at: Collection[int] = ()
     full: bool = False
     treatment: Treatment = field(default_factory=Treatment)
+    same_origin: SameOrigin = field(default_factory=SameOrigin)
+    turn: Turn = field(default_factory=lambda: Turn(OriginTurns(1)))
     reading_turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READERS_AT_ONCE))
 
     @contextmanager

@@ -53,16 +53,25 @@ class StopSignal(threading.Event):
             self._calls.remove(call_soon)
 
 
+@dataclass(eq=False, slots=True)
+class Moment:
+    """When (time.monotonic) a deadline passes, and the finding that says so."""
+
+    at: float
+    finding: Finding
+
+
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """The stop signal and the deadlines: moments (time.monotonic) after which nothing new begins.
+    """The stop signal and the deadlines: moments after which nothing new begins; `of_site` is the site's own.
 
-    Each moment has its finding. Before each step, callers ask heed() or heed_time() for a reason to stop. `heeded`
-    keeps the reasons, for cut_short(). `given_up` gives another reason for which a site is given up.
+    Before each step, callers ask heed() or heed_time() for a reason to stop. `heeded` keeps the reasons, for
+    cut_short(). `given_up` gives another reason for which a site is given up.
     """
 
     stop: StopSignal
-    moments: tuple[tuple[float, Finding], ...] = ()
+    moments: tuple[Moment, ...] = ()
+    of_site: Moment | None = None
     heeded: set[Finding] = field(default_factory=set)
     given_up: Callable[[], Finding | None] = lambda: None
 
@@ -84,7 +93,18 @@ class Deadlines:
             "The next run goes on with it. If this happens every night, look why the web server is slow, or ask the "
             "harvester's administrator for a later deadline."
         )
-        return self._with(seconds, Finding("harvest.site-deadline", message, remedy, Level.WARNING))
+        made = self._with(seconds, Finding("harvest.site-deadline", message, remedy, Level.WARNING))
+        return replace(made, of_site=made.moments[-1] if seconds else None)
+
+    @contextmanager
+    def site_waits(self) -> Iterator[None]:
+        """For the time in which a site waits for others: it does not count against the site's deadline."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            if self.of_site is not None:
+                self.of_site.at += time.monotonic() - began
 
     def heed(self) -> Finding | None:
         """Why nothing more is to be begun, which is noted; None: go on."""
@@ -96,18 +116,18 @@ class Deadlines:
     def heed_time(self) -> Finding | None:
         """The deadline that has passed, if one has, which is noted."""
         now = time.monotonic()
-        passed = next((finding for at, finding in self.moments if now >= at), None)
+        passed = next((each.finding for each in self.moments if now >= each.at), None)
         if passed is not None:
             self.heeded.add(passed)
         return passed or self.given_up()
 
     def cut_short(self) -> Finding | None:
         """Why something was deferred or given up, by the signal or one of these deadlines; None: all was done."""
-        return next((why for why in (STOPPED, *(why for _, why in self.moments)) if why in self.heeded), None)
+        return next((why for why in (STOPPED, *(each.finding for each in self.moments)) if why in self.heeded), None)
 
     def left(self) -> float:
         """Seconds until the nearest deadline, infinite if there is none."""
-        return min((at for at, _ in self.moments), default=inf) - time.monotonic()
+        return min((each.at for each in self.moments), default=inf) - time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         """Wait so long, but no longer than there is time; a signal ends it."""
@@ -122,4 +142,4 @@ class Deadlines:
     def _with(self, seconds: float, finding: Finding) -> Deadlines:
         if not seconds:
             return self
-        return replace(self, moments=(*self.moments, (time.monotonic() + seconds, finding)))
+        return replace(self, moments=(*self.moments, Moment(time.monotonic() + seconds, finding)))

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from functools import partial
 
 from sqlalchemy.orm import Session
 
 from metaharvest.errors import TargetError
 from metaharvest.harvest.context import RunContext
-from metaharvest.harvest.moves import SameRepository
 from metaharvest.harvest.records import other_owner, owned
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.tasks import in_thread
@@ -23,7 +23,7 @@ from metaharvest.journal import listings
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.journal.unexpected import unexpected_error
-from metaharvest.model import Deletions, Finding, Holding, Level, ListedDocument, Outcome, OutcomeKind, SiteRun
+from metaharvest.model import Deletions, Finding, Level, ListedDocument, Outcome, OutcomeKind, SiteOptions, SiteRun
 from metaharvest.reports.findings import MOVED
 from metaharvest.sites import records
 from metaharvest.sites.ledger import LedgerEntry
@@ -34,118 +34,148 @@ _AT_ONCE = 1000
 """Documents that the target is asked about at a time."""
 
 _IN_TURN = 100
-"""Deletions that are told before others have their turn, and it is asked again which records other sites list."""
+"""Deletions that are told before others have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
-    """The deletions that wait, the site's number of documents, and how many deletions somebody has confirmed.
+class Waiting:
+    """The deletions that wait: their rows, and what is known of the documents.
 
-    `in_target` are those of documents that the target has; `owners` the other sites that documents belong to by now, by
-    document id.
+    `listed` has the sites of the origin that list the record live, `owners` the sites of other origins that the
+    document belongs to, both by document id. The target has `held` documents of the site; `confirmed` deletions may be
+    made however many they are.
     """
 
     entries: Sequence[LedgerEntry]
-    in_target: Collection[str]
-    owners: dict[str, str]
+    listed: Mapping[str, str]
+    owners: Mapping[str, str]
     held: int
     confirmed: int
 
-    def still_confirmed(self, to_tell: Collection[str]) -> int:
-        """How many of the confirmed ones wait still: those that came since were not put off before."""
-        put_off = (each for each in self.entries if each.is_to_be_confirmed)
-        return min(self.confirmed, sum(each.document_id in to_tell for each in put_off))
+
+class Fate(Enum):
+    """What becomes of a deletion that waits."""
+
+    DELETE = auto()
+    NOTE = auto()
+    PUT_OFF = auto()
+    REFUSE = auto()
 
 
-async def tell_deletions(site_run: SiteRun, target: SiteTarget, same: SameRepository, ctx: RunContext) -> int:
-    """Tell the target which documents were deleted, unless they are too many; how many have their outcome now.
+@dataclass(frozen=True, slots=True)
+class DeletionPlan:
+    """What becomes of each deletion; so many stay `confirmed`. `too_many` would be deleted, or 0 if they may be."""
 
-    It is told of none whose record another site of the repository lists: the document goes to that site. That too waits
-    where they are too many, as a set may have a fault for a night.
+    fates: Sequence[tuple[LedgerEntry, Fate]]
+    confirmed: int
+    too_many: int = 0
+
+
+def plan_deletions(waiting: Waiting, options: SiteOptions) -> DeletionPlan:
+    """What becomes of the deletions that wait. Pure.
+
+    The document stays where the site only notes deletions, or another site of the origin lists the record live; a
+    document of a site of another origin is refused. All others are put off if they are too many.
+    """
+    fates = {each.document_id: _fate(each.document_id, waiting, options) for each in waiting.entries}
+    to_go = [each for each in waiting.entries if each.document_id not in {*waiting.owners, *waiting.listed}]
+    # Deletions that came since the confirmation were not put off before.
+    confirmed = min(waiting.confirmed, sum(each.is_to_be_confirmed for each in to_go))
+    too_many, most = 0, records.most_unconfirmed(options.max_loss, waiting.held)
+    if options.deletions is not Deletions.NOTE and len(to_go) - confirmed > most:
+        # No confirmation is left, or those that came since would take the places of ones that are listed again.
+        too_many, confirmed = len(to_go), 0
+        fates |= {each.document_id: Fate.PUT_OFF for each in to_go}
+    return DeletionPlan([(each, fates[each.document_id]) for each in waiting.entries], confirmed, too_many)
+
+
+def _fate(document_id: str, waiting: Waiting, options: SiteOptions) -> Fate:
+    if options.deletions is Deletions.NOTE:
+        return Fate.NOTE
+    if document_id in waiting.owners:
+        return Fate.REFUSE
+    return Fate.NOTE if document_id in waiting.listed else Fate.DELETE
+
+
+async def tell_deletions(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> int:
+    """Tell the target which documents were deleted, as planned; how many deletions have their outcome now.
+
+    Where the target is away or the time is up, they wait.
     """
     site = site_run.site
     waiting = await in_thread(partial(_waiting, site_run, target, ctx))
-    to_tell = {each.document_id for each in waiting.entries} - waiting.owners.keys()
-    confirmed, why = waiting.still_confirmed(to_tell), None
-    is_told = site.options.deletions is not Deletions.NOTE
-    number = len(to_tell)
-    are_too_many = number - confirmed > records.most_unconfirmed(site.options.max_loss, waiting.held)
-    if is_told and are_too_many:
-        why = listings.many_deletions(number, waiting.held, site.name)
-        confirmed = 0  # or those that came since would take the places of confirmed ones that are listed again
-    if confirmed != waiting.confirmed:
-        await ctx.journal.write(site_run, partial(_keep_confirmed, site.site_id, confirmed))
-    moved: dict[str, str] = {}
-    for count, entry in enumerate(waiting.entries):
+    plan = plan_deletions(waiting, site.options)
+    if plan.confirmed != waiting.confirmed:
+        await ctx.journal.write(site_run, partial(_keep_confirmed, site.site_id, plan.confirmed))
+    why: Finding | None = None
+    if plan.too_many:
+        why = listings.many_deletions(plan.too_many, waiting.held, site.name)
+    for count, (entry, fate) in enumerate(plan.fates):
         if count % _IN_TURN == 0:
-            # Asked just before they are told: the other site may be harvested at the same time, and targets are slow.
-            portion = [each.document_id for each in waiting.entries[count : count + _IN_TURN]]
-            portion = [document_id for document_id in portion if document_id in waiting.in_target]
-            moved = {} if why else await same.hand_over(portion, waiting.owners)
             await asyncio.sleep(0)
-        revision = entry.target_revision or entry.revision
-        document = ListedDocument(entry.document_id, revision, entry.document_type, entry.url)
-        is_to_be_confirmed = are_too_many or (confirmed > 0 and entry.is_to_be_confirmed)
-        outcome = Outcome(document, OutcomeKind.DELETED, entry.target_revision, with_site=not is_to_be_confirmed)
-        if name := moved.get(entry.document_id):
-            is_new = waiting.owners.get(entry.document_id) != name
-            outcome = replace(outcome, findings=(_moved(entry.document_id, name, is_new=is_new),))
-        elif owner := waiting.owners.get(entry.document_id):
-            finding = owned(document, owner)
-            finding = replace(finding, message=f"{finding.message} It was not deleted.")
-            outcome = outcome.as_error(OutcomeKind.UPLOAD_ERROR, finding)
-        elif is_told:
+        outcome = _deleted(entry, plan)
+        if fate is Fate.DELETE:
             why = why or ctx.deadlines.heed() or next(iter(target.health.given_up), None)
             outcome = await _told(outcome, target) if why is None else replace(outcome, kind=OutcomeKind.DEFERRED)
-        is_to_go = is_told and name is None and outcome.kind is OutcomeKind.DELETED
+        elif fate is Fate.PUT_OFF:
+            outcome = replace(outcome, kind=OutcomeKind.DEFERRED)
+        elif fate is Fate.REFUSE:
+            finding = owned(outcome.document, waiting.owners[entry.document_id])
+            finding = replace(finding, message=f"{finding.message} It was not deleted.")
+            outcome = outcome.as_error(OutcomeKind.UPLOAD_ERROR, finding)
+        elif name := waiting.listed.get(entry.document_id):
+            outcome = replace(outcome, findings=(_moved(entry.document_id, name),))
+        is_to_go = fate is Fate.DELETE and outcome.kind is OutcomeKind.DELETED
         deleting = target.in_journal if is_to_go else None
-        await ctx.journal.record(OutcomeNote(site_run, outcome, None, entry, deleting))
+        note = OutcomeNote(site_run, outcome, None, entry, deleting, stays=fate is Fate.NOTE)
+        await ctx.journal.record(note)
         ctx.progress.documents_ended(site.name, 1)
     if why is not None:
         await ctx.journal.deferred(site_run, [why])
     return len(waiting.entries)
 
 
-def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> _Waiting:
+def _deleted(entry: LedgerEntry, plan: DeletionPlan) -> Outcome:
+    """The outcome of a deletion that is carried out; one that is put off may have to be confirmed."""
+    revision = entry.target_revision or entry.revision
+    document = ListedDocument(entry.document_id, revision, entry.document_type, entry.url)
+    is_to_be_confirmed = plan.too_many > 0 or (plan.confirmed > 0 and entry.is_to_be_confirmed)
+    return Outcome(document, OutcomeKind.DELETED, entry.target_revision, with_site=not is_to_be_confirmed)
+
+
+def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> Waiting:
     """To be called in a thread. The documents may have been given to other sites since their deletions were planned."""
-    site_id = site_run.site.site_id
+    site = site_run.site
     with ctx.reading() as session:
-        entries = records.to_delete(session, site_id, site_run.site_run_id)
-        elsewhere = records.waiting_before_split(session, site_run.site, [each.document_id for each in entries])
+        entries = records.to_delete(session, site.site_id, site_run.site_run_id)
+        elsewhere = records.waiting_before_split(session, site, [each.document_id for each in entries])
         entries = [each for each in entries if each.document_id not in elsewhere]
-        held = records.number_held(session, site_id)
-        confirmed = records.listing_state(session, site_id).confirmed
-    holdings: dict[str, Holding] = {}
-    if site_run.site.options.deletions is not Deletions.NOTE:
-        holdings = _holdings([each.document_id for each in entries], target)
-    return _Waiting(entries, holdings.keys(), _other_owners(holdings, site_run, ctx), held, confirmed)
+        held = records.number_held(session, site.site_id)
+        confirmed = records.listing_state(session, site.site_id).confirmed
+        ids = [each.document_id for each in entries]
+        is_told = site.options.deletions is not Deletions.NOTE
+        listed_by = records.listed_by(session, site_run.same_origin.enabled, ids) if is_told else {}
+    listed = {document_id: ctx.site_names[abs(min(sites))] for document_id, sites in listed_by.items()}
+    owners = other_owners(ids, site_run, target, ctx) if is_told else {}
+    return Waiting(entries, listed, owners, held, confirmed)
 
 
 def other_owners(document_ids: Sequence[str], site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> dict[str, str]:
-    """The names of the other sites that documents belong to by now, by document id. To be called in a thread."""
-    return _other_owners(_holdings(document_ids, target), site_run, ctx)
-
-
-def _holdings(document_ids: Sequence[str], target: SiteTarget) -> dict[str, Holding]:
-    found: dict[str, Holding] = {}
+    """The names of the sites of other origins that documents belong to, by document id. To be called in a thread."""
+    found: dict[str, str] = {}
     for first in range(0, len(document_ids), _AT_ONCE):
-        found |= target.holdings(document_ids[first : first + _AT_ONCE])
+        for document_id, holding in target.holdings(document_ids[first : first + _AT_ONCE]).items():
+            if owner := other_owner(holding, site_run, ctx.site_names):
+                found[document_id] = owner
     return found
 
 
-def _other_owners(holdings: Mapping[str, Holding], site_run: SiteRun, ctx: RunContext) -> dict[str, str]:
-    found = {each: other_owner(holding, site_run, ctx.site_names) for each, holding in holdings.items()}
-    return {document_id: owner for document_id, owner in found.items() if owner is not None}
-
-
-def _moved(document_id: str, site_name: str, *, is_new: bool) -> Finding:
-    since = " from now on" if is_new else ""
+def _moved(document_id: str, site_name: str) -> Finding:
     return Finding(
         MOVED,
-        f"The site '{site_name}' lists {document_id} still: nothing was deleted, and the document belongs to "
-        f"'{site_name}'{since}.",
+        f"The site '{site_name}' lists {document_id} still: nothing was deleted.",
         f"Nothing is to be done if the record was to move. If it was deleted, the repository should say so where it is "
-        f"asked for the sets of '{site_name}', too.",
+        f"asked for the records of '{site_name}', too.",
         Level.WARNING,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,13 +25,15 @@ from metaharvest.harvest.checker import Checker
 from metaharvest.harvest.context import Progress, RunContext
 from metaharvest.harvest.deadlines import Deadlines
 from metaharvest.harvest.limits import RunLimits
+from metaharvest.harvest.origin_turns import OriginTurns
 from metaharvest.harvest.site import harvest_site
 from metaharvest.harvest.site_target import RunTargets
 from metaharvest.harvest.tasks import held_for, in_thread, side_by_side
 from metaharvest.journal.journal import Clock, Journal
 from metaharvest.journal.unexpected import is_no_memory
-from metaharvest.model import Finding, Site, SiteRunKind
+from metaharvest.model import Finding, SameOrigin, Site, SiteRunKind
 from metaharvest.sites.looks import sites_to_look_at
+from metaharvest.sites.origins import sites_of_one_origin
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.lookup import SourceFor
 from metaharvest.targets.interruption import interrupted_by
@@ -63,15 +65,17 @@ class Dispatcher:
     limits: RunLimits
     full: bool = False
 
-    def harvest(self, chosen: Sequence[Chosen], site_names: Mapping[int, str], to_retry: Collection[int]) -> list[str]:
-        """Harvest these sites; the names of those that were not begun, as there was no time left.
+    def harvest(
+        self, chosen: Sequence[Chosen], sites: Collection[Site | BrokenSite], to_retry: Collection[int]
+    ) -> list[str]:
+        """Harvest these of the registered sites; the names of those that were not begun, as there was no time left.
 
         Raises DatabaseError or RunLost, which end the run for all sites, and SettingsError.
         """
         not_begun: list[list[str]] = []
 
         async def harvest() -> None:
-            not_begun.append(await self._harvest(chosen, site_names, to_retry))
+            not_begun.append(await self._harvest(chosen, sites, to_retry))
 
         try:
             asyncio.run(harvest())
@@ -83,7 +87,7 @@ class Dispatcher:
         return not_begun[0]
 
     async def _harvest(
-        self, chosen: Sequence[Chosen], site_names: Mapping[int, str], to_retry: Collection[int]
+        self, chosen: Sequence[Chosen], sites: Collection[Site | BrokenSite], to_retry: Collection[int]
     ) -> list[str]:
         harvester = self.settings.harvester
         administrator = next(iter(harvester.administrators), None)
@@ -117,7 +121,7 @@ class Dispatcher:
                     checker,
                     self.progress,
                     self.clock,
-                    site_names,
+                    {site.site_id: site.name for site in sites},
                     to_retry,
                     self.deadlines,
                     self.limits.batch,
@@ -125,7 +129,9 @@ class Dispatcher:
                     self.full,
                 )
                 with self.deadlines.stop.calling(fetcher.end_waiting):
-                    not_begun = await self._harvest_all(chosen, ctx)
+                    origins = sites_of_one_origin(sites, self.settings.target_of)
+                    enabled = frozenset(site.site_id for site in sites if site.enabled)
+                    not_begun = await self._harvest_all(chosen, origins, enabled, ctx)
                 for target, findings in targets.given_up:
                     await self.journal.target_away(target, findings)
                 return not_begun
@@ -137,8 +143,10 @@ class Dispatcher:
         with database_errors(self.engine), readers(self.engine)() as session:
             return sites_to_look_at(session, self.journal.today)
 
-    async def _harvest_all(self, chosen: Sequence[Chosen], ctx: RunContext) -> list[str]:
-        """Harvest the sites side by side. The first site that finds the run lost ends it for all.
+    async def _harvest_all(
+        self, chosen: Sequence[Chosen], origins: Mapping[int, frozenset[int]], enabled: frozenset[int], ctx: RunContext
+    ) -> list[str]:
+        """Harvest the sites side by side, but those of one origin in turns. The first that finds the run lost ends it.
 
         The sites of one host hold no more places than they leave free, so that a hanging host never blocks all.
         """
@@ -146,21 +154,29 @@ class Dispatcher:
         with_slow_ones = FairLimiter(4 * self.limits.sites_at_once, Waiting())
         not_begun: list[str] = []
 
-        async def harvest(site: Site | BrokenSite, kind: SiteRunKind) -> None:
-            host = _host_of(site)
-            async with (
-                held_for(FairPlace(with_slow_ones, host), inf),
-                held_for(FairPlace(at_once, host), self.limits.site_seconds),
-            ):
+        async def harvest(site: Site | BrokenSite, kind: SiteRunKind, turns: OriginTurns) -> None:
+            async with turns.turn() as turn:
                 if ctx.deadlines.heed():
                     not_begun.append(site.name)
                 else:
-                    await self._harvest_one(site, kind, ctx)
+                    others = origins.get(site.site_id, frozenset()) - {site.site_id}
+                    same_origin = SameOrigin(others, others & enabled)
+                    await self._harvest_one(site, kind, replace(ctx, same_origin=same_origin, turn=turn))
+
+        async def harvest_origin(sites: Sequence[Chosen]) -> None:
+            host, turns = _host_of(sites[0][0]), OriginTurns(len(sites))
+            async with (
+                held_for(FairPlace(with_slow_ones, host), inf),
+                held_for(FairPlace(at_once, host), self.limits.site_seconds),
+                side_by_side() as tasks,
+            ):
+                for site, kind in sites:
+                    tasks.create_task(harvest(site, kind, turns))
 
         try:
             async with side_by_side() as tasks:
-                for site, kind in chosen:
-                    tasks.create_task(harvest(site, kind))
+                for sites in _by_origin(chosen, origins):
+                    tasks.create_task(harvest_origin(sites))
         except BaseException:
             self.journal.abandon()
             raise
@@ -199,7 +215,7 @@ class Dispatcher:
         if self._goes_nowhere(site):
             if kind is SiteRunKind.RETRY:
                 return  # what failed is tried again once there is a target
-            site = site.for_rehearsal()
+            site, ctx = site.for_rehearsal(), replace(ctx, same_origin=ctx.same_origin.for_rehearsal())
         try:
             source = self.source(site, ctx.fetcher)
         except ScheduleError as error:
@@ -214,6 +230,14 @@ class Dispatcher:
                 # Documents that failed transiently are tried again, also if the list could not be read.
                 await harvest_site(site, SiteRunKind.RETRY, source, ctx)
         ctx.progress.site_ended(site.name)
+
+
+def _by_origin(chosen: Sequence[Chosen], origins: Mapping[int, frozenset[int]]) -> Iterable[list[Chosen]]:
+    """The sites of each origin together, in the order of the first of each."""
+    groups: dict[frozenset[int], list[Chosen]] = {}
+    for site, kind in chosen:
+        groups.setdefault(origins.get(site.site_id, frozenset({site.site_id})), []).append((site, kind))
+    return groups.values()
 
 
 def _host_of(site: Site | BrokenSite) -> str:

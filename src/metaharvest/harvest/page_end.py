@@ -81,13 +81,13 @@ async def keep_page(
     """
     # Where there are records that cannot be named, nobody can say which ones are missing.
     is_complete = page.is_last and so_far.is_complete and not any(finding.is_error for finding in page.findings)
-    of_others = await in_thread(partial(_of_others, so_far, site_run, target, ctx)) if is_complete else None
+    elsewhere = await in_thread(partial(_elsewhere, so_far, site_run, target, ctx)) if is_complete else None
     end, today = so_far.page_end(page, plan), ctx.journal.today
 
     def keep(session: Session) -> Iterable[LogRow]:
         checkpoints.write_page_end(session, site_run, end, today)
         if page.is_last:
-            return _note_end(session, site_run, page, so_far, end, of_others, today)
+            return _note_end(session, site_run, page, so_far, end, elsewhere, today)
         has_ended = page.again is not None or page.left_out
         return _note_left_out(session, site_run, page, so_far, end, today)[0] if has_ended else ()
 
@@ -102,17 +102,17 @@ def _note_end(
     page: Page,
     so_far: ListSoFar,
     end: PageEnd,
-    of_others: Collection[str] | None,
+    elsewhere: Collection[str] | None,
     today: date,
 ) -> list[LogRow]:
-    """The rows of a list that has ended. `of_others`: see _of_others; None if the list is not a complete one."""
+    """The rows of a list that has ended. `elsewhere`: see _elsewhere; None if the list is not a complete one."""
     site = site_run.site
     rows, left_out = _note_left_out(session, site_run, page, so_far, end, today)
-    if of_others is not None and records.number_listed(session, site.site_id, end.listing):
+    if elsewhere is not None and records.number_listed(session, site.site_id, end.listing):
         # A list that leaves out as many each time counts something else.
         spared = 0 if page.again is None and left_out < inf else left_out
-        rows += _note_missing(session, site_run, end.listing, of_others, spared, today)
-    elif so_far.is_empty or of_others is not None:
+        rows += _note_missing(session, site_run, end.listing, elsewhere, spared, today)
+    elif so_far.is_empty or elsewhere is not None:
         unnamed = records.unnamed(session, site.site_id, end.listing)
         known = sum(each.is_held and each.missing_since is None for each in unnamed)
         rows += listings.empty(site, known)
@@ -154,15 +154,16 @@ def _parted(so_far: ListSoFar, page: Page, named: int) -> int:
     return (so_far.announced or 0) - named if is_known and (so_far.announced or 0) > named else so_far.moved
 
 
-def _of_others(so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> frozenset[str]:
-    """What the list has not named, and was transferred to other sites. To be called in a thread.
+def _elsewhere(so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> frozenset[str]:
+    """What the list has not named, and another site of the origin lists, or a site of another origin was given.
 
-    Raises BrokenOff if the target cannot be asked.
+    To be called in a thread. Raises BrokenOff if the target cannot be asked.
     """
     with ctx.reading() as session:
         unnamed = list(records.unnamed(session, site_run.site.site_id, so_far.seen.listing))
-    ids = [each.document_id for each in unnamed if each.is_held and each.document_id not in so_far.ids]
-    found = frozenset(other_owners(ids, site_run, target, ctx))
+        ids = [each.document_id for each in unnamed if each.is_held and each.document_id not in so_far.ids]
+        listed = records.listed_by(session, site_run.same_origin.enabled, ids)
+    found = frozenset({*listed, *other_owners(ids, site_run, target, ctx)})
     if target.health.given_up:
         # Nobody can say which ones are missing: the last part of the list is asked for again.
         raise BrokenOff(*target.health.given_up)
@@ -170,18 +171,18 @@ def _of_others(so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, ctx: Ru
 
 
 def _note_missing(
-    session: Session, site_run: SiteRun, listing: int, of_others: Collection[str], left_out: float, today: date
+    session: Session, site_run: SiteRun, listing: int, elsewhere: Collection[str], left_out: float, today: date
 ) -> list[LogRow]:
     """Mark the copies whose records a complete list did not name; the row that tells of them, if there are any.
 
-    What never came in is forgotten, and with it that it failed; and what belongs to other sites by now. So many may
-    have been `left_out` of the list: no more than these are not missing for that.
+    What never came in is forgotten, and with it that it failed; and what other sites have. So many may have been
+    `left_out` of the list: no more than these are not missing for that.
     """
     site_id = site_run.site.site_id
     unnamed = list(records.unnamed(session, site_id, listing))
     if sum(each.missing_since is None for each in unnamed) <= left_out:
         unnamed = [each for each in unnamed if each.missing_since is not None]
-    gone = [each for each in unnamed if each.is_held and each.document_id not in of_others]
+    gone = [each for each in unnamed if each.is_held and each.document_id not in elsewhere]
     checkpoints.forget(session, sorted({each.entry_id for each in unnamed} - {each.entry_id for each in gone}))
     if not gone:
         return []

@@ -18,7 +18,7 @@ from metaharvest.journal.resumption import LoggedOutcome, logged_outcomes
 from metaharvest.model import Action, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
 from metaharvest.sites import ledger, records
 from metaharvest.sites.ledger import Key, LedgerEntry
-from metaharvest.sites.records import KnownRecord
+from metaharvest.sites.records import Brought, KnownRecord
 
 Known = Mapping[Key, LedgerEntry]
 
@@ -115,7 +115,12 @@ def plans(batches: Iterable[Batch], site_run: SiteRun, target: SiteTarget, ctx: 
     for batch in batches:
         holdings = target.holdings(list(dict.fromkeys(document.document_id for document in batch.documents)))
         holdings = {**holdings, **target.holdings(batch.in_doubt)}
-        yield plan(batch, holdings, site_run, ctx.site_names, is_away=bool(target.health.given_up))
+        brought: Mapping[str, Brought] = {}
+        if batch.records and site_run.same_origin.others:
+            batch = above_those_of_others(batch, holdings, site_run)
+            with ctx.reading() as session:
+                brought = records.brought(session, site_run.same_origin.others, holdings)
+        yield plan(batch, holdings, site_run, ctx.site_names, brought, is_away=bool(target.health.given_up))
 
 
 def plan(
@@ -123,16 +128,21 @@ def plan(
     holdings: Mapping[str, Holding],
     site_run: SiteRun,
     site_names: Mapping[int, str],
+    brought: Mapping[str, Brought],
     *,
     is_away: bool = False,
 ) -> Plan:
-    """What is to be done with a batch, given what the target holds of it; `is_away`: it does not say. Pure."""
+    """What is to be done with a batch, given what the target holds of it; `is_away`: it does not say. Pure.
+
+    `brought`: what other sites of the origin have brought of it.
+    """
     same, documents = _split_same(batch, holdings, site_run) if holdings else (0, batch.documents)
     # If the target does not answer, nothing is known to be held: what would be fetched is then deferred instead.
     are_records = site_run.site.options.oai is not None
-    decided = decide(documents, holdings, site_run.site.site_id, site_names, are_records=are_records)
+    others = {site_id: name for site_id, name in site_names.items() if site_id not in site_run.same_origin.others}
+    decided = decide(documents, holdings, site_run.site.site_id, others, are_records=are_records)
     if batch.records:
-        decided = _beside_what_was_sent(decided, batch.records, holdings)
+        decided = _beside_what_was_sent(decided, batch.records, brought, holdings)
     if is_away:
         decided = _as_far_as_known(decided, batch.known)
     intents = list(_as_begun(decided, batch) if site_run.resumed else decided)
@@ -310,14 +320,37 @@ def _as_begun(intents: Iterable[Intent], batch: Batch) -> Iterator[Intent]:
 
 
 def _beside_what_was_sent(
-    intents: Iterable[Intent], of_records: Mapping[str, KnownRecord], holdings: Mapping[str, Holding]
+    intents: Iterable[Intent],
+    of_records: Mapping[str, KnownRecord],
+    of_others: Mapping[str, Brought],
+    holdings: Mapping[str, Holding],
 ) -> Iterator[Intent]:
     """The intents, with the digests of what a target has of these records that does not tell digests."""
     for intent in intents:
-        known, holding = of_records.get(intent.document.document_id), holdings.get(intent.document.document_id)
-        if known is not None and holding is not None and intent.held_sha256 is None:
-            intent = replace(intent, held_sha256=known.sent_as(holding))
+        document_id = intent.document.document_id
+        known, brought, holding = of_records.get(document_id), of_others.get(document_id), holdings.get(document_id)
+        if holding is not None and intent.held_sha256 is None:
+            sha256 = known.sent_as(holding) if known else None
+            intent = replace(intent, held_sha256=sha256 or (brought.sha256 if brought else None))
         yield intent
+
+
+def above_those_of_others(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun) -> Batch:
+    """The batch, where a record that another site of the origin has brought meanwhile gets the next revision. Pure.
+
+    So it is asked for, and compared with what the target holds.
+    """
+    known = dict(batch.known)
+    documents: list[ListedDocument] = []
+    for document in batch.documents:
+        key, holding = (document.document_id, document.revision), holdings.get(document.document_id)
+        is_pending = key in known and known[key].pending_sha256 is not None
+        if holding and holding.site_id in site_run.same_origin.others and not is_pending:
+            document = replace(document, revision=max(document.revision, holding.revision + 1))
+            if key in known:
+                known[document.document_id, document.revision] = known.pop(key)
+        documents.append(document)
+    return replace(batch, documents=documents, known=known)
 
 
 def _as_far_as_known(intents: Iterable[Intent], known: Known) -> Iterator[Intent]:

@@ -14,7 +14,7 @@ from metaharvest.harvest.decide import other_site_owns
 from metaharvest.harvest.plan import Todo
 from metaharvest.model import Action, Deletions, Finding, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
 from metaharvest.sites.ledger import LedgerEntry
-from metaharvest.sites.records import KnownRecord
+from metaharvest.sites.records import Brought, KnownRecord
 from metaharvest.sources.base import ListedRecord
 from metaharvest.targets.withdrawals import withdrawn
 
@@ -38,6 +38,17 @@ class AccountedFor:
     again: bool = False
     before: Collection[str] = ()
     logged: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What the other sites of the origin have `brought` of the records of a page, and which ones they list live.
+
+    Those that are switched off list nothing. Nothing is brought for a site that changes records, or leaves some out.
+    """
+
+    brought: Mapping[str, Brought] = field(default_factory=dict)
+    listed: Collection[str] = ()
 
 
 @dataclass(slots=True)
@@ -67,12 +78,6 @@ class PagePlan:
     older: list[KnownRecord] = field(default_factory=list)
     as_known: list[KnownRecord] = field(default_factory=list)
 
-    @property
-    def refused(self) -> list[str]:
-        """The records whose documents belong to other sites."""
-        ended = (outcome for outcome, _ in self.ended)
-        return [each.document.document_id for each in ended if each.kind is OutcomeKind.UPLOAD_ERROR]
-
 
 def plan_page(
     records: Sequence[ListedRecord],
@@ -82,12 +87,13 @@ def plan_page(
     seen: AccountedFor,
     site_run: SiteRun,
     site_names: Mapping[int, str],
+    elsewhere: Elsewhere | None = None,
 ) -> PagePlan:
     """What is to be done with these records, given what the ledger knows of them and what the target holds.
 
     `used_up`: the highest revisions that it had of others, which were deleted.
     """
-    plan = PagePlan()
+    plan, elsewhere = PagePlan(), elsewhere or Elsewhere()
     newest: dict[str, ListedRecord] = {}
     for record in records:
         named = newest.setdefault(record.document.document_id, record)
@@ -117,7 +123,9 @@ def plan_page(
                 plan.duplicate += 1
             plan.moved += bool(is_again and entry and entry.datestamp not in (None, _datestamp(record)))
             revision = _next_revision(entry, holdings.get(document_id), used_up.get(document_id, 0))
-            _decide(record, entry, holdings.get(document_id), revision, plan, site_run, site_names, seen.again)
+            _decide(
+                record, entry, holdings.get(document_id), revision, plan, site_run, site_names, elsewhere, seen.again
+            )
     return plan
 
 
@@ -203,6 +211,7 @@ def _decide(
     plan: PagePlan,
     site_run: SiteRun,
     site_names: Mapping[int, str],
+    elsewhere: Elsewhere,
     again: bool,
 ) -> None:
     entry = known.entry if known else None
@@ -217,7 +226,8 @@ def _decide(
     held = holding.revision if holding else (entry.target_revision if entry else None)
     owner = other_owner(holding, site_run, site_names)
     if record.deleted:
-        _decide_deletion(record, known, holding, plan, site_run, owner)
+        is_elsewhere = record.document.document_id in elsewhere.listed
+        _decide_deletion(record, known, holding, plan, site_run, owner, is_elsewhere)
         return
     plan.listed += 1
     if known and not again and _is_there(record, known, holding, site_run):
@@ -225,6 +235,14 @@ def _decide(
         document = replace(record.document, revision=known.entry.revision)
         if not _is_noted(record, known):
             plan.settled.append((Outcome(document, OutcomeKind.UNCHANGED, held), entry))
+        return
+    brought = elsewhere.brought.get(record.document.document_id) if owner is None else None
+    if brought and holding and not again and _is_as_brought(record, entry, brought):
+        plan.unchanged += 1
+        document = replace(record.document, revision=holding.revision)
+        title = document.origin.title if document.origin else ""
+        outcome = Outcome(document, OutcomeKind.UNCHANGED, holding.revision, sha256=brought.sha256, title=title)
+        plan.settled.append((outcome, entry))
         return
     is_pending = known is not None and known.entry.pending_sha256 is not None and known.digest == _digest(record)
     revision = entry.revision if entry and is_pending else next_revision
@@ -242,6 +260,7 @@ def _decide(
         intent = Intent(document, Action.INSERT, None, record.findings)
         if holding is not None:
             sha256 = holding.sha256 or (known.sent_as(holding) if known else None)
+            sha256 = sha256 or (brought.sha256 if brought else None)
             intent = replace(intent, action=Action.UPDATE, target_revision=holding.revision, held_sha256=sha256)
         plan.chains.append([Todo(intent, entry)])
         plan.in_hand[document.document_id] = record
@@ -254,22 +273,24 @@ def _decide_deletion(
     plan: PagePlan,
     site_run: SiteRun,
     owner: str | None,
+    is_elsewhere: bool,
 ) -> None:
+    """`is_elsewhere`: another site of the origin lists the record live."""
     entry = known.entry if known else None
     held = holding.revision if holding else (entry.target_revision if entry else None)
     is_told = site_run.site.options.deletions is not Deletions.NOTE
     document = replace(record.document, revision=(entry.revision if entry else held) or 0)
-    is_ours = holding is not None and owner is None
-    if known and known.entry.outcome == OutcomeKind.DELETED and not (is_ours and is_told):
+    is_left = holding is not None and owner is None and not is_elsewhere
+    if known and known.entry.outcome == OutcomeKind.DELETED and not (is_left and is_told):
         plan.listed += 1
         plan.unchanged += 1
         if known.entry.is_in_doubt:
             plan.as_known.append(known)
-    elif held is None and not (entry and entry.pending_sha256):
-        # The target never had it: there is nothing to delete, and it is noted as deleted without being counted so.
+    elif (held is None and not (entry and entry.pending_sha256)) or (known is None and is_elsewhere):
+        # The target never had it from here: there is nothing to delete, and it is noted without being counted so.
         plan.listed += 1
         plan.unchanged += 1
-        plan.settled.append((Outcome(document, OutcomeKind.DELETED, held), entry))
+        plan.settled.append((Outcome(document, OutcomeKind.DELETED, None), entry))
     elif (holding is None and not (entry and entry.pending_sha256)) or not is_told:
         plan.listed += 1
         plan.ended.append((Outcome(document, OutcomeKind.DELETED, held), entry))
@@ -288,8 +309,8 @@ def _as_it_waits(record: ListedRecord, known: KnownRecord) -> LedgerEntry:
 
 
 def other_owner(holding: Holding | None, site_run: SiteRun, site_names: Mapping[int, str]) -> str | None:
-    """The name of another registered site that the document belongs to; None if there is none."""
-    if holding is None or holding.site_id in (None, site_run.site.site_id):
+    """The name of a registered site of another origin that the document belongs to; None if there is none."""
+    if holding is None or holding.site_id is None or site_run.owns(holding.site_id):
         return None
     return site_names.get(holding.site_id)
 
@@ -311,7 +332,18 @@ def _is_there(record: ListedRecord, known: KnownRecord, holding: Holding | None,
         and known.digest == _digest(record)
         and holding is not None
         and holding.revision == known.entry.target_revision
-        and holding.site_id in (None, site_run.site.site_id)
+        and site_run.owns(holding.site_id)
+    )
+
+
+def _is_as_brought(record: ListedRecord, entry: LedgerEntry | None, brought: Brought) -> bool:
+    """Whether another site of the origin has brought this very content; nothing of this site's own is under way."""
+    is_pending = entry is not None and entry.pending_sha256 is not None
+    return (
+        record.content is not None
+        and brought.digest is not None
+        and brought.digest == _digest(record)
+        and not is_pending
     )
 
 

@@ -8,7 +8,7 @@ complete list does not name are missing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import date
@@ -21,10 +21,9 @@ from metaharvest.errors import BrokenOff, FetchError
 from metaharvest.harvest.context import RunContext
 from metaharvest.harvest.deletions import tell_deletions
 from metaharvest.harvest.documents import SiteDocuments, Tally, harvest_documents
-from metaharvest.harvest.moves import SameRepository
 from metaharvest.harvest.page_end import ListSoFar, keep_page
 from metaharvest.harvest.plan import retry_batches
-from metaharvest.harvest.records import AccountedFor, PagePlan, plan_page
+from metaharvest.harvest.records import AccountedFor, Elsewhere, PagePlan, plan_page
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import in_thread, side_by_side
@@ -34,12 +33,14 @@ from metaharvest.journal.log_rows import LogRow
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.model import (
     FetchedDocument,
+    Holding,
     ListedDocument,
     OriginalColumns,
     SiteRun,
 )
 from metaharvest.sites import records
-from metaharvest.sites.records import ListingState
+from metaharvest.sites.ledger import GOOD
+from metaharvest.sites.records import KnownRecord, ListingState
 from metaharvest.sources.base import ListedRecord, Page, PagedListing, PagedSource
 
 _AT_ONCE = 64
@@ -126,7 +127,6 @@ async def harvest_repository(
     await ctx.journal.write(site_run, partial(_note_begun, site_run, listing, is_changed, is_first, ctx.journal.today))
     in_hand = _InHand(source)
     site = SiteDocuments(site_run, in_hand, target, so_far.tally.phases, ctx, in_hand.taken, _AT_ONCE)
-    same = SameRepository(site_run, target, ctx)
     broken_off: ListBrokenOff | None = None
     try:
         async with aclosing(listing.pages) as pages:
@@ -134,7 +134,7 @@ async def harvest_repository(
                 if why := ctx.deadlines.heed() or next(iter(target.health.given_up), None):
                     raise BrokenOff(why)
                 so_far.announced = page.announced if page.announced is not None else so_far.announced
-                await _harvest_page(page, so_far, in_hand, site, same, site_run, target, ctx)
+                await _harvest_page(page, so_far, in_hand, site, site_run, target, ctx)
     except (BrokenOff, FetchError) as error:
         row = listings.broken_off(error.findings, so_far.received, so_far.announced)
         broken_off = ListBrokenOff(row, so_far.tally)
@@ -143,11 +143,20 @@ async def harvest_repository(
             raise broken_off from error
     await site.tell_deferred()
     if broken_off is None:
-        await _retry_failing(site_run, so_far, in_hand, same, target, ctx)
-    so_far.tally.listed += await tell_deletions(site_run, target, same, ctx)
+        await _retry_failing(site_run, so_far, in_hand, target, ctx)
+    await _have_others_list(site_run, ctx)
+    so_far.tally.listed += await tell_deletions(site_run, target, ctx)
     if broken_off is not None:
         raise broken_off
     return so_far.tally
+
+
+async def _have_others_list(site_run: SiteRun, ctx: RunContext) -> None:
+    """Wait until the other sites of the origin that are due have listed: a record may have moved to one of them."""
+    if site_run.same_origin.others:
+        await ctx.journal.write(site_run, lambda session: ())  # so that they know all that this site has
+    with ctx.deadlines.site_waits():
+        await ctx.turn.listed()
 
 
 def _note_begun(
@@ -197,15 +206,12 @@ async def _harvest_page(
     so_far: ListSoFar,
     in_hand: _InHand,
     site: SiteDocuments,
-    same: SameRepository,
     site_run: SiteRun,
     target: SiteTarget,
     ctx: RunContext,
 ) -> None:
     """Bring the records of a page to their outcomes, and keep how far the listing has come."""
     plan = await in_thread(partial(_plan, page, so_far, site_run, target, ctx))
-    if await same.take_over(plan.refused):
-        plan = await in_thread(partial(_plan, page, so_far, site_run, target, ctx))
     if page.findings:
         await ctx.journal.write(site_run, lambda session: listings.doubtful(told(page.findings, ctx.treatment)))
     for outcome, known in plan.ended:
@@ -241,31 +247,48 @@ def _plan(page: Page, so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, 
         known = records.known_records(session, site_run.site.site_id, ids)
         logged = checkpoints.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
     holdings = target.holdings(ids)
+    elsewhere = _elsewhere(page, known, holdings, site_run, ctx) if site_run.same_origin.others else Elsewhere()
     used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])
     seen = replace(so_far.seen, before=so_far.ids, logged=logged)
     if target.health.given_up:
         # Nothing is known to be held: nothing is decided, and the page is asked for again.
         raise BrokenOff(*target.health.given_up)
-    return plan_page(page.records, known, holdings, used_up, seen, site_run, ctx.site_names)
+    return plan_page(page.records, known, holdings, used_up, seen, site_run, ctx.site_names, elsewhere)
+
+
+def _elsewhere(
+    page: Page, known: Mapping[str, KnownRecord], holdings: Mapping[str, Holding], site_run: SiteRun, ctx: RunContext
+) -> Elsewhere:
+    """What the other sites of the origin have of a page; of most records of most nights, this site knows it itself."""
+    deleted = [each.document.document_id for each in page.records if each.deleted]
+    named = {each.document.document_id for each in page.records if not each.deleted}
+    held = {each: holding for each, holding in holdings.items() if each in named and not _is_own(known, holding)}
+    with ctx.reading() as session:
+        listed = records.listed_by(session, site_run.same_origin.enabled, deleted)
+        brought = records.brought(session, site_run.same_origin.others, held)
+    if ctx.treatment.transforms:
+        brought = {each: replace(found, digest=None) for each, found in brought.items()}
+    return Elsewhere(brought, listed)
+
+
+def _is_own(known: Mapping[str, KnownRecord], holding: Holding) -> bool:
+    """True if the target holds what this site brought last, or has found there."""
+    entry = known[holding.document_id].entry if holding.document_id in known else None
+    return entry is not None and entry.outcome in GOOD and entry.target_revision == holding.revision
 
 
 async def _retry_failing(
-    site_run: SiteRun, so_far: ListSoFar, source: _InHand, same: SameRepository, target: SiteTarget, ctx: RunContext
+    site_run: SiteRun, so_far: ListSoFar, source: _InHand, target: SiteTarget, ctx: RunContext
 ) -> None:
     """Try again what could not be had or handed over, and ask for what a list has named as it was before.
 
     That is what has no outcome in this site run: the list names what changed.
     """
 
-    def refused() -> list[str]:
-        with ctx.reading() as session:
-            return records.refused(session, site_run.site.site_id)
-
     def stage() -> None:
         with ctx.reading() as session:
             staged.fill(records.failing(session, site_run.site.site_id, site_run.site_run_id))
 
-    await same.take_over(await in_thread(refused))
     with Staging() as staged:
         await in_thread(stage)
         if not staged.count:

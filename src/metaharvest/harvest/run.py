@@ -101,11 +101,10 @@ def run_once(
                 # Imported here: a night with nothing due needs neither a client nor a validator.
                 from metaharvest.harvest.dispatcher import Dispatcher
 
-                names = {site.site_id: site.name for site in sites}
                 dispatcher = Dispatcher(
                     settings, http, engine, journal, targets, source, progress, clock, deadlines, limits, request.full
                 )
-                not_begun = dispatcher.harvest(chosen, names, to_retry)
+                not_begun = dispatcher.harvest(chosen, sites, to_retry)
                 if why := deadlines.cut_short():
                     cut_short = journal.cut_short(why, not_begun)
                 # Mail cannot be taken back: a run that has lost the lock leaves it to the run that has it.

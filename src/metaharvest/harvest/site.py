@@ -44,6 +44,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
     If there is no time left, the list is not read, or the rest of the documents is deferred.
     """
     site_run = await ctx.journal.open_site_run(site, kind, source.original_columns)
+    site_run = replace(site_run, same_origin=ctx.same_origin)
     try:
         ctx = replace(ctx, treatment=await in_thread(partial(treatment_of, site, ctx.settings)))
         with Staging() as staged:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from typing import Literal, NoReturn, Self, TypeVar
 
@@ -87,12 +86,6 @@ class SiteTarget:
         self.sending = used.sending
         self._session = session
         self._threads = used.threads
-        self._supposed: dict[str, int] = {}
-
-    @property
-    def is_rehearsed(self) -> bool:
-        """Whether it forgets what it is given."""
-        return self.in_journal is not None and not self.in_journal.keeps
 
     @property
     def in_journal(self) -> JournalSession | None:
@@ -104,18 +97,13 @@ class SiteTarget:
         held = self._known(self._session.holdings, document_ids)
         if document_ids and (gone := self._withdrawn(document_ids)):
             held = {**held, **gone}
-        supposed = {each: replace(held[each], site_id=self._supposed[each]) for each in held if each in self._supposed}
-        return {**held, **supposed} if supposed else held
+        return held
 
     def _withdrawn(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """The withdrawn ones among these documents, which no site brings in."""
         with self._sessions() as session:
             found = withdrawals_of(session, document_ids)
         return {each: Holding(each, 0, withdrawn=withdrawal) for each, withdrawal in found.items()}
-
-    def suppose(self, document_ids: Iterable[str], site_id: int) -> None:
-        """In a rehearsal: take these documents for those of this site, as nothing is written that says so."""
-        self._supposed |= dict.fromkeys(document_ids, site_id)
 
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
         """The highest revision that it had of each of these that was deleted; like `holdings`."""

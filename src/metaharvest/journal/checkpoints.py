@@ -13,11 +13,20 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog, SiteCheckpoint
 from metaharvest.errors import NotWritten
-from metaharvest.journal.ledger_rows import delete_entries, ledger_key
+from metaharvest.journal.ledger_rows import delete_entries, forget_missing, ledger_key
 from metaharvest.model import Checkpoint, ListedDocument, OutcomeKind, SiteRun
 from metaharvest.model.lengths import CHECKPOINT
 from metaharvest.sites.ledger import LedgerEntry
-from metaharvest.sites.records import AGAIN, FULL, MOVED, TREATMENT, KnownRecord, keep_listing_state
+from metaharvest.sites.records import (
+    AGAIN,
+    FULL,
+    MOVED,
+    TREATMENT,
+    KnownRecord,
+    keep_listing_state,
+    listed_by,
+    missing_at,
+)
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _AT_ONCE = 500
@@ -56,7 +65,10 @@ class PageEnd:
 
 
 def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: date) -> None:
-    """Keep this; the outcomes of the page are in the same transaction, or in one before it. Raises NotWritten."""
+    """Keep this; the outcomes of the page are in the same transaction, or in one before it. Raises NotWritten.
+
+    What the page lists is missing at no other site of the origin any more: they forget it.
+    """
     for document, entry in end.to_delete:
         datestamp = document.origin.datestamp[:40] if document.origin else None
         told: dict[str, Any] = {"to_delete": True, "datestamp": datestamp}
@@ -76,6 +88,9 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: dat
     for first in range(0, len(end.document_ids), _AT_ONCE):
         some = end.document_ids[first : first + _AT_ONCE]
         session.execute(_NAMED, {"site": site_id, "documents": some, "number": end.listing})
+        if others := site_run.same_origin.others:
+            lost = missing_at(session, others, some)
+            forget_missing(session, others, list(listed_by(session, [site_id], lost)))
     checkpoint = json.dumps({**end.checkpoint, TREATMENT: end.treatment, AGAIN: end.again, MOVED: end.moved})
     if len(checkpoint) > CHECKPOINT:
         raise NotWritten(f"how far the list has come takes {len(checkpoint):,} characters, and may take {CHECKPOINT:,}")

@@ -348,7 +348,8 @@ class Journal:
             pending |= {"outcome": OutcomeKind.DEFERRED.value}
 
         def mark(session: Session) -> str | None:
-            if other := owners.other_sender(session, document.document_id, site_run.site.site_id):
+            ours = (site_run.site.site_id, *site_run.same_origin.others)
+            if other := owners.other_sender(session, document.document_id, ours):
                 return other
             if session.execute(update(HarvestDocument).where(*key).values(**pending)).rowcount == 0:  # type: ignore[attr-defined]
                 session.execute(insert(HarvestDocument).values({**ledger_key(site_run, document), **pending}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from sqlalchemy import delete, update
 from sqlalchemy.orm import Session
@@ -38,6 +38,13 @@ def write_ledger(session: Session, new: Sequence[Columns], changed: Sequence[Col
 def delete_entries(session: Session, entry_ids: Sequence[int]) -> None:
     """Delete these rows."""
     session.execute(delete(HarvestDocument).where(HarvestDocument.harvest_document_id.in_(entry_ids)))
+
+
+def forget_missing(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> None:
+    """Delete the rows of these sites about those of these records that are missing there, and are not being sent."""
+    is_theirs = (_LEDGER.c.site_schedule_id.in_(site_ids), _LEDGER.c.document_id.in_(document_ids))
+    is_missing = (_LEDGER.c.missing_since.is_not(None), _LEDGER.c.pending_sha256.is_(None))
+    session.execute(delete(_LEDGER).where(*is_theirs, *is_missing))
 
 
 def _alike(rows: Sequence[Columns]) -> Iterator[list[Columns]]:

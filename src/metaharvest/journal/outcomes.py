@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.secret_references import masked
 from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import TargetError
-from metaharvest.journal.ledger_rows import Columns, ledger_key, write_ledger
+from metaharvest.journal.ledger_rows import Columns, forget_missing, ledger_key, write_ledger
 from metaharvest.journal.log_rows import Stamp, outcome_rows, whose, write_log
 from metaharvest.journal.phases import Phases
 from metaharvest.model import (
@@ -53,7 +53,7 @@ class OutcomeNote:
     """An outcome handed over to the journal, with what is to be put into the target in the same transaction.
 
     `deleting`: the document is to be deleted there; `restamping`: its record, which came again with what is there
-    already, may have another datestamp by now.
+    already, may have another datestamp by now. `stays`: its record was deleted, and the document was not.
     """
 
     site_run: SiteRun
@@ -62,6 +62,7 @@ class OutcomeNote:
     known: ledger.LedgerEntry | None
     deleting: JournalSession | None = None
     restamping: JournalSession | None = None
+    stays: bool = False
 
     @property
     def size(self) -> int:
@@ -128,7 +129,8 @@ def _write_all(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -
     outcomes = _stored(session, entries, stamp)
     for entry in entries:
         if entry.deleting is not None:
-            entry.deleting.delete(Deletion(entry.outcome.document, entry.site_run.site.site_id, stamp.now), session)
+            ours = entry.site_run.site.site_id, stamp.now, entry.site_run.same_origin.others
+            entry.deleting.delete(Deletion(entry.outcome.document, *ours), session)
         if entry.restamping is not None:
             entry.restamping.restamp([entry.outcome.document], session)
     write_log(
@@ -205,7 +207,8 @@ def _stored(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> l
     targets: dict[int, JournalSession] = {}
     for entry in entries:
         if entry.storing:
-            upload = Upload(entry.storing.fetched, entry.site_run.site.site_id, stamp.now)
+            ours = entry.site_run.site.site_id, stamp.now, entry.site_run.same_origin.others
+            upload = Upload(entry.storing.fetched, *ours)
             uploads.setdefault(id(entry.storing.target), []).append(upload)
             targets[id(entry.storing.target)] = entry.storing.target
     actions = {key: iter(targets[key].upload(each, session)) for key, each in uploads.items()}
@@ -234,19 +237,26 @@ def store_each(session: Session, uploads: Sequence[Upload], target: JournalSessi
 
 
 def _own(session: Session, entries: Sequence[OutcomeNote]) -> None:
-    """Let what went into a target outside of this database belong to its site, and what was deleted there to none."""
+    """Let what went into a target outside of this database belong to its site, and what was deleted there to none.
+
+    What was deleted is missing at no other site of the origin any more.
+    """
     arrived: dict[int, list[str]] = {}
-    gone: dict[int, list[str]] = {}
+    gone: dict[tuple[int, frozenset[int]], list[str]] = {}
     for entry in entries:
         site, document_id = entry.site_run.site, entry.outcome.document.document_id
         if entry.storing is None and entry.outcome.kind in _KINDS.values():
             arrived.setdefault(site.site_id, []).append(document_id)
-        elif entry.outcome.kind is OutcomeKind.DELETED and site.options.deletions is not Deletions.NOTE:
-            gone.setdefault(site.site_id, []).append(document_id)
+        elif entry.outcome.kind is OutcomeKind.DELETED and not (
+            entry.stays or site.options.deletions is Deletions.NOTE
+        ):
+            gone.setdefault((site.site_id, entry.site_run.same_origin.others), []).append(document_id)
     for site_id, document_ids in arrived.items():
         owners.set_owner(session, document_ids, site_id)
-    for site_id, document_ids in gone.items():
-        owners.disown(session, document_ids, site_id)
+    for (site_id, others), document_ids in gone.items():
+        owners.disown(session, document_ids, [site_id, *others])
+        if others:
+            forget_missing(session, others, document_ids)
 
 
 _KINDS = {Action.INSERT: OutcomeKind.INSERTED, Action.UPDATE: OutcomeKind.UPDATED}

@@ -171,6 +171,21 @@ class Site:
         return replace(self, site_id=-self.registered_id, list_version=None)
 
 
+@dataclass(frozen=True, slots=True)
+class SameOrigin:
+    """The other registered sites of a site's origin: of its source repository and format, with its target.
+
+    `enabled` are those of them that are switched on.
+    """
+
+    others: frozenset[int] = frozenset()
+    enabled: frozenset[int] = frozenset()
+
+    def for_rehearsal(self) -> SameOrigin:
+        """The same for a run without a target: the rows of a site have another id there."""
+        return SameOrigin(*(frozenset(-each for each in sites) for sites in (self.others, self.enabled)))
+
+
 Checkpoint = Mapping[str, object]
 """How far the listing of a repository has come, in its source's own words: JSON, which the journal keeps for it."""
 
@@ -183,7 +198,8 @@ class SiteRun:
     """One site's part of a run, as the journal opened it. `resumed`: an earlier run began it and logged some of it.
 
     `original_columns` gives those of a document id of this site. `known_list` is the version of the site's list that
-    the ledger mirrors, `known_documents` how many documents it named; None: the list is to be read.
+    the ledger mirrors, `known_documents` how many documents it named; None: the list is to be read. What a site of the
+    `same_origin` has in the target is this site's, too.
     """
 
     site_run_id: int
@@ -193,6 +209,11 @@ class SiteRun:
     resumed: bool = False
     known_list: ListVersion | None = None
     known_documents: int = 0
+    same_origin: SameOrigin = SameOrigin()
+
+    def owns(self, site_id: int | None) -> bool:
+        """True if a document that belongs to that site, or to none, is this site's."""
+        return site_id in (None, self.site.site_id) or site_id in self.same_origin.others
 
 
 @dataclass(frozen=True, slots=True)

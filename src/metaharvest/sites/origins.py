@@ -1,10 +1,10 @@
-"""What repositories are called in the document ids of their records: each has a name that no other one has."""
+"""What repositories are called in the document ids of their records, and which sites are of one origin."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
 from metaharvest.fetch.url import without_login
@@ -46,6 +46,28 @@ def origin_for(base_url: str, given: Mapping[str, str]) -> str:
         return given[key]
     origin = origin_of(base_url)
     return origin if origin not in given.values() else f"{origin[:190]}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+
+
+def sites_of_one_origin(
+    sites: Iterable[Site | BrokenSite], target_of: Callable[[str], object]
+) -> dict[int, frozenset[int]]:
+    """The sites with the origin, format and target of each site, itself included, by its id; none for one without any.
+
+    `target_of` gives the target of the site of a name. Pure.
+    """
+    groups: dict[tuple[str, str], list[tuple[object, set[int]]]] = {}
+    for site in sites:
+        if isinstance(site, Site) and (oai := site.options.oai) is not None:
+            targets, target = groups.setdefault((oai.origin, oai.prefix), []), target_of(site.name)
+            same = next((members for other, members in targets if other == target), None)
+            if same is None:
+                targets.append((target, {site.site_id}))
+            else:
+                same.add(site.site_id)
+    found: dict[int, frozenset[int]] = {}
+    for members in (members for targets in groups.values() for _, members in targets if len(members) > 1):
+        found |= dict.fromkeys(members, frozenset(members))
+    return found
 
 
 def repository_key(base_url: str) -> str:

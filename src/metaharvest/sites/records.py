@@ -6,17 +6,16 @@ Runs write through the journal; what is written here is what people say: that de
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, exists, false, func, insert, or_, select, update
+from sqlalchemy import and_, case, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import (
     Base,
-    DocumentTransfer,
     HarvestDocument,
     HarvestLog,
     HarvestSiteSchedule,
@@ -54,8 +53,6 @@ _AT_ONCE = 500
 BEFORE_SPLIT = 0
 """The number in `listing` of all lists of a site before it was split: the next lists show which site has the record."""
 
-BY_ITSELF = "the harvester"
-"""Who transferred a document that has moved with its record."""
 
 TREATMENT, AGAIN, MOVED, FULL = "treatment", "again", "moved", "full"
 """What is kept beside the source's own words in a checkpoint: see ListingState."""
@@ -198,70 +195,57 @@ def waiting_before_split(session: Session, site: Site, document_ids: Sequence[st
     return found
 
 
-def listed_by(session: Session, site_ids: Sequence[int], document_ids: Sequence[str]) -> dict[str, set[int]]:
+def listed_by(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> dict[str, set[int]]:
     """Those of these records that the lists of these sites have, as far as the ledger knows: which sites, for each.
 
     What the filters of a site leave out is nothing that it has.
     """
-    return _sites_of(session, site_ids, document_ids, *_IS_LISTED)
-
-
-def gone_from(session: Session, max_loss: Mapping[int, int | None], document_ids: Sequence[str]) -> dict[str, set[int]]:
-    """Those of these records that these sites had, and that are deleted or missing there: from which, for each.
-
-    `max_loss` has the SiteOptions.max_loss of each of these sites by number: where one list has lost more than that, it
-    may have a fault, and what it lost is not among them. Deletions that wait to be told, and documents that are being
-    sent, are not either; nor are those that a person has ever transferred, who may have given them back.
-    """
-    is_missing = _LEDGER.c.missing_since.is_not(None)
-    is_given = and_(DocumentTransfer.document_id == _LEDGER.c.document_id, DocumentTransfer.transferred_by != BY_ITSELF)
-    is_settled = (~_LEDGER.c.to_delete, _LEDGER.c.pending_sha256.is_(None), ~exists().where(is_given))
-    found = _sites_of(session, list(max_loss), document_ids, or_(_IS_DELETED, is_missing), *is_settled)
-    if not found:
-        return found
-    # Only now, as it takes a look at all rows of these sites.
-    is_lost = and_(is_missing, ~or_(false(), *_too_many_missing(session, max_loss)))
-    return _sites_of(session, list(max_loss), list(found), or_(_IS_DELETED, is_lost), *is_settled)
-
-
-def _too_many_missing(session: Session, max_loss: Mapping[int, int | None]) -> Iterator[ColumnElement[bool]]:
-    """Which rows are of records that went missing together with too many others of their site."""
-    site, day = _LEDGER.c.site_schedule_id, _LEDGER.c.missing_since
-    lost = select(site, day, func.count()).where(site.in_(max_loss), day.is_not(None), IS_HELD).group_by(site, day)
-    for site_id, since, number in session.connection().execute(lost).all():
-        if number > most_unconfirmed(max_loss[site_id], number_held(session, site_id)):
-            yield and_(site == site_id, day == since)
-
-
-def rid_of_missing(session: Session, document_ids: Sequence[str], site_id: int) -> None:
-    """Note that these documents, which belong to this site from now on, are missing in no other one.
-
-    The other one's harvest may be writing its rows now, so that they stay until its next full list.
-    """
-    lost = (_LEDGER.c.site_schedule_id != site_id, _LEDGER.c.missing_since.is_not(None))
-    for first in range(0, len(document_ids), _AT_ONCE):
-        some = _LEDGER.c.document_id.in_(document_ids[first : first + _AT_ONCE])
-        session.execute(update(_LEDGER).where(some, *lost).values(sha256=None))
-
-
-def refused(session: Session, site_id: int) -> list[str]:
-    """The records that the site lists, and that the target did not take."""
-    is_refused = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.outcome == OutcomeKind.UPLOAD_ERROR.value)
-    return list(session.scalars(select(_LEDGER.c.document_id).where(*is_refused, *_IS_LISTED)))
-
-
-def _sites_of(
-    session: Session, site_ids: Sequence[int], document_ids: Sequence[str], *conditions: ColumnElement[bool]
-) -> dict[str, set[int]]:
-    """The sites that have rows about these records which meet the conditions, by document id."""
     found: dict[str, set[int]] = {}
     query = select(_LEDGER.c.document_id, _LEDGER.c.site_schedule_id).where(
-        _LEDGER.c.site_schedule_id.in_(site_ids), *conditions
+        _LEDGER.c.site_schedule_id.in_(site_ids), *_IS_LISTED
     )
     for first in range(0, len(document_ids), _AT_ONCE):
         some = _LEDGER.c.document_id.in_(document_ids[first : first + _AT_ONCE])
         for document_id, site_id in session.connection().execute(query.where(some)):
             found.setdefault(document_id, set()).add(site_id)
+    return found
+
+
+def missing_at(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> list[str]:
+    """Those of these records that are missing at one of these sites."""
+    is_theirs = (_LEDGER.c.site_schedule_id.in_(site_ids), _LEDGER.c.document_id.in_(document_ids))
+    return list(session.scalars(select(_LEDGER.c.document_id).where(*is_theirs, _LEDGER.c.missing_since.is_not(None))))
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What another site of the origin has brought in as the revision that the target holds.
+
+    `digest` is that of the record as it was received, `sha256` that of what the target was given. None: not known.
+    """
+
+    digest: str | None
+    sha256: str | None
+
+
+def brought(session: Session, site_ids: Collection[int], held: Mapping[str, Holding]) -> dict[str, Brought]:
+    """What these sites have brought of the documents that the target holds, as far as the ledger knows."""
+    if not site_ids or not held:
+        return {}
+    columns = _LEDGER.c["document_id", "target_revision", "outcome", "digest", "sha256"]
+    query = select(*columns).where(
+        _LEDGER.c.site_schedule_id.in_(site_ids),
+        _LEDGER.c.document_id.in_(list(held)),
+        _LEDGER.c.outcome.in_([kind.value for kind in _NOTHING_NEW]),
+        _LEDGER.c.sha256.is_not(None),
+        _LEDGER.c.pending_sha256.is_(None),
+    )
+    found: dict[str, Brought] = {}
+    for document_id, revision, outcome, digest, sha256 in session.connection().execute(query):
+        if document_id in held and held[document_id].revision == revision:
+            is_of_digest = outcome in GOOD
+            if is_of_digest or document_id not in found:
+                found[document_id] = Brought(digest if is_of_digest else None, sha256)
     return found
 
 

@@ -18,28 +18,34 @@ from sqlalchemy.orm import Session
 from metaharvest.model import Action, FetchedDocument, Holding, ListedDocument, Site
 
 OF_ANOTHER_SITE = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
-RECORD_OF_ANOTHER_SITE = (
-    "The administrator has it harvested from one site alone, gives one of the two another origin, or transfers it."
-)
+RECORD_OF_ANOTHER_SITE = "The administrator transfers it to this site, if this site is to keep it up to date."
 """What to do about a document that belongs to another site, and about a record of a repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A checked document on its way into the target, from the site with this number (0: not from a site)."""
+    """A checked document on its way into the target, from the site with this number (0: not from a site).
+
+    What belongs to the other sites of `same_origin` is this site's, too.
+    """
 
     fetched: FetchedDocument
     site_id: int
     at: datetime
+    same_origin: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What a target that is written in the journal is told of a document which the site's repository has deleted."""
+    """What a target that is written in the journal is told of a document which the site's repository has deleted.
+
+    `same_origin`: see Upload.
+    """
 
     document: ListedDocument
     site_id: int
     at: datetime
+    same_origin: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ class EmbeddedTarget:
         """
         document_id = deletion.document.document_id
         for held in _highest(session, [document_id]):
-            _refuse_other_site(document_id, deletion.site_id, held, RECORD_OF_ANOTHER_SITE)
+            _refuse_other_site(deletion, document_id, held, RECORD_OF_ANOTHER_SITE)
             records_kept.bury(session, deletion)
 
     def erase(self, document_id: str, session: Session) -> int:
@@ -207,8 +207,8 @@ class EmbeddedTarget:
             return list(session.scalars(query))
 
 
-def _refuse_other_site(document_id: str, site_id: int, held: Holding, remedy: str) -> None:
-    if held.site_id not in (None, site_id):
+def _refuse_other_site(by: Upload | Deletion, document_id: str, held: Holding, remedy: str) -> None:
+    if held.site_id not in (None, by.site_id, *by.same_origin):
         message = f"{document_id} belongs to another site by now."
         raise TargetError(Finding("target.other-site", message, remedy))
 
@@ -217,7 +217,7 @@ def _refuse(upload: Upload, held: Holding | None, used_up: int | None) -> None:
     document = upload.fetched.document
     if held is not None:
         remedy = OF_ANOTHER_SITE if document.origin is None else RECORD_OF_ANOTHER_SITE
-        _refuse_other_site(document.document_id, upload.site_id, held, remedy)
+        _refuse_other_site(upload, document.document_id, held, remedy)
     highest = held.revision if held else used_up
     if highest is not None and highest >= document.revision:
         has, end = ("has", "by now") if held else ("had", "which was deleted")

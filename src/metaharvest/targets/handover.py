@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy.orm import Session
 
-from metaharvest.sites.records import rid_of_missing
 from metaharvest.targets import owners, transfers
 from metaharvest.targets.base import Target
 from metaharvest.targets.embedded import EmbeddedTarget
@@ -39,7 +38,6 @@ def give(session: Session, target: Target, taken: Sequence[Taken], to: Receiving
             target.transfer(document_ids, to.site_id, session)
         else:
             owners.set_owner(session, document_ids, to.site_id)
-        rid_of_missing(session, document_ids, to.site_id)
         transfers.note(session, some, to)
 
 

@@ -7,7 +7,7 @@ document to itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -70,23 +70,23 @@ def set_owner(session: Session, document_ids: Sequence[str], site_id: int) -> No
         insert_rows(session.connection(), _OWNERS, rows)
 
 
-def disown(session: Session, document_ids: Sequence[str], site_id: int) -> None:
-    """Let these documents, which were deleted, no longer belong to this site: another one may publish them."""
-    belongs = (DocumentOwner.document_id.in_(document_ids), DocumentOwner.site_schedule_id == site_id)
+def disown(session: Session, document_ids: Sequence[str], site_ids: Collection[int]) -> None:
+    """Let these documents, which were deleted, no longer belong to one of these sites: another one may publish them."""
+    belongs = (DocumentOwner.document_id.in_(document_ids), DocumentOwner.site_schedule_id.in_(site_ids))
     session.execute(delete(DocumentOwner).where(*belongs))
 
 
-def other_sender(session: Session, document_id: str, site_id: int) -> str | None:
-    """The name of another registered site that has this document, or is sending it; None if it is free."""
+def other_sender(session: Session, document_id: str, site_ids: Collection[int]) -> str | None:
+    """The name of a registered site, none of these, that has this document, or is sending it; None if it is free."""
     owner = (
         select(_SITES.c.name)
         .join(_OWNERS, _OWNERS.c.site_schedule_id == _SITES.c.site_schedule_id)
-        .where(_OWNERS.c.document_id == document_id, _OWNERS.c.site_schedule_id != site_id)
+        .where(_OWNERS.c.document_id == document_id, _OWNERS.c.site_schedule_id.not_in(site_ids))
     )
     if (name := session.scalar(owner)) is not None:
         return str(name)
     # Site by site, as the ledger is indexed: by the document alone, all of it would be read.
-    others = select(_SITES.c.site_schedule_id).where(_SITES.c.site_schedule_id != site_id)
+    others = select(_SITES.c.site_schedule_id).where(_SITES.c.site_schedule_id.not_in(site_ids))
     sender = (
         select(_SITES.c.name)
         .join(HarvestDocument, HarvestDocument.site_schedule_id == _SITES.c.site_schedule_id)

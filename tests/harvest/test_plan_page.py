@@ -1,0 +1,211 @@
+"""What is to be done with the records of a page, given what the ledger, the target and other sites know of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from metaharvest.harvest.records import AccountedFor, Elsewhere, PagePlan, plan_page
+from metaharvest.model import (
+    Action,
+    Deletions,
+    Holding,
+    ListedDocument,
+    OutcomeKind,
+    RecordOrigin,
+    SameOrigin,
+    Site,
+    SiteOptions,
+    SiteRun,
+    SiteRunKind,
+    Withdrawal,
+)
+from metaharvest.sites.ledger import LedgerEntry
+from metaharvest.sites.records import Brought, KnownRecord
+from metaharvest.sources.base import ListedRecord
+
+OWN, SIBLING, STRANGER = 1, 2, 3
+NAMES = {OWN: "own", SIBLING: "sibling", STRANGER: "stranger"}
+DAY = "2026-11-20T00:00:00Z"
+EARLIER = "2026-11-19T00:00:00Z"
+SEEN = AccountedFor(5, 5)
+
+
+def record(digest: str = "new", datestamp: str = DAY, *, deleted: bool = False) -> ListedRecord:
+    origin = RecordOrigin("u", "r", "oai_dc", datestamp, DAY, digest="" if deleted else digest)
+    content = None if deleted else b"<dc/>"
+    return ListedRecord(ListedDocument("r", 0, "t", "u", origin=origin), content, deleted)
+
+
+def known(outcome: OutcomeKind = OutcomeKind.UNCHANGED, **columns: Any) -> KnownRecord:
+    of_entry = {key: columns.pop(key) for key in list(columns) if key in LedgerEntry.__slots__}
+    entry = LedgerEntry(9, "r", 1, "u", "t", 1, outcome.value, None, 0, None, None)
+    made = KnownRecord(replace(entry, **of_entry), "old", EARLIER, 4, False, None, "sent")
+    return replace(made, **columns)
+
+
+def site_run(options: SiteOptions | None = None) -> SiteRun:
+    site = Site(OWN, "own", "u", (), options=options or SiteOptions())
+    same_origin = SameOrigin(frozenset({SIBLING}), frozenset({SIBLING}))
+    return SiteRun(7, site, SiteRunKind.SCHEDULED, lambda _: (None, None), same_origin=same_origin)
+
+
+def planned(
+    *records: ListedRecord,
+    row: KnownRecord | None = None,
+    holding: Holding | None = None,
+    elsewhere: Elsewhere | None = None,
+    seen: AccountedFor = SEEN,
+    options: SiteOptions | None = None,
+    used_up: int = 0,
+) -> PagePlan:
+    rows, held = {"r": row} if row else {}, {"r": holding} if holding else {}
+    return plan_page(records, rows, held, {"r": used_up}, seen, site_run(options), NAMES, elsewhere)
+
+
+def held(site_id: int | None = OWN, revision: int = 1) -> Holding:
+    return Holding("r", revision, None, site_id)
+
+
+def intent_of(plan: PagePlan) -> tuple[Action, int, int | None]:
+    [[todo]] = plan.chains
+    return todo.intent.action, todo.intent.document.revision, todo.intent.target_revision
+
+
+def test_a_new_record_is_inserted() -> None:
+    plan = planned(record())
+    assert (intent_of(plan), plan.listed, plan.in_hand) == ((Action.INSERT, 1, None), 1, {"r": record()})
+
+
+def test_a_record_that_was_deleted_in_the_target_gets_the_next_revision() -> None:
+    assert intent_of(planned(record(), used_up=4)) == (Action.INSERT, 5, None)
+
+
+def test_an_unchanged_record_is_settled_and_one_that_is_noted_already_is_not_written() -> None:
+    plan = planned(record("old"), row=known(), holding=held())
+    [(outcome, _)] = plan.settled
+    assert (outcome.kind, outcome.document.revision, outcome.target_revision) == (OutcomeKind.UNCHANGED, 1, 1)
+    assert (plan.listed, plan.unchanged, plan.chains) == (1, 1, [])
+    plan = planned(record("old", EARLIER), row=known(), holding=held())
+    assert (plan.unchanged, plan.settled) == (1, [])
+
+
+def test_an_unchanged_record_is_checked_again_where_all_are() -> None:
+    plan = planned(record("old"), row=known(), holding=held(), seen=replace(SEEN, again=True))
+    assert intent_of(plan) == (Action.UPDATE, 2, 1)
+
+
+def test_a_changed_record_is_updated_and_compared_with_what_was_sent_last() -> None:
+    plan = planned(record(), row=known(), holding=held())
+    assert intent_of(plan) == (Action.UPDATE, 2, 1)
+    assert plan.chains[0][0].intent.held_sha256 == "sent"
+
+
+def test_a_deleted_record_waits_for_the_end_of_the_list() -> None:
+    plan = planned(record(deleted=True), row=known(), holding=held())
+    assert ([entry for _, entry in plan.to_delete], plan.listed) == ([known().entry], 0)
+
+
+def test_a_deleted_record_that_the_target_does_not_have_is_noted_at_once() -> None:
+    plan = planned(record(deleted=True))
+    assert [outcome.kind for outcome, _ in plan.settled] == [OutcomeKind.DELETED]
+    plan = planned(record(deleted=True), row=known(), holding=None)
+    assert [outcome.kind for outcome, _ in plan.ended] == [OutcomeKind.DELETED]
+
+
+def test_a_deleted_record_of_a_site_that_only_notes_deletions_is_noted_at_once() -> None:
+    plan = planned(record(deleted=True), row=known(), holding=held(), options=SiteOptions(deletions=Deletions.NOTE))
+    assert ([outcome.kind for outcome, _ in plan.ended], plan.to_delete) == ([OutcomeKind.DELETED], [])
+
+
+def test_a_record_with_an_older_datestamp_than_known_waits() -> None:
+    row = known(datestamp=DAY)
+    plan = planned(record("other", EARLIER), row=row, holding=held())
+    assert (plan.older, plan.chains, plan.listed) == ([row], [], 0)
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_of_two_versions_on_a_page_the_newest_counts(newest_first: bool) -> None:
+    versions = [record("new"), record("older", EARLIER)]
+    plan = planned(*(versions if newest_first else versions[::-1]))
+    assert (plan.listed, plan.duplicate, plan.in_hand["r"]) == (2, 1, record("new"))
+
+
+def test_a_record_that_the_list_has_named_before_is_a_duplicate() -> None:
+    plan = planned(record("old", EARLIER), row=known(listing=5), holding=held())
+    assert (plan.listed, plan.duplicate, plan.unchanged) == (1, 1, 0)
+
+
+def test_a_document_of_a_site_of_another_origin_is_refused() -> None:
+    plan = planned(record(), holding=held(STRANGER))
+    [(outcome, _)] = plan.ended
+    assert (outcome.kind, outcome.findings[0].rule) == (OutcomeKind.UPLOAD_ERROR, "target.other-site")
+    assert "'stranger'" in outcome.findings[0].message
+
+
+def test_what_belonged_to_a_site_that_is_registered_no_longer_is_free() -> None:
+    assert intent_of(planned(record(), holding=held(17))) == (Action.UPDATE, 2, 1)
+
+
+def test_a_withdrawn_document_is_left_out_and_its_deletion_is_noted() -> None:
+    holding = Holding("r", 0, withdrawn=Withdrawal("why", date(2026, 11, 20)))
+    assert [outcome.kind for outcome, _ in planned(record(), holding=holding).ended] == [OutcomeKind.FILTERED]
+    plan = planned(record(deleted=True), holding=holding)
+    assert [outcome.kind for outcome, _ in plan.settled] == [OutcomeKind.DELETED]
+
+
+def test_a_pending_upload_of_the_same_content_keeps_its_revision_and_of_another_one_uses_it_up() -> None:
+    row = known(OutcomeKind.DEFERRED, revision=2, pending_sha256="p")
+    assert intent_of(planned(record("old"), row=row, holding=held())) == (Action.UPDATE, 2, 1)
+    plan = planned(record("new"), row=row, holding=held())
+    assert intent_of(plan) == (Action.UPDATE, 3, 1)
+    entry = plan.chains[0][0].known
+    assert entry is not None
+    assert entry.pending_sha256 is None
+
+
+# -- sites of one origin
+
+
+@pytest.mark.parametrize("row", [None, known(), known(OutcomeKind.INVALID), known(OutcomeKind.DELETED)])
+def test_what_another_site_of_the_origin_has_brought_is_unchanged_with_the_revision_that_is_held(
+    row: KnownRecord | None,
+) -> None:
+    elsewhere = Elsewhere({"r": Brought("new", "sent there")})
+    plan = planned(record(), row=row, holding=held(SIBLING, 4), elsewhere=elsewhere)
+    [(outcome, entry)] = plan.settled
+    assert (outcome.kind, outcome.document.revision, outcome.target_revision) == (OutcomeKind.UNCHANGED, 4, 4)
+    assert (outcome.sha256, entry) == ("sent there", row.entry if row else None)
+    assert (plan.listed, plan.unchanged, plan.chains) == (1, 1, [])
+
+
+@pytest.mark.parametrize("digest", ["another", None], ids=["other-content", "not-comparable"])
+def test_what_differs_from_what_another_site_has_brought_is_the_next_revision(digest: str | None) -> None:
+    plan = planned(record(), holding=held(SIBLING, 4), elsewhere=Elsewhere({"r": Brought(digest, "sent there")}))
+    assert intent_of(plan) == (Action.UPDATE, 5, 4)
+    assert plan.chains[0][0].intent.held_sha256 == "sent there"
+
+
+def test_what_this_site_knows_itself_is_unchanged_whichever_site_of_the_origin_has_brought_it() -> None:
+    plan = planned(record("old"), row=known(), holding=held(SIBLING))
+    assert (plan.unchanged, len(plan.settled)) == (1, 1)
+
+
+def test_a_deletion_of_what_another_site_has_brought_waits_like_any_other() -> None:
+    assert len(planned(record(deleted=True), row=known(), holding=held(SIBLING)).to_delete) == 1
+
+
+def test_a_deletion_that_was_noted_is_not_told_again_while_another_site_lists_the_record() -> None:
+    row = known(OutcomeKind.DELETED)
+    plan = planned(record(deleted=True), row=row, holding=held(), elsewhere=Elsewhere(listed={"r"}))
+    assert (plan.listed, plan.unchanged, plan.to_delete) == (1, 1, [])
+    assert len(planned(record(deleted=True), row=row, holding=held()).to_delete) == 1
+
+
+def test_a_deletion_of_what_this_site_never_had_is_noted_while_another_site_lists_the_record() -> None:
+    plan = planned(record(deleted=True), holding=held(SIBLING), elsewhere=Elsewhere(listed={"r"}))
+    [(outcome, _)] = plan.settled
+    assert (outcome.kind, outcome.target_revision, plan.to_delete) == (OutcomeKind.DELETED, None, [])
