@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from support.http_server import Asking
 from support.oai_network import Network, is_list, missing, report
-from support.oai_server import GZIP, Asked, OaiServer, Record
+from support.oai_server import Asked, OaiServer, Record
 
 
 @pytest.fixture
@@ -505,27 +504,6 @@ def test_a_list_that_is_far_longer_than_the_last_full_one_is_broken_off(
     assert (found["status"], found["listed"]) == ("incomplete", 300)
     assert "More than 250 records came: the list may have no end, as that is ten times" in report(network)
     assert network.harvest("--full")["status"] == "succeeded"
-
-
-# -- compression
-
-
-def test_a_repository_whose_gzip_answers_are_empty_is_asked_without_gzip(network: Network) -> None:
-    server = network.server
-    refused = 0
-
-    def answer(asking: Asking) -> None:
-        nonlocal refused
-        if "gzip" not in asking.headers["Accept-Encoding"]:
-            return server._answer(asking)
-        refused += 1
-        return asking.answer(b"", 200, GZIP)
-
-    server.http.route("/oai", answer)
-    network.register()
-    refused = 0
-    assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
-    assert refused == 1
 
 
 # -- a base URL that is a web page

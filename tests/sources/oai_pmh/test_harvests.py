@@ -219,19 +219,6 @@ def test_the_next_harvest_asks_for_changes_with_an_overlap_by_the_repositorys_cl
         assert [asked.arguments["from"] for asked in repository.asked("ListRecords")] == [since]
 
 
-@pytest.mark.parametrize("date", ["2026-11-20T13:00:00", "2026-11-20"])
-def test_a_response_date_without_a_zone_is_told_and_covered_by_a_day(date: str) -> None:
-    with OaiServer(30) as repository:
-        utc, local = b"<responseDate>2026-11-20T03:00:00Z<", f"<responseDate>{date}<".encode()
-        repository.tamper = lambda body, asked: body.replace(utc, local)
-        first = harvest(repository.base_url)
-        assert f"The repository's clock shows {date}, without a zone" in first.words("oai.protocol")
-        assert len(first.good) == 30
-        repository.put("oai:test:31", repository.now + timedelta(hours=2))
-        second = harvest(repository.base_url, first.checkpoint)
-        assert second.good == ["oai:test:31"]
-
-
 def test_nothing_new_is_an_empty_harvest_that_moves_on() -> None:
     with OaiServer(30) as repository:
         first = harvest(repository.base_url)
@@ -316,62 +303,12 @@ def test_a_deletion_may_be_written_in_capitals(status: bytes) -> None:
         assert harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS).deleted == ["oai:test:1"]
 
 
-@pytest.mark.parametrize("seconds", [True, False])
-def test_after_a_date_in_the_future_everything_is_listed_again_once(seconds: bool) -> None:
-    with OaiServer(30, seconds=seconds) as repository:
-        today, repository.now = repository.now, repository.now.replace(year=2036)
-        first = harvest(repository.base_url, full_every=7)
-        repository.now = today + DAY
-        repository.put("oai:test:31")
-        second = harvest(repository.base_url, first.checkpoint, full_every=7)
-        assert second.listing.is_complete
-        assert second.good == [*first.good, "oai:test:31"]
-        assert [(finding.rule, finding.level) for finding in second.findings] == [("oai.clock", Level.WARNING)]
-        assert second.checkpoint is not None
-        assert (second.checkpoint["watermark"], second.checkpoint["full_at"]) == ("2026-11-21T03:00:00Z",) * 2
-        third = harvest(repository.base_url, second.checkpoint, full_every=7)
-        assert (third.good, third.rules) == (["oai:test:31"], [])
-
-
 def test_a_clock_that_goes_back_by_a_little_is_covered_by_the_overlap() -> None:
     with OaiServer(30) as repository:
         first = harvest(repository.base_url)
         repository.now -= timedelta(minutes=4)
         second = harvest(repository.base_url, first.checkpoint)
         assert (second.good, second.rules) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("hours", "seconds", "words"),
-    [
-        (
-            2,
-            True,
-            "shows 2026-11-20T05:00:00Z (responseDate), which is 2 hours ahead of that of its web server (Fri, 20 Nov",
-        ),
-        (
-            -5,
-            True,
-            "shows 2026-11-19T22:00:00Z (responseDate), which is 5 hours behind that of its web server (Fri, 20 Nov",
-        ),
-        (14, False, "which is 14 hours ahead of that of its web server"),
-        (0.25, True, "which is 15 minutes ahead of that of its web server"),
-    ],
-)
-def test_what_changes_within_the_difference_of_two_clocks_is_not_lost(hours: float, seconds: bool, words: str) -> None:
-    """Datestamps go by the clock of the web server; the difference is what it was at the last harvest."""
-    with OaiServer(30, seconds=seconds) as repository:
-        repository.ahead = timedelta(hours=hours)
-        first = harvest(repository.base_url)
-        assert words in first.words("oai.clock")
-        repository.put("oai:test:31", repository.now + timedelta(seconds=1))
-        repository.ahead = timedelta(0)
-        repository.now += timedelta(days=20)
-        repository.put("oai:test:32")
-        second = harvest(repository.base_url, first.checkpoint)
-        assert second.good[-2:] == ["oai:test:31", "oai:test:32"]
-        assert len(second.good) < 32
-        assert second.rules == []
 
 
 def test_what_clocks_differ_by_is_kept_where_the_list_goes_on_another_night() -> None:

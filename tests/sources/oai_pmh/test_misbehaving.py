@@ -87,7 +87,6 @@ def test_every_record_comes_once_and_a_warning_says_what_is_odd(odd: Odd, rule: 
     [
         (Odd.SAME_TOKEN, 20, "after 20 of 30 records: The repository gives the same resumption token again"),
         (Odd.CIRCLE, 30, "after 30 of 30 records: 10 pages in a row had no new records, and a token each"),
-        (Odd.EMPTY_PAGES, 10, "after 10 of 30 records: 10 pages in a row had no new records"),
         (Odd.SIZE_TOO_HIGH, 30, "after 30 of 60 records: The repository announced a list of 60 records"),
     ],
 )
@@ -183,29 +182,6 @@ def test_a_repository_that_is_away_keeps_the_place_where_the_list_goes_on() -> N
         assert harvest(repository.base_url, first.checkpoint).good == ALL[10:]
 
 
-@pytest.mark.parametrize("seconds", [True, False])
-def test_where_changes_since_a_date_are_refused_everything_is_listed(seconds: bool) -> None:
-    refusal = b'<error code="badArgument">from: not supported</error>'
-    with OaiServer(30, seconds=seconds) as repository:
-        first = harvest(repository.base_url)
-        repository.tamper = lambda body, asked: (
-            re.sub(rb"<ListRecords>.*</ListRecords>", refusal, body, flags=re.DOTALL)
-            if "from" in asked.arguments
-            else body
-        )
-        for _ in range(2):
-            repository.now += timedelta(days=1)
-            repository.put("oai:test:31")
-            again = harvest(repository.base_url, first.checkpoint)
-            assert (again.broken, set(again.good)) == (None, set(repository.records))
-            assert "all was asked for: The repository refuses ListRecords: badArgument" in again.words("oai.error")
-            assert not any(finding.is_error for finding in again.findings)
-            assert not again.listing.is_complete
-            assert again.checkpoint
-            assert again.checkpoint["watermark"] == f"{repository.now:%Y-%m-%dT%H:%M:%SZ}"
-            first = again
-
-
 def test_a_from_of_the_sites_own_that_is_refused_is_not_left_out() -> None:
     with OaiServer(30) as repository:
         repository.tamper = lambda body, asked: (
@@ -215,19 +191,6 @@ def test_a_from_of_the_sites_own_that_is_refused_is_not_left_out() -> None:
         )
         with pytest.raises(ListError, match="refuses ListRecords: badArgument"):
             harvest(repository.base_url, begin="2026-01-05")
-
-
-def test_seconds_that_are_refused_are_asked_for_as_days() -> None:
-    with OaiServer(30) as repository:
-        first = harvest(repository.base_url)
-        repository.odd.add(Odd.NO_SECONDS)
-        second = harvest(repository.base_url, first.checkpoint)
-        assert "oai.granularity" in second.rules
-        assert second.broken is None
-        repository.forget()
-        third = harvest(repository.base_url, second.checkpoint)
-        assert third.rules == []
-        assert [asked.arguments["from"] for asked in repository.asked("ListRecords")] == ["2026-11-19"]
 
 
 # -- what is wrong with a record
@@ -262,44 +225,6 @@ def test_a_comment_within_an_identifier_of_1_1_cuts_nothing_off() -> None:
         repository.tamper = lambda body, _: body.replace(b"<identifier>oai:", b"<identifier>oai:<!-- c -->")
         found = harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS)
     assert (sorted(found.good), found.findings) == (sorted(ALL), [])
-
-
-def test_bytes_that_are_no_text_are_replaced_and_the_record_is_named() -> None:
-    found = with_record(record(b"<metadata>" + dublin_core("Fr\0gs").replace("\0", "@").encode() + b"</metadata>"))
-    assert found.findings == []
-    damaged = dublin_core("Fr@gs").encode().replace(b"@", b"\xf6")
-    found = with_record(record(b"<metadata>" + damaged + b"</metadata>"))
-    assert sorted(found.good) == sorted(ALL)
-    assert [(finding.rule, finding.docid) for finding in found.findings if finding.docid] == [
-        ("oai.damaged-text", "oai:test:17")
-    ]
-    content = next(each.content for each in found.records if each.document.document_id.endswith(":17"))
-    assert "Fr\ufffdgs" in (content or b"").decode()
-
-
-@pytest.mark.parametrize("damage", [b"\x01", b"&#x1F;", b"\xef\xbf\xbf", b"\xc3\x28"])
-def test_characters_that_xml_does_not_have_are_replaced(damage: bytes) -> None:
-    found = with_record(record(b"<metadata><t>a" + damage + b"b</t></metadata>"))
-    assert sorted(found.good) == sorted(ALL)
-    assert "oai:test:17" in found.words("oai.damaged-text")
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        "<metadata><x:dc>undeclared</x:dc></metadata>",
-        "<metadata><dc>Fish & chips</dc></metadata>",
-        "<metadata><dc>never closed</metadata>",
-        "<metadata><dc a='1' a='2'/></metadata>",
-        "<metadata><dc>&nbsp;</dc></metadata>",
-    ],
-)
-def test_an_ill_formed_record_is_lost_alone_and_named(metadata: str) -> None:
-    found = with_record(record(metadata))
-    assert sorted(found.good) == sorted(set(ALL) - {"oai:test:17"})
-    assert len(found.identifiers) == 30
-    lost = [finding for finding in found.findings if finding.is_error]
-    assert [(finding.rule, finding.docid) for finding in lost] == [("oai.damaged-record", "oai:test:17")]
 
 
 def test_records_within_the_metadata_are_no_records_of_the_list() -> None:

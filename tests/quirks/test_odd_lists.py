@@ -1,0 +1,241 @@
+"""Lists and tokens as repositories were seen to send them. The answers are made for the tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from metaharvest.errors import FetchError
+from metaharvest.model import Level, ListMethod
+from support.oai_harvest import HTTP, harvest
+from support.oai_quirks import ALL, END, START, error, in_page, page, repository
+from support.oai_server import HTML, Asked, OaiServer, Odd
+
+
+def numbers(first: int) -> range:
+    """The records of the page that begins with this one."""
+    return range(first, first + 10)
+
+
+# Each page has the token that led to it: https://github.com/afuetterer/oaipmh-scythe/issues/411
+# Each token leads to the same records: https://github.com/coneda/kor/issues/55
+def test_a_token_that_leads_to_the_same_page_ends_the_list() -> None:
+    same = page(numbers(1), b'<resumptionToken completeListSize="30">again!!!!0!0</resumptionToken>')
+    with repository(lambda asked: same if asked.verb == "ListRecords" else None) as server:
+        found = harvest(server.base_url)
+        assert found.good == ALL[:10]
+        assert "after 10 of 30 records: The repository gives the same resumption token again" in str(found.broken)
+        server.tamper = None
+        again = harvest(server.base_url, found.checkpoint)
+        assert (sorted(again.good), again.broken) == (sorted(ALL), None)
+
+
+# Pages without records, each with a token: https://github.com/infrae/pyoai/pull/8
+def test_pages_without_records_end_the_list() -> None:
+    with OaiServer(30) as server:
+        server.odd.add(Odd.EMPTY_PAGES)
+        found = harvest(server.base_url)
+        assert found.good == ALL[:10]
+        assert "after 10 of 30 records: 10 pages in a row had no new records" in str(found.broken)
+
+
+# Tokens and records without an end, more than announced: https://github.com/OpenSKOS/OpenSKOS/issues/8
+def test_a_list_without_an_end_is_broken_off_at_the_limit() -> None:
+    def endless(asked: Asked) -> bytes | None:
+        if asked.verb != "ListRecords":
+            return None
+        first = int(asked.arguments.get("resumptionToken", "1").removeprefix("page-"))
+        token = f'<resumptionToken completeListSize="20">page-{first + 10}</resumptionToken>'
+        return page(numbers(first), token.encode())
+
+    with repository(endless) as server:
+        found = harvest(server.base_url, http=HTTP.model_copy(update={"max_list_records": 45}))
+        assert "More than 45 records came: the list may have no end" in str(found.broken)
+        assert len(set(found.identifiers)) == 50
+
+
+# completeListSize of a set counts all records: https://github.com/MI-DPLA/combine/issues/240
+# The token behind the first page is empty, though more is announced: https://github.com/pkp/pkp-lib/issues/7214
+# The token is in an attribute: https://github.com/kitodo/kitodo-presentation/pull/300
+@pytest.mark.parametrize(
+    "token",
+    [
+        b'<resumptionToken completeListSize="225176" cursor="0"/>',
+        b'<resumptionToken completeListSize="225176" cursor="0"></resumptionToken>',
+        b'<resumptionToken completeListSize="225176" cursor="0" resumptionToken="page-2"/>',
+    ],
+)
+def test_a_number_that_does_not_come_is_an_error_and_then_the_way_to_count(token: bytes) -> None:
+    with repository(lambda asked: page(range(1, 8), token) if asked.verb == "ListRecords" else None) as server:
+        first = harvest(server.base_url)
+        assert "announced a list of 225,176 records (completeListSize) and sent 7" in str(first.broken)
+        second = harvest(server.base_url, first.checkpoint)
+        assert (second.broken, second.listing.is_complete) == (None, True)
+        assert [(each.rule, each.level) for each in second.findings] == [("oai.list-size", Level.WARNING)]
+
+
+# The last page has no token: https://github.com/coneda/kor/issues/110
+def test_a_number_that_does_not_come_before_a_page_without_token_is_an_error_each_time() -> None:
+    with repository(lambda asked: page(numbers(11)) if in_page(2, asked) else None) as server:
+        first = harvest(server.base_url)
+        second = harvest(server.base_url, first.checkpoint)
+        for found in (first, second):
+            assert "sent 20. Its last page has no resumptionToken" in str(found.broken)
+
+
+# The order of the list is not stable: https://github.com/artefactual/atom/issues/1581
+# One record is on two pages: https://github.com/DOAJ/doaj/issues/712
+def test_a_record_on_two_pages_is_taken_once_and_the_one_that_is_left_out_is_not_missing() -> None:
+    def unstable(asked: Asked) -> bytes | None:
+        token = b"<resumptionToken>oai_dc!!!!20!0</resumptionToken>"
+        return page(range(10, 20), token) if in_page(2, asked) else None
+
+    with repository(unstable) as server:
+        found = harvest(server.base_url)
+        assert sorted(found.identifiers) == sorted(set(ALL) - {"oai:test:20"})
+        assert "1 record came twice" in found.words("oai.duplicates")
+        assert found.pages[-1].left_out == 1
+
+
+# A token behind the last page leads to an error: https://github.com/inveniosoftware/invenio-app-rdm/issues/2715
+# Without completeListSize: https://www.openarchives.org/pipermail/oai-implementers/2002-July/000586.html
+@pytest.mark.parametrize(("size", "level"), [(b' completeListSize="30"', Level.WARNING), (b"", Level.ERROR)])
+def test_an_error_behind_the_last_page_is_the_end_if_the_announced_number_came(size: bytes, level: Level) -> None:
+    def ends(asked: Asked) -> bytes | None:
+        for number in (1, 2, 3):
+            if in_page(number, asked):
+                token = b"<resumptionToken" + size + f">oai_dc!!!!{number}0!0</resumptionToken>".encode()
+                return page(numbers(10 * number - 9), token)
+        return error("noRecordsMatch") if in_page(4, asked) else None
+
+    with repository(ends) as server:
+        found = harvest(server.base_url)
+        assert (sorted(found.good), found.broken) == (sorted(ALL), None)
+        assert [(each.rule, each.level) for each in found.findings] == [("oai.token", level)]
+        assert (found.pages[-1].left_out == 0) is (level is Level.WARNING)
+
+
+# A list of 10,000 ends with its first page: https://github.com/next-l/enju_leaf/issues/1538
+def test_a_list_that_ends_with_a_full_page_proves_nothing_missing() -> None:
+    token = b"<resumptionToken>oai_dc!!!!10!0</resumptionToken>"
+    with repository(
+        lambda asked: page(numbers(1), token) if in_page(1, asked) else page(numbers(11)) if in_page(2, asked) else None
+    ) as server:
+        found = harvest(server.base_url)
+        assert "20 records had come, and no completeListSize says whether those are all" in found.words("oai.token")
+        assert found.pages[-1].left_out == float("inf")
+
+
+# A token of an earlier day: https://github.com/mattbierbaum/arxiv-public-datasets/issues/26
+@pytest.mark.parametrize(
+    "answer", [error("badResumptionToken", "noDataForResultSet - may have expired"), error("noRecordsMatch"), HTML]
+)
+def test_a_token_of_an_earlier_night_may_be_refused(answer: bytes) -> None:
+    with OaiServer(30) as server:
+        first = harvest(server.base_url, most_pages=1)
+        server.tamper = lambda body, asked: (
+            answer if asked.arguments.get("resumptionToken") == "oai_dc!!!!10!0" else body
+        )
+        second = harvest(server.base_url, first.checkpoint)
+        assert ({*first.good, *second.good}, second.broken) == (set(ALL), None)
+
+
+# Every token is refused: https://github.com/MarkVSullivan/SobekCM-Web-Application/issues/6
+def test_a_repository_that_refuses_all_tokens_is_asked_for_smaller_windows() -> None:
+    refused = error("badResumptionToken", "no resumeAfter in resumptionToken:0000000002")
+    with repository(lambda asked: refused if "resumptionToken" in asked.arguments else None) as server:
+        found = harvest(server.base_url)
+        assert (sorted(found.good), found.broken) == (sorted(ALL), None)
+        assert found.rules == ["oai.page-failed"]
+
+
+# The token loses the set: https://github.com/MarkVSullivan/SobekCM-Web-Application/issues/6
+# A set with 25 records brings hundreds of others: https://github.com/tulibraries/dplah/issues/238
+def test_records_of_other_sets_are_taken_and_counted() -> None:
+    with OaiServer(30) as server:
+        server.sets = {"fao1": "Agriculture", "other": "Others"}
+        for number, each in enumerate(server.records.values(), 1):
+            each.sets = ("fao1",) if number <= 20 else ("other",)
+        server.tamper = lambda body, asked: body.replace(b">oai_dc!fao1!", b">oai_dc!!")
+        found = harvest(server.base_url, set_spec="fao1")
+        assert sorted(found.good) == sorted(ALL)
+        assert "10 of the list's records" in found.words("oai.protocol")
+
+
+# One bad character makes page 200 a 500 for ever: https://github.com/DSpace/DSpace/issues/10721
+# Errors 502 and 504 in the middle of a long list: https://github.com/zenodo/zenodo-rdm/issues/1149
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_a_page_that_always_fails_costs_the_record_that_fails(status: int) -> None:
+    with OaiServer(30) as server:
+        server.poison.add("oai:test:17")
+        server.poisoned = (b"<html><title>Error</title></html>", status, {"Content-Type": "text/html"})
+        found = harvest(server.base_url, http=HTTP.model_copy(update={"retries": 0}))
+        assert sorted(found.good) == sorted(set(ALL) - {"oai:test:17"})
+        assert [(each.rule, each.docid) for each in found.findings if each.is_error] == [
+            ("oai.record-failed", "oai:test:17")
+        ]
+
+
+# Records that are listed and cannot be had: https://github.com/IQSS/dataverse/issues/8005
+# 474 records that cannot be had: https://github.com/wellcomecollection/platform/issues/6426
+def test_records_that_are_listed_and_not_given_out_are_named() -> None:
+    phantoms = {f"oai:test:{number}" for number in range(5, 10)}
+    unknown = error("idDoesNotExist")
+    with repository(lambda asked: unknown if asked.arguments.get("identifier") in phantoms else None) as server:
+        found = harvest(server.base_url, method=ListMethod.LIST_IDENTIFIERS)
+        assert (set(found.good), found.broken) == (set(ALL) - phantoms, None)
+        assert {each.docid for each in found.findings if each.rule == "oai.record-failed"} == phantoms
+
+
+# A wall against robots, from one day on: https://github.com/Gluejar/regluit/issues/1154
+def test_a_wall_before_a_repository_ends_the_list_and_the_next_harvest_goes_on() -> None:
+    with OaiServer(30) as server:
+        server.poisoned = (b"<html><title>Just a moment...</title></html>", 403, {"cf-mitigated": "challenge"})
+        server.refuses = lambda asked: len(server.asked("ListRecords")) > 1
+        found = harvest(server.base_url)
+        assert "The list broke off after 10 of 30 records" in str(found.broken)
+        assert len(server.answered) < 20
+        server.refuses = lambda asked: False
+        again = harvest(server.base_url, found.checkpoint)
+        assert ({*found.good, *again.good}, again.broken) == (set(ALL), None)
+
+
+# An answer to ListSets that breaks off: https://github.com/libris/librisxl/issues/138
+def test_nothing_is_concluded_from_a_list_of_sets_that_breaks_off() -> None:
+    sets = START + b"<ListSets><set><setSpec>bib:S</setSpec><setName>S</setName></set><set><setSpec>bi"
+    with repository(lambda asked: sets if asked.verb == "ListSets" else None) as server:
+        with pytest.raises(FetchError, match="breaks off before its end"):
+            harvest(server.base_url, set_spec="frogs")
+        assert server.asked("ListRecords") == []
+
+
+# Without a set, nothing comes: https://github.com/OpenWIS/openwis/issues/293
+# Without from and until, nothing comes: https://github.com/LearningRegistry/LearningRegistry/issues/60
+def test_after_a_list_of_nothing_all_records_are_asked_for_again() -> None:
+    with repository(lambda asked: error("noRecordsMatch") if asked.verb == "ListRecords" else None) as server:
+        first = harvest(server.base_url)
+        assert (first.good, first.listing.is_empty, first.listing.is_complete) == ([], True, False)
+        server.tamper = None
+        second = harvest(server.base_url, first.checkpoint)
+        assert sorted(second.good) == sorted(ALL)
+
+
+# 760,000 of 2,680,000 records come: https://github.com/DOAJ/doaj/issues/1432
+# Records that are not indexed for a night count as deleted: https://github.com/IQSS/dataverse/pull/10222
+def test_the_number_of_all_records_is_compared_with_that_of_the_last_full_list() -> None:
+    with OaiServer(30) as server:
+        first = harvest(server.base_url)
+        for number in range(11, 31):
+            del server.records[f"oai:test:{number}"]
+        second = harvest(server.base_url, first.checkpoint)
+        assert (second.pages[-1].in_all, second.pages[-1].in_all_before) == (10, 30)
+
+
+# ListIdentifiers has records in place of headers: https://github.com/geopython/pycsw/issues/899
+def test_what_is_listed_and_is_no_header_is_counted() -> None:
+    item = b"<record><header><identifier>urn:uuid:%d</identifier><dateStamp/><setSpec/></header></record>"
+    inner = b"".join(item % number for number in range(30))
+    listed = START + b"<ListIdentifiers>" + inner + b"</ListIdentifiers>" + END
+    with repository(lambda asked: listed if asked.verb == "ListIdentifiers" else None) as server:
+        found = harvest(server.base_url, method=ListMethod.LIST_IDENTIFIERS)
+        assert found.good == []
+        assert "The list has 30 elements that are neither records nor a resumption token" in found.words("oai.protocol")
