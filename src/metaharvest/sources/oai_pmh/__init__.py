@@ -5,8 +5,7 @@ datestamps.py   datestamps, and differences of clocks
 windows.py      windows of datestamps: the unit of progress
 answers.py      an answer's bytes -> its records, one after the other; or the tree of a short answer
 bounds.py       how much a repository may send: lengths of values, sizes of records and answers
-namespaces.py   what is declared around records, as it goes with each of them
-cutting.py      damaged answers: mended, or cut where records begin
+repair.py       damaged answers: cut at record boundaries, each record parsed, repaired or lost
 records.py      the element of a record -> a listed record
 repository.py   asks a repository, over fetch/
 describe.py     what a repository says of itself: Identify, its formats and sets, and what has changed of that

@@ -25,9 +25,17 @@ from lxml import etree
 
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, TooDamaged, items, refuse_unusable, size_of
-from metaharvest.sources.oai_pmh.cutting import Damage, Mended
+from metaharvest.sources.oai_pmh.answers import (
+    Answer,
+    Damage,
+    NoAnswer,
+    TooDamaged,
+    items,
+    refuse_unusable,
+    size_of,
+)
 from metaharvest.sources.oai_pmh.records import Records
+from metaharvest.sources.oai_pmh.repair import Repaired
 from metaharvest.sources.oai_pmh.spooled import IN_MEMORY, spool
 from metaharvest.text import one_line
 from metaharvest.validation.parse_lock import parsing
@@ -81,8 +89,8 @@ def listed(file: BinaryIO, answer: Answer, records: Records, *, cuts: bool = Tru
         for item in items(file, answer, take, records.largest, cuts=cuts):
             if isinstance(item, ListedRecord):
                 yield item
-            elif isinstance(item, Mended):
-                yield replace(item.item, findings=(*item.item.findings, _mended(item.item)))
+            elif isinstance(item, Repaired):
+                yield replace(item.item, findings=(*item.item.findings, _repaired(item.item)))
             else:
                 number += 1
                 refuse_unusable(answer, number)
@@ -253,7 +261,7 @@ def _read(channel: Connection, file: BinaryIO, answer: Answer, records: Records)
     return _End(answer, records.counted())
 
 
-def _mended(record: ListedRecord) -> Finding:
+def _repaired(record: ListedRecord) -> Finding:
     identifier = record.document.origin.identifier if record.document.origin else record.document.document_id
     message = (
         f"The repository's record {one_line(identifier, 200)} has bytes that are no text, or characters that XML does "

@@ -1,15 +1,16 @@
 """An answer's bytes: its records, one after the other in bounded memory; or the tree of an answer that is short.
 
-Nothing is repaired silently: an answer is parsed strictly, and what is not well-formed is left to cutting.py. A DTD is
+Nothing is repaired silently: an answer is parsed strictly, and what is not well-formed is left to repair.py. A DTD is
 refused: its entities could change what a record says. What a record is made into is for the caller's function.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from os import SEEK_END
 from typing import Any, BinaryIO, TypeVar
 
@@ -26,21 +27,18 @@ from metaharvest.fetch.xml_bounds import (
 )
 from metaharvest.model import Finding, Level
 from metaharvest.sources.oai_pmh.bounds import DATE, ERRORS, SHORT_ANSWER, UNUSABLE, URI, crowd, record_limits, words_of
-from metaharvest.sources.oai_pmh.cutting import (
-    BEFORE,
+from metaharvest.sources.oai_pmh.protocol import AnswerRoot, ProtocolError, Token, root_of, token_from
+from metaharvest.sources.oai_pmh.repair import (
     TAIL,
     TOO_DEEP,
-    Crowded,
-    Damage,
     Lost,
-    Mended,
+    Repaired,
     Surrounding,
     cut,
     ends,
     in_words,
-    mended_whole,
+    repaired_whole,
 )
-from metaharvest.sources.oai_pmh.protocol import AnswerRoot, ProtocolError, Token, root_of, token_from
 from metaharvest.text import one_line
 
 Item = TypeVar("Item")
@@ -52,9 +50,6 @@ SHORT = 524_288
 _CHUNK = 65_536
 _LARGEST = 52_428_800
 """Bytes of one record, if nothing else is said."""
-
-_MOST_INNER = 1_000
-"""Elements within one record that are named as the protocol's: the time that each takes grows with its depth."""
 
 _BESIDE = ("responseDate", "error", "resumptionToken")
 _KNOWN = {*_BESIDE, "request", "requestURL"}
@@ -70,13 +65,21 @@ class NoAnswer(Exception):
         self.finding = finding
 
 
+class Damage(Exception):
+    """An answer is not well-formed; the message is the parser's."""
+
+
+class Crowded(Damage):
+    """A record, or the tags around the records, exceed a limit; the message names it."""
+
+
 @dataclass(slots=True)
 class Answer:
     """What is known of an answer beside its records, as far as it was read.
 
     `date`: when it was sent, by the clock of the web server, if that is known. `is_whole`: it did not break off.
-    `damage`: what the parser found first, if it `is_ill_formed`, or what is too much to be read as it is. `odd` counts
-    oddities that are reported once for the whole list.
+    `has_list`: it has an element for the verb. `damage`: what the parser found first, if it `is_ill_formed`, or what is
+    too much to be read as it is. `odd` counts oddities that are reported once for the whole list.
     `unusable` has a key for each record of which nothing was made, None where not even that can be told from others.
     """
 
@@ -89,6 +92,7 @@ class Answer:
     is_whole: bool = False
     damage: str = ""
     is_ill_formed: bool = False
+    has_list: bool = False
     odd: Counter[str] = field(default_factory=Counter)
     example: dict[str, str] = field(default_factory=dict)
     unusable: list[int | None] = field(default_factory=list)
@@ -140,7 +144,7 @@ def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
 
 def items(
     file: BinaryIO, answer: Answer, take: Take[Item], largest: int = _LARGEST, *, cuts: bool = True
-) -> Iterator[Item | Lost | Mended[Item]]:
+) -> Iterator[Item | Lost | Repaired[Item]]:
     """What `take` makes of each record (or header) of the answer in `file`, which is open for reading at its start.
 
     `answer` says at first which verb was asked; it is filled in on the way. A record of more than `largest` bytes is
@@ -176,51 +180,48 @@ def _strictly(file: BinaryIO, answer: Answer, take: Take[Item], limits: XmlLimit
 
     Before one that exceeds the limits, or has too much declared around it, it raises Crowded.
     """
-    verb, item = answer.verb, answer.root.name(_item(answer))
-    is_short = size_of(file) <= SHORT
     room = _Room(limits)
-    found, known, inner = False, 0, 0
-    root = holder = element = parent = last = looked_at = None
-    for ended in _all_ended(file, item, verb) if is_short else _ended(file, item, verb, room):
-        for _, element in ended:
-            parent = element.getparent()
-            if parent is not None and parent is not looked_at:
-                if not _is_around(parent):
-                    inner += 1
-                    if inner > _MOST_INNER:
-                        raise Crowded(f"a record has more than {_MOST_INNER:,} elements named as those around it")
-                    continue
-                looked_at, inner = parent, 0
-                if why := crowd(parent):
-                    raise Crowded(why)
-            if element.tag == item:
-                if parent is holder or _is_top(parent, verb):
-                    holder, last, known = parent, element, known + 1
-                    room.clear()
-                    yield take(element, answer)
-            elif parent is None or parent.getparent() is None:
-                root = parent
-                _note(element, answer)
-                if local_name(element) == verb:
-                    if len(element) > known or element is not holder:
-                        yield from _others(element, answer, take)
-                    found, holder = True, None
-            elif _is_top(parent, verb):
-                holder, last, known = parent, element, known + 1
-                _note(element, answer)
-        if holder is None and root is not None and not found:
-            holder = root if local_name(root) == verb else next(root.iterchildren(f"{{*}}{verb}"), None)
-        if holder is not None:
-            if len(holder) and len(holder) - 1 > known - (holder[-1] is last):
-                yield from _others(list(holder)[:-1], answer, take)
-            known = int(len(holder) > 0 and holder[-1] is last)
-            # To remove an element to which something refers takes a time that grows with the square of its parts.
-            element = parent = last = looked_at = None
-            del holder[:-1]  # not the last one, of which more may come, or text behind it
-            last = holder[-1] if known else None
+    is_short = size_of(file) <= SHORT
+    for tree, is_whole in _trees(file, answer.root.name(answer.root.verb or "OAI-PMH"), room, at_once=is_short):
+        for item in _complete(tree, answer, take, is_list=answer.root.verb == answer.verb, is_whole=is_whole):
+            room.clear()
+            yield item
     answer.is_whole = True
-    if not found and not answer.errors:
+    if not (answer.has_list or answer.errors):
         raise NoAnswer(_another_verb(answer.verb))
+
+
+def _complete(
+    parent: etree._Element, answer: Answer, take: Take[Item], *, is_list: bool, is_whole: bool
+) -> Iterator[Item | None]:
+    """The items among the complete children: all but the last one, if more is to come; these are removed.
+
+    The time to remove an element that is still referred to grows with the square of its parts: nothing refers to it.
+    """
+    if why := crowd(parent):
+        raise Crowded(why)
+    answer.has_list = answer.has_list or is_list
+    item, local = answer.root.name(_item(answer)), _item(answer)
+    number = max(0, len(parent) - (not is_whole))
+    child: etree._Element | None = None
+    for child in islice(parent, number):
+        if child.tag == item and is_list:
+            yield take(child, answer)
+        elif isinstance(child.tag, str):
+            name = local_name(child)
+            if name in _BESIDE:
+                _note(child, answer)
+            elif not is_list and name == answer.verb:
+                yield from _complete(child, answer, take, is_list=True, is_whole=True)
+            elif is_list and name == local:
+                yield _taken(child, answer, take)
+            elif is_list and name not in _KNOWN:
+                answer.note("element", f"<{name}>")
+    if not is_whole:
+        child = None
+        del parent[:number]
+        if not is_list and len(parent) and local_name(parent[-1]) == answer.verb:
+            yield from _complete(parent[-1], answer, take, is_list=True, is_whole=False)
 
 
 class _Room:
@@ -252,46 +253,42 @@ def size_of(file: BinaryIO) -> int:
     return size
 
 
-def _all_ended(file: BinaryIO, item: str, verb: str) -> Iterator[Iterable[tuple[str, etree._Element]]]:
-    """The same, all at once, which is quicker; piece by piece if that cannot be. Raises Damage as _ended does."""
-    parser, tree = _parser(), None
-    with suppress(etree.XMLSyntaxError):
-        tree = etree.fromstring(file.read(), parser)
-    if tree is None or parser.error_log.filter_from_errors():
+def _trees(file: BinaryIO, tag: str, room: _Room, *, at_once: bool) -> Iterator[tuple[etree._Element, bool]]:
+    """The tree of an answer with this root element, whenever more of it has come, and whether it is whole.
+
+    Raises Damage before a part that is not well-formed. To read it `at_once` is quicker.
+    """
+    if at_once:
+        parser, tree = _parser(), None
+        with suppress(etree.XMLSyntaxError):
+            tree = etree.fromstring(file.read(), parser)
+        if tree is not None and not parser.error_log.filter_from_errors():
+            yield tree, True
+            return
         file.seek(0)
-        yield from _ended(file, item, verb, _Room(record_limits(SHORT)))
-        return
-    if why := crowd(tree) or next(filter(None, map(crowd, tree.iterchildren(f"{{*}}{verb}"))), ""):
-        raise Crowded(why)
-    names = (item, *(f"{{*}}{name}" for name in (verb, *_BESIDE)))
-    tops = tree.iterchildren(*names)
-    listed = (each for top in tops for each in (*(top.iterchildren(*names) if local_name(top) == verb else ()), top))
-    yield [("end", each) for each in listed]
-    if local_name(tree) == verb:
-        yield [("end", tree)]
-
-
-def _ended(file: BinaryIO, item: str, verb: str, room: _Room) -> Iterator[Iterable[tuple[str, etree._Element]]]:
-    """The elements that end, some at a time. Raises Damage before those of a part that is not well-formed."""
-    parser = _pull_parser((item, *(f"{{*}}{name}" for name in (verb, *_BESIDE))))
+    puller: Any = etree.XMLPullParser(events=("start",), tag=tag, **_SAFE)
+    root = None
     while chunk := file.read(_CHUNK):
         room.take(chunk)
         try:
-            parser.feed(chunk)
+            puller.feed(chunk)
         except etree.XMLSyntaxError as error:
             raise Damage(in_words(error.msg or "not well-formed")) from None
-        if len(parser.feed_error_log) and (wrong := parser.feed_error_log.filter_from_errors()):
+        if len(puller.feed_error_log) and (wrong := puller.feed_error_log.filter_from_errors()):
             raise Damage(in_words(wrong[0].message))
-        yield parser.read_events()
+        for _, element in puller.read_events():
+            root = element if root is None else root
+        if root is not None:
+            yield root, False
     try:
-        parser.close()
+        yield puller.close(), True
     except etree.XMLSyntaxError as error:
         raise Damage(error.msg or "not well-formed") from None
 
 
 def _cut(
     file: BinaryIO, answer: Answer, take: Take[Item], number: int, limits: XmlLimits
-) -> Iterator[Item | Lost | Mended[Item]]:
+) -> Iterator[Item | Lost | Repaired[Item]]:
     """The records after the first `number`, each for itself, of an answer that is not well-formed. Raises NoAnswer."""
     found = number > 0
     for record in cut(file, answer.root, answer.verb, _item(answer), number, limits):
@@ -301,10 +298,10 @@ def _cut(
             item = _taken(record, answer, take)
             if item is not None:
                 yield item
-        elif isinstance(record, Mended):
+        elif isinstance(record, Repaired):
             item = _taken(record.item, answer, take)
             if item is not None:
-                yield Mended(item)
+                yield Repaired(item)
         else:
             _conclude(answer, record, found=found)
         found = True
@@ -327,17 +324,6 @@ def _conclude(answer: Answer, around: Surrounding, *, found: bool) -> None:
 def _item(answer: Answer) -> str:
     """The local name of what is listed: 1.x has identifiers without headers."""
     return "identifier" if answer.root.is_old and answer.verb == "ListIdentifiers" else _ITEMS[answer.verb]
-
-
-def _is_top(element: etree._Element | None, verb: str) -> bool:
-    """Whether this is the container of the answer, none that is within a record."""
-    return element is not None and local_name(element) == verb and _is_around(element)
-
-
-def _is_around(element: etree._Element) -> bool:
-    """True for the root element and its children: the records of an answer are in one of these."""
-    parent = element.getparent()
-    return parent is None or parent.getparent() is None
 
 
 def text_of(element: etree._Element) -> str:
@@ -369,17 +355,6 @@ def _taken(element: etree._Element, answer: Answer, take: Take[Item]) -> Item | 
     return take(element, replace(answer, root=replace(answer.root, namespace=namespace)))
 
 
-def _others(children: Iterable[etree._Element], answer: Answer, take: Take[Item]) -> Iterator[Item | None]:
-    """The items of a list that are in another namespace than its answer. What it should not have is counted."""
-    local = _item(answer)
-    for child in children:
-        if isinstance(child.tag, str) and child.tag != answer.root.name(local):
-            if local_name(child) == local:
-                yield _taken(child, answer, take)
-            elif local_name(child) not in _KNOWN:
-                answer.note("element", f"<{local_name(child)}>")
-
-
 def _note(element: etree._Element, answer: Answer) -> None:
     name = local_name(element)
     if name == "resumptionToken":
@@ -405,7 +380,7 @@ def _token(element: etree._Element) -> Token:
 
 def _recovered(content: bytes, answer: Answer) -> etree._Element:
     """What the parser makes of an answer that is not well-formed. Raises NoAnswer."""
-    text = mended_whole(content)
+    text = repaired_whole(content)
     if text.count(b"&") > SHORT_ANSWER.nodes:  # each reference to an unknown entity becomes a node of the tree
         message = f"The answer to {answer.verb} is no well-formed XML, and has more than {SHORT_ANSWER.nodes:,} &."
         raise NoAnswer(_too_large(message))
@@ -417,14 +392,11 @@ def _recovered(content: bytes, answer: Answer) -> etree._Element:
     raise NoAnswer(replace(ill_formed(answer), level=Level.ERROR))
 
 
+_SAFE: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
+
+
 def _parser(*, recover: bool = False) -> etree.XMLParser:
-    return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, recover=recover)
-
-
-def _pull_parser(tags: tuple[str, ...]) -> Any:
-    return etree.XMLPullParser(
-        events=("end",), tag=tags, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True
-    )
+    return etree.XMLParser(recover=recover, **_SAFE)
 
 
 def _begun(head: bytes, verb: str) -> AnswerRoot:
@@ -433,7 +405,7 @@ def _begun(head: bytes, verb: str) -> AnswerRoot:
         remedy = "The repository's keeper sees in its log why nothing was sent."
         raise NoAnswer(Finding("oai.not-oai", f"The answer to {verb} is empty.", remedy))
     title = html_title(head[:HEAD_BYTES])
-    text = head[_before(head) :]
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n\v\f")
     tag, has_dtd = first_tag(text) if title is None else (None, False)
     if title is None:
         title = title_of_odd_page(head, tag)
@@ -459,12 +431,6 @@ def _begun(head: bytes, verb: str) -> AnswerRoot:
     if root.verb and root.verb != verb:
         raise NoAnswer(_another_verb(verb))
     return root
-
-
-def _before(head: bytes) -> int:
-    """How many bytes stand before the beginning that should not: blank lines, byte order marks."""
-    before = BEFORE.match(head)
-    return before.end() if before else 0
 
 
 def _too_large(message: str) -> Finding:

@@ -20,9 +20,9 @@ from metaharvest.model.lengths import ABOUTS, SET_SPEC
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import Answer, text_of, well_formed
 from metaharvest.sources.oai_pmh.bounds import ABOUT_DECLARED, DATE, IDENTIFIER, SET_SPECS, URI, crowd, declared_size
-from metaharvest.sources.oai_pmh.cutting import Lost, TooLarge
 from metaharvest.sources.oai_pmh.datestamps import is_proper
 from metaharvest.sources.oai_pmh.protocol import AnswerRoot
+from metaharvest.sources.oai_pmh.repair import Lost
 from metaharvest.text import one_line
 from metaharvest.validation.titles import title_of
 
@@ -144,7 +144,7 @@ class Records:
             return None
         message = f"The repository's record {one_line(lost.identifier, 200)} cannot be read: {lost.why}."
         finding = Finding("oai.damaged-record", message, _MEND_RECORD, docid=lost.identifier)
-        if isinstance(lost, TooLarge):
+        if lost.is_large:
             finding = _too_large(lost.identifier, lost.why)
         return self.unhad(self.document(lost.identifier, "", (), response_date), finding)
 
