@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from histories.commands import start
-from histories.source import ANSWER_FAULTS, RECORD_FAULTS, Fault, Source, is_in
+from histories.source import ANSWER_FAULTS, LIES, RECORD_FAULTS, Fault, Source, is_in
 from metaharvest.model import OutcomeKind
 from support.harvester import SETTINGS, Harvester
 from support.oai_server import Odd, Record
@@ -68,6 +68,8 @@ class Life:
         self.folder = folder
         self.nights = 0 if calm else chance.randint(2, 6)
         self.last_night = self.nights + chance.randint(2, 3)
+        self.is_honest = chance.random() < 0.5
+        """No answer hides a record, and no change an older datestamp: lists of changes have all changes."""
         self.sites: dict[str, str | None] = {"repo": None if calm else chance.choice([None, None, "a"])}
         if not calm and chance.random() < 0.35:
             self.sites = {f"repo-{each}": each for each in SETS[: chance.randint(2, 3)]}
@@ -82,12 +84,17 @@ class Life:
         self.source.sets = {each: f"Set {each}" for each in (*SETS, OTHER_SET)}
         if not calm and chance.random() < 0.3:
             self._make_odd()
+        self.off: set[str] = set()
+        """The names of the sites that are switched off."""
         self.has_kills = chance.random() < 0.3
         kind = "embedded" if calm else chance.choices(["embedded", "folder", "remote"], [6, 1, 1])[0]
         self.remote: Repository | None = None
         self.reported: set[str] = set()
         """Identifiers of records that were deleted at any time, or left a set with a deletion."""
-        self.versions = 0
+        self.versions = self.added = 0
+        self.removed: list[Record] = []
+        self.is_new = True
+        """Nothing was harvested yet."""
         self.harvester = self._harvester(kind, opened)
         self._step(f"sites {self.sites}, target {kind}, {options}")
         most = min(60, 12 * self.source.page)
@@ -131,16 +138,19 @@ class Life:
         """Changes at the source, then a run with faults, which may be killed, and perhaps another one."""
         chance, source = self.chance, self.source
         source.now += timedelta(days=1)
+        self.is_new = False
         self._step(f"night {night}")
         for _ in range(chance.choice([0, 1, 2, 5, 10])):
             self._change()
         if chance.random() < 0.2:
             self._lasting_fault()
+        if len(self.sites) > 1 and chance.random() < 0.1:
+            self._switch(chance.choice(list(self.sites)))
         faults = [self._fault() for _ in range(chance.choice([0, 1, 1, 2, 3, 4]))]
         source.begin(faults)
         for fault in faults:
             self._step(f"fault: {fault}")
-        if chance.random() < 0.25:
+        if not self.is_honest and chance.random() < 0.25:
             at = chance.randint(1, 6)
             self._step(f"a record changes at list request {at}")
             source.events[at] = self._change
@@ -171,13 +181,26 @@ class Life:
 
         If sites share documents, the two last ones are: of a record that moves, one site may be read too early.
         """
+        if self.chance.random() < 0.5:
+            for name in sorted(self.off):
+                self._switch(name)
         fulls = 2 if SITES_SHARE_DOCUMENTS and len(self.sites) > 1 else 1
         for night in range(self.nights + 1, self.last_night + 1):
             self.source.now += timedelta(days=1)
             self.source.begin()
             full = ["--full"] if night > self.last_night - fulls else []
+            if full and self.is_honest:
+                self._check_records(self._held())
             self._step(f"night {night}, calm {' '.join(full)}")
             self.run(night, *full)
+
+    def _switch(self, name: str) -> None:
+        """Switch a site off, or on again."""
+        command = "enable" if name in self.off else "disable"
+        self._step(f"sites {command} {name}")
+        said = self.harvester("sites", command, name)
+        assert said.code == 0, said.err
+        self.off ^= {name}
 
     def _killed_run(self, night: int, *options: str) -> None:
         at, later = self.chance.choice([1, 3, 4, 5, 6, 8, 12]), self.chance.choice([0, 0, 0.01, 0.03, 0.1])
@@ -220,7 +243,7 @@ class Life:
 
     def _change(self) -> None:
         live = [each for each in self.source.records.values() if not each.deleted]
-        gone = [each for each in self.source.records.values() if each.deleted]
+        gone = [*self.removed, *(each for each in self.source.records.values() if each.deleted)]
         changes: list[Callable[[], None]] = [self._add]
         if live:
             record = self.chance.choice(live)
@@ -230,20 +253,19 @@ class Life:
                 lambda: self._touch(record),
                 lambda: self._delete(record),
                 lambda: self._delete(record),
-                lambda: self._restore(record),
                 lambda: self._move(record),
             ]
+            changes += [] if self.is_honest else [lambda: self._restore(record)]
         if gone:
             changes.append(lambda: self._bring_back(self.chance.choice(gone)))
         self.source.now += timedelta(seconds=self.chance.choice([0, 1, 60]))
         self.chance.choice(changes)()
 
     def _add(self) -> None:
-        identifier = f"oai:test:{len(self.source.records) + 1}"
-        while identifier in self.source.records:
-            identifier += "x"
-        days = self.chance.choice([0, 0, 0, 1, 30, 100])
-        age = timedelta(days=days, seconds=len(self.source.records))
+        self.added += 1
+        identifier = f"oai:test:{self.added}"
+        days = self.chance.choice([0, 0, 0, 1, 30, 100] if self.is_new or not self.is_honest else [0])
+        age = timedelta(days=days, seconds=len(self.source.records) if self.is_new else 0)
         self.source.put(identifier, self.source.now - age, title=self._title(), sets=self._sets())
         self._step(f"{identifier} is added in {self.source.records[identifier].sets}, {days} days old", quiet=True)
 
@@ -258,7 +280,7 @@ class Life:
     def _delete(self, record: Record) -> None:
         self._step(f"{record.identifier} is deleted")
         if self.source.deleted == "no":
-            del self.source.records[record.identifier]
+            self.removed.append(self.source.records.pop(record.identifier))
         else:
             self.source.delete(record.identifier)
             self.reported.add(record.identifier)
@@ -268,8 +290,11 @@ class Life:
         self._step(f"{record.identifier} is {record.title} of {record.datestamp}, from a backup")
 
     def _bring_back(self, record: Record) -> None:
+        if record in self.removed:
+            self.removed.remove(record)
+            self.source.records[record.identifier] = record
         record.deleted, record.title = False, self._title()
-        record.datestamp = self.source.now - timedelta(days=self.chance.choice([0, 0, 1, 3]))
+        record.datestamp = self.source.now - timedelta(days=self.chance.choice([0] if self.is_honest else [0, 0, 1, 3]))
         self._step(f"{record.identifier} is back, {record.title} of {record.datestamp}")
 
     def _move(self, record: Record) -> None:
@@ -304,7 +329,8 @@ class Life:
             self._step(f"fault, for ever: {fault}")
 
     def _fault(self) -> Fault:
-        kind = self.chance.choice([*ANSWER_FAULTS, *RECORD_FAULTS])
+        kinds = [each for each in (*ANSWER_FAULTS, *RECORD_FAULTS) if not (self.is_honest and each in LIES)]
+        kind = self.chance.choice(kinds)
         times = self.chance.choice([1, 1, 2, 3, 6, inf])
         first = self.chance.choice([0, 0, 0, 1, 1, 2, 3, 5, 8])
         identifier = self.chance.choice(list(self.source.records) or ["none"])
@@ -356,7 +382,7 @@ class Life:
     def _check_records(self, held: dict[str, tuple[int, bytes]]) -> None:
         broken = {fault.identifier for fault in self.source.lasting}
         named, counted = self._said()
-        live = {record.identifier for site in self.sites.values() for record in self.source.live(site)}
+        live, elsewhere = self._live(self.sites.keys() - self.off), self._live(self.off)
         for identifier in sorted(live):
             title = self.source.records[identifier].title
             _, content = held.get(identifier, (0, b""))
@@ -369,16 +395,19 @@ class Life:
                 self._wrong(f"the target has {what} of {identifier}, which no error names or counts")
         for identifier in sorted(held):
             record = self.source.records.get(identifier)
-            if record and identifier not in live | broken and self._is_reported(record):
+            if record and identifier not in live | elsewhere | broken and self._is_reported(record):
                 self._wrong(f"the target has {identifier}, which is deleted")
         for identifier in sorted(self._known() - held.keys() - live - self.reported):
             self._wrong(f"{identifier} is deleted, though the source repository never said so")
 
+    def _live(self, names: Iterable[str]) -> set[str]:
+        """The identifiers of the records that are live in the sets of these sites."""
+        return {record.identifier for name in names for record in self.source.live(self.sites[name])}
+
     def _is_reported(self, record: Record) -> bool:
-        """True if a list of one of the sites reports the record as deleted."""
-        if not record.deleted:
-            return bool(record.left)
-        return any(is_in((*record.sets, *record.left), set_spec) for set_spec in self.sites.values())
+        """True if a list of one of the sites that are switched on reports the record as deleted."""
+        sets = (*record.sets, *record.left) if record.deleted else record.left
+        return any(is_in(sets, set_spec) for name, set_spec in self.sites.items() if name not in self.off)
 
     def _said(self) -> tuple[set[str], int]:
         """The identifiers that errors of the last run name, and the number of records that they count."""

@@ -178,6 +178,8 @@ ANSWER_FAULTS: dict[str, str | tuple[bytes, int] | Callable[[bytes], bytes]] = {
     "no records for a token": "noRecordsMatch",
     "bad argument for a token": "badArgument",
 }
+LIES = ("no records for a token", "left out", "bad bytes in record", "no identifier for record")
+"""Faults after which a list may look whole, though a record is missing or changed."""
 OF_TOKENS = ("refused token", "no records for a token", "bad argument for a token")
 
 
