@@ -362,7 +362,6 @@ def test_white_space_behind_the_last_of_many_pages_is_the_end(network: Network) 
     server.tamper = lambda body, asked: re.sub(rb"></resumptionToken>", b">\n</resumptionToken>", without_size(body))
     network.register()
     assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 25}
-    assert "nothing but white space, which was taken for the end of the list: 25 records had come." in report(network)
     server.forget()
     network.harvest()
     assert all("from" in each.arguments for each in lists(server))

@@ -225,7 +225,8 @@ class Fetcher:
         """Fetch `url` and follow its redirects. Waiting for a free connection is not the server's time.
 
         Some servers send gzip that is empty or damaged: then the answer is asked for once more without compression.
-        Where that helps, so are all further answers of this host.
+        Where that helps, so are all further answers of this host. Seen at
+        https://github.com/mikf/gallery-dl/issues/2267.
         """
         here, spent, is_again, start = started(url, question.query), 0.0, False, question.file.tell()
         first_url, limits = here.url, question.limits

@@ -12,7 +12,10 @@ from metaharvest.sources.oai_pmh.protocol import Token
 from metaharvest.text import one_line
 
 MOST_STALE = 10
-"""Pages in a row that have no new records, each with a token, after which nothing more is expected."""
+"""Pages in a row that have no new records, each with a token, after which nothing more is expected.
+
+Seen at https://github.com/infrae/pyoai/pull/8.
+"""
 
 UNDATED = 0
 """The version of a record that has no datestamp, as in lists of identifiers in 1.x: it may be any."""
@@ -97,11 +100,10 @@ class Counts:
         self.received += number
         self.pages += 1
         self.stale = 0 if new else self.stale + 1
-        if token.is_blank:
-            self._end_in_blank(number)
-        elif sent and not token.text:
+        if not token.text and (sent or token.is_blank):
             self._end_without_token(number, answer)
         self.last, self.most = number or self.last, max(self.most, number)
+        # https://github.com/coneda/kor/issues/55, https://github.com/afuetterer/oaipmh-scythe/issues/411
         if hash(token.text) in self.used and not new:
             shown = one_line(token.text, 100)
             message = f"The repository gives the same resumption token again, with no new records: {shown}."
@@ -112,7 +114,10 @@ class Counts:
         return None
 
     def end_in_error(self, answer: Answer) -> None:
-        """The answer to a token is noRecordsMatch: the list has ended, as the repository says."""
+        """The answer to a token is noRecordsMatch: the list has ended, as the repository says.
+
+        Seen at https://github.com/inveniosoftware/invenio-app-rdm/issues/2715.
+        """
         message = f"A list of the repository ended in an error: {', '.join(map(str, answer.errors))}."
         if not self.announced or self._is_size_of_page:
             self._doubt(f"{message} {self._received:,} records had come", Level.ERROR)
@@ -128,28 +133,17 @@ class Counts:
         """True if the announced number may be the number of records on a page."""
         return self.pages < 2 and self._received == self.announced
 
-    def _end_in_blank(self, number: int) -> None:
-        """The list ends in a token of white space, on a page of this number of records."""
-        message = (
-            "The resumption token of a page was nothing but white space, which was taken for the end of the list: "
-        )
-        message += f"{self._received:,} records had come"
-        # Behind tokens that led on, on a page that is shorter than others, it stands for none.
-        if self.announced or number < self.most:
-            self.notes.append(Finding("oai.token", f"{message}.", _NEXT_TOKEN, Level.WARNING))
-        else:
-            self._doubt(message, Level.WARNING)
-
     def _end_without_token(self, number: int, answer: Answer) -> None:
         """The list ends on a page of this number of records, after others; a token may have been lost there.
 
-        The empty token with which it should end in 2.0 may be left out on a page that is shorter than others.
+        The empty token with which it should end in 2.0 may be left out, or be white space, on a page that is shorter
+        than others. Some lists end with their first page: https://github.com/next-l/enju_leaf/issues/1538
         """
-        is_missing = answer.token is None and not answer.root.is_old
-        self.lacks_token = is_missing
-        if (number and not is_missing) or (number or self.last) < self.most:
+        self.lacks_token = answer.token is None and not answer.root.is_old
+        is_odd = self.lacks_token or (answer.token is not None and answer.token.is_blank)
+        if (number and not is_odd) or (number or self.last) < self.most:
             return
-        if self.announced and not (self.pages <= 2 and self._received == self.announced):
+        if self.announced and not (self.pages == 2 and self._received == self.announced):
             return
         # Some never send an empty token; but a list of nothing is how 1.x says that nothing matches.
         level = Level.WARNING if number or answer.token else Level.ERROR
@@ -181,7 +175,9 @@ def check_size(counts: Counts, *, short: int | None, usual: int, is_full: bool) 
     """Compare the number of records with completeListSize, which is an estimate by the protocol.
 
     A list that lacks more than 1 % is an error the first time. The same shortfall (`short`, of the last list) is the
-    repository's way to count, and stays so (`usual`): some count deleted records that they do not list.
+    repository's way to count, and stays so (`usual`): some count deleted records that they do not list, or those of all
+    sets (https://github.com/MI-DPLA/combine/issues/240). Some lose their last tokens, which is an error each time
+    (https://github.com/coneda/kor/issues/110).
     """
     announced, received = counts.announced or 0, counts.before + counts.received
     lacks, left_out, allowed = announced - received, counts.moved, max(1, announced // 100)

@@ -35,7 +35,10 @@ def moment(text: str) -> datetime | None:
 
 
 def has_zone(text: str) -> bool:
-    """Whether it is a date that says what it means in UTC: with Z, or an offset."""
+    """Whether it is a date that says what it means in UTC: with Z, or an offset.
+
+    Dates without either: https://github.com/OpenWIS/openwis/issues/294
+    """
     found = _STAMP.fullmatch(text.strip())
     return found is not None and found[3] is not None
 
@@ -51,7 +54,10 @@ def written(when: datetime, *, seconds: bool) -> str:
 
 
 def may_be_a_zone(difference: timedelta) -> bool:
-    """Whether two clocks differ as those of a zone and of UTC do: by quarters of an hour, and 14 hours at the most."""
+    """Whether two clocks differ as those of a zone and of UTC do: by quarters of an hour, and 14 hours at the most.
+
+    Local time that is written with a Z: https://github.com/DSpace/DSpace/pull/825
+    """
     quarters = round(abs(difference) / _QUARTER)
     return 1 <= quarters <= 14 * 4 and abs(abs(difference) - quarters * _QUARTER) <= timedelta(minutes=1)
 

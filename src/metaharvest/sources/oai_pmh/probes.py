@@ -61,7 +61,11 @@ class FirstPage:
 
 
 class From(Enum):
-    """How a repository respects `from`: well, but for its own moment, not at all, or by another date."""
+    """How a repository respects `from`: well, but for its own moment, not at all, or by another date.
+
+    Seen at https://github.com/ilri/DSpace/issues/63, https://github.com/inveniosoftware/invenio-app-rdm/issues/2153 and
+    https://github.com/artefactual/atom/issues/893.
+    """
 
     WELL = auto()
     EXCLUSIVE = auto()

@@ -155,7 +155,10 @@ class Repository:
 
 
 def _taken(content: bytes, verb: str, read: Read[Result]) -> tuple[Result, Answer]:
-    """What `read` takes out of a short answer. Raises NoAnswer, and FetchError where it breaks off."""
+    """What `read` takes out of a short answer. Raises NoAnswer, and FetchError where it breaks off.
+
+    Seen at https://github.com/libris/librisxl/issues/138.
+    """
     with parsing():
         tree, answer = short_answer(content, verb)
         if not (answer.is_whole or answer.errors):

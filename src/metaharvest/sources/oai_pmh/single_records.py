@@ -21,7 +21,10 @@ from metaharvest.text import one_line
 
 _AT_ONCE = 3
 _MOST_IN_A_ROW = 20
-"""Records in a row that cannot be had, after which it is looked whether the repository gives out others."""
+"""Records in a row that cannot be had, after which it is looked whether the repository gives out others.
+
+Seen at https://github.com/IQSS/dataverse/issues/8005.
+"""
 
 _PROBES = 10
 _MOST_BARREN = 3

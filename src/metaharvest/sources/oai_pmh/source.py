@@ -156,7 +156,10 @@ def identifier_in(url: str) -> str:
 
 
 def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
-    """What was kept of the repository's clock, if that is later than it is now, even by more than the overlap."""
+    """What was kept of the repository's clock, if that is later than it is now, even by more than the overlap.
+
+    A clock that was corrected: https://github.com/DSpace/DSpace/pull/825
+    """
     today, local, ahead = moment(identity.response_date), identity.version != "2.0", timedelta(seconds=state.ahead)
     for stamp in (state.watermark, state.full_at):
         since = moment(from_watermark(stamp, ahead, seconds=has_seconds(state, identity), local=local) or "")

@@ -42,7 +42,10 @@ from metaharvest.sources.oai_pmh.windows import Window, joined
 from metaharvest.text import one_line
 
 ENDLESS = 100_000
-"""A list may have this many records more than ten times the last full list."""
+"""A list may have this many records more than ten times the last full list.
+
+Lists without an end: https://github.com/OpenSKOS/OpenSKOS/issues/8
+"""
 
 FEW = 30
 """Records that are asked for one by one rather than in smaller windows."""
@@ -59,7 +62,10 @@ _NOTHING_RULES = frozenset({"oai.not-oai", "http.empty"})
 _ONE_PAGE_RULES = frozenset(
     {"http.deadline", "http.timeout-read", "http.truncated", "http.too-large", "http.encoding", "http.protocol"}
 )
-"""What may be so of one page alone: there is too much in it, or something that cannot be written."""
+"""What may be so of one page alone: there is too much in it, or something that cannot be written.
+
+Seen at https://github.com/DSpace/DSpace/issues/10721 and https://github.com/zenodo/zenodo-rdm/issues/1149.
+"""
 
 _PARTIAL, _TOO_LARGE = 206, 413
 
@@ -370,7 +376,10 @@ class Sweeping:
         return number <= most and not (answer.token and answer.token.text)
 
     def _look_at(self, datestamps: Sequence[str], window: Window) -> None:
-        """Note if most of these are far outside of the window: the repository takes no notice of windows."""
+        """Note if most of these are far outside of the window: the repository takes no notice of windows.
+
+        Seen at https://github.com/inveniosoftware/invenio-app-rdm/issues/2153.
+        """
         far = sum(map(window.is_far, datestamps))
         self._heeds_windows = self._heeds_windows and 2 * far <= len(datestamps)
 
@@ -425,14 +434,20 @@ class Sweeping:
         return counts.has_ended
 
     def _try_days(self, why: Finding) -> None:
-        """Ask for whole days. `why`: the repository's words about seconds."""
+        """Ask for whole days. `why`: the repository's words about seconds.
+
+        Seen at https://github.com/wimmuskee/shell-oaiharvester/issues/7.
+        """
         message = f"The repository says that its datestamps have seconds, and refuses them: {why.message}"
         remedy = "The repository's keeper corrects the granularity in Identify. Whole days were asked for instead."
         self._tried = Finding("oai.granularity", message, remedy, Level.WARNING), True
         self.sweep = self.sweep.in_days()
 
     def _try_all(self, why: Finding) -> None:
-        """Ask for all records. `why`: the repository's words about `from`."""
+        """Ask for all records. `why`: the repository's words about `from`.
+
+        Seen at https://github.com/DSpace/xoai/pull/34.
+        """
         message = f"The repository does not say what has changed since a date, and all was asked for: {why.message}"
         remedy = "The repository's keeper has it take `from`, as it should. Each harvest asks for all until then."
         self._tried = Finding("oai.error", message, remedy, Level.WARNING), False
@@ -525,7 +540,8 @@ class Sweeping:
 def _is_of_token(error: FetchError | NoAnswer, was_resumed: bool) -> bool:
     """Whether a token may be refused by this: one from another harvest may be dead by now.
 
-    1.x has no other way to refuse any of them than the status 400.
+    1.x has no other way to refuse any of them than the status 400. Seen at
+    https://github.com/mattbierbaum/arxiv-public-datasets/issues/26.
     """
     if isinstance(error, NoAnswer):
         return was_resumed
@@ -546,7 +562,10 @@ def _may_be_of_page(error: FetchError | NoAnswer, *, is_first: bool) -> bool:
 
 
 def _is_refusal(error: FetchError) -> bool:
-    """True if the server refused a page by its status, as servers do that keep programs out."""
+    """True if the server refused a page by its status, as servers do that keep programs out.
+
+    Seen at https://github.com/Gluejar/regluit/issues/1154.
+    """
     return not error.transient and (400 <= error.status < 500 or error.status == _PARTIAL)
 
 
