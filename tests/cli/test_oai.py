@@ -157,7 +157,7 @@ def test_a_sound_repository_is_validated_without_a_word_against_it(folder: Path)
     [
         (Odd.SAME_TOKEN, 1, "after 20 of 30 records", "has each token lead to the records behind"),
         (Odd.EMPTY_PAGES, 1, "10 pages in a row had no new records", "has each token lead to the records behind"),
-        (Odd.BLANK_TOKEN, 1, "in a full page, without the empty resumptionToken", "the last page end with an empty resumptionToken"),
+        (Odd.BLANK_TOKEN, 1, "The list ended in a full page", "the last page end with an empty resumptionToken"),
         (Odd.SIZE_TOO_HIGH, 1, "announced a list of 60 records", "completeListSize be the number of records"),
         (Odd.EMPTY_ANSWERS, 1, "The answer to ListRecords is empty.", "sees in its log why nothing was sent"),
         (Odd.OTHER_VERB, 1, "answered something else than ListRecords", "whether a cache or proxy before it"),

@@ -63,8 +63,8 @@ class Window:
         """Two windows in its place; None if it is two days, or two seconds, or less.
 
         The second begins with the day or second that the first ends with: some repositories take the end of a window
-        for its first moment (https://github.com/ilri/DSpace/issues/63). `earliest` and `latest` say where records are expected if it has no limits. The limits
-        stay open.
+        for its first moment (https://github.com/ilri/DSpace/issues/63). `earliest` and `latest` say where records are
+        expected if it has no limits. The limits stay open.
         """
         seconds = seconds and not self.has_days
         unit = timedelta(seconds=1) if seconds else timedelta(days=1)
