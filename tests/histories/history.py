@@ -395,7 +395,10 @@ class Life:
                 self._wrong(f"the target has {what} of {identifier}, which no error names or counts")
         for identifier in sorted(held):
             record = self.source.records.get(identifier)
-            if identifier in live | elsewhere | broken or (identifier in self.silent and not is_full):
+            if identifier in live | elsewhere | broken:
+                continue
+            # No record is missing from a list in which one has no identifier.
+            if identifier in self.silent and (self.source.lasting or not is_full):
                 continue
             if record and self._is_reported(record):
                 self._wrong(f"the target has {identifier}, which is deleted")
