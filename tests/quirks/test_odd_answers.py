@@ -111,8 +111,11 @@ def test_an_element_beside_the_list_is_passed_over() -> None:
 
 # Empty datestamps: https://github.com/TreeBASE/treebase/issues/194
 # No datestamps: https://github.com/mloesch/sickle/pull/16
-@pytest.mark.parametrize("datestamp", [b"<datestamp></datestamp>", b""])
-def test_records_without_datestamps_are_taken_and_counted(datestamp: bytes) -> None:
+# Milliseconds: https://github.com/infrae/pyoai/pull/30
+@pytest.mark.parametrize(
+    "datestamp", [b"<datestamp></datestamp>", b"", b"<datestamp>2026-01-17T00:00:00.485Z</datestamp>"]
+)
+def test_records_without_proper_datestamps_are_taken_and_counted(datestamp: bytes) -> None:
     found = harvested(record(17).replace(b"<datestamp>2026-01-17T00:00:00Z</datestamp>", datestamp))
     assert sorted(found.good) == sorted(ALL)
     assert found.rules == ["oai.datestamp"]

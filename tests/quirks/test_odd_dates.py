@@ -13,7 +13,7 @@ import pytest
 from metaharvest.model import Level
 from support.oai_harvest import Harvested, harvest
 from support.oai_quirks import ALL
-from support.oai_server import OaiServer, Odd, Record
+from support.oai_server import Asked, OaiServer, Odd, Record
 
 Limits = Callable[[str, str], tuple[str, str]]
 
@@ -200,3 +200,24 @@ def test_what_is_changed_with_a_datestamp_of_before_comes_with_the_next_full_lis
         server.now += timedelta(days=30)
         second = harvest(server.base_url, first.checkpoint, full_every=30)
         assert (sorted(second.good), second.listing.is_complete) == (sorted(ALL), True)
+
+
+# A `from` before the first record is refused: https://github.com/IQSS/dataverse/issues/9309
+def test_changes_are_not_asked_for_from_before_the_first_record() -> None:
+    with OaiServer(page=100) as repository:
+        repository.put("oai:test:1", repository.now - timedelta(minutes=2))
+        earliest = b"<earliestDatestamp>2026-11-20T02:58:00Z</earliestDatestamp>"
+        refused = b'<error code="badArgument">from is before the earliest datestamp</error>'
+
+        def tamper(body: bytes, asked: Asked) -> bytes:
+            body = re.sub(rb"<earliestDatestamp>.*</earliestDatestamp>", earliest, body)
+            if asked.arguments.get("from", "9") < "2026-11-20T02:58:00Z":
+                return re.sub(rb"<ListRecords>.*</ListRecords>", refused, body, flags=re.DOTALL)
+            return body
+
+        repository.tamper = tamper
+        first = harvest(repository.base_url)
+        repository.now += timedelta(days=1)
+        repository.put("oai:test:2")
+        second = harvest(repository.base_url, first.checkpoint)
+        assert (second.broken, second.good) == (None, ["oai:test:1", "oai:test:2"])

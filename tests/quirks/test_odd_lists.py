@@ -239,3 +239,13 @@ def test_what_is_listed_and_is_no_header_is_counted() -> None:
         found = harvest(server.base_url, method=ListMethod.LIST_IDENTIFIERS)
         assert found.good == []
         assert "The list has 30 elements that are neither records nor a resumption token" in found.words("oai.protocol")
+
+
+# A window without records is answered with 422: https://github.com/miku/metha/issues/39
+def test_errors_of_the_protocol_may_have_a_status() -> None:
+    with OaiServer(30) as server:
+        server.poisoned = (error("noRecordsMatch"), 422, {"Content-Type": "text/xml"})
+        first = harvest(server.base_url)
+        server.refuses = lambda asked: "from" in asked.arguments
+        second = harvest(server.base_url, first.checkpoint)
+        assert (second.good, second.findings, second.broken) == ([], [], None)

@@ -274,26 +274,6 @@ def test_changes_that_never_come_to_their_end_give_way_to_the_full_list_that_is_
         assert again.listing.is_complete
 
 
-def test_changes_are_not_asked_for_from_before_the_first_record() -> None:
-    with OaiServer(page=100) as repository:
-        repository.put("oai:test:1", repository.now - timedelta(minutes=2))
-        earliest = b"<earliestDatestamp>2026-11-20T02:58:00Z</earliestDatestamp>"
-        refused = b'<error code="badArgument">from is before the earliest datestamp</error>'
-
-        def tamper(body: bytes, asked: Asked) -> bytes:
-            body = re.sub(rb"<earliestDatestamp>.*</earliestDatestamp>", earliest, body)
-            if asked.arguments.get("from", "9") < "2026-11-20T02:58:00Z":
-                return re.sub(rb"<ListRecords>.*</ListRecords>", refused, body, flags=re.DOTALL)
-            return body
-
-        repository.tamper = tamper
-        first = harvest(repository.base_url)
-        repository.now += DAY
-        repository.put("oai:test:2")
-        second = harvest(repository.base_url, first.checkpoint)
-        assert (second.broken, second.good) == (None, ["oai:test:1", "oai:test:2"])
-
-
 @pytest.mark.parametrize("status", [b"Deleted", b" DELETED "])
 def test_a_deletion_may_be_written_in_capitals(status: bytes) -> None:
     with OaiServer(3) as repository:

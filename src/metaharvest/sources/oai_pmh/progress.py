@@ -196,7 +196,10 @@ def has_seconds(state: State, identity: Identity) -> bool:
 
 
 def _since(state: State, identity: Identity) -> str | None:
-    """From where on to ask for changes; not from before the repository's first record, which some refuse."""
+    """From where on to ask for changes; not from before the repository's first record, which some refuse.
+
+    Seen at https://github.com/IQSS/dataverse/issues/9309.
+    """
     seconds, is_local = has_seconds(state, identity), identity.version != "2.0"
     since = from_watermark(state.watermark, timedelta(seconds=state.ahead), seconds=seconds, local=is_local)
     begin, last, earliest = moment(since or ""), moment(state.watermark), moment(identity.earliest)

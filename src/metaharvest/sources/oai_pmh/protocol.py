@@ -46,7 +46,10 @@ class AnswerRoot:
 
 
 def root_of(tag: str) -> AnswerRoot | None:
-    """What the root element of an answer says; None: it is no answer of OAI-PMH."""
+    """What the root element of an answer says; None: it is no answer of OAI-PMH.
+
+    The namespace may be another one: https://github.com/DSpace/xoai/issues/71
+    """
     namespace, _, local = tag.rpartition("}")
     namespace = namespace.removeprefix("{")
     if local == "OAI-PMH":

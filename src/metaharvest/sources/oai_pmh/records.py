@@ -358,6 +358,7 @@ class Records:
             records = "1 record" if number == 1 else f"{number:,} records"
             message = f"{records} came twice in the list. Where that is because the list moved while it was read, "
             message += "others may have been left out."
+            # https://github.com/artefactual/atom/issues/1581, https://github.com/DOAJ/doaj/issues/712
             found.append(Finding("oai.duplicates", message, _IN_ORDER, Level.WARNING))
         return tuple(found)
 
@@ -369,6 +370,7 @@ _ODD = {
         "The repository's keeper has each header have its identifier.",
         Level.ERROR,
     ),
+    # https://github.com/geopython/pycsw/issues/899
     "element": (
         "oai.protocol",
         "The list has {0:,} elements that are neither records nor a resumption token, such as {1}; they are left out.",
@@ -406,6 +408,7 @@ _ODD = {
         "Nothing is to be done, unless they should exist.",
         Level.WARNING,
     ),
+    # https://github.com/MarkVSullivan/SobekCM-Web-Application/issues/6
     "foreign": (
         "oai.protocol",
         "{0:,} of the list's records are not in the set that was asked for, though others are: such as {1}. They "
@@ -413,6 +416,7 @@ _ODD = {
         "The repository's keeper looks whether all pages of a list are of its set: resumption tokens may lose it.",
         Level.WARNING,
     ),
+    # https://github.com/TreeBASE/treebase/issues/194, https://github.com/infrae/pyoai/pull/30
     "datestamp": (
         "oai.datestamp",
         "{0:,} of the list's records have a datestamp that OAI-PMH does not have, such as {1}.",

@@ -51,7 +51,10 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
 
 
 _BEFORE = re.compile(rb"(?:\xef\xbb\xbf|\s)*(?:<\?xml[^<>]*\?>\s*)?")
-"""What may come before the root element, and blank lines and byte order marks, which should not."""
+"""What may come before the root element, and blank lines and byte order marks, which should not.
+
+Seen at https://github.com/omeka/Omeka/issues/541.
+"""
 _ENCODING = re.compile(rb"""(?:\xef\xbb\xbf|\s)*<\?xml[^<>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
 _ONE_BYTE = re.compile(r"us-ascii|iso-8859-(?:[1-9]|1[0-6])|windows-125[0-8]|koi8-[ru]")
 """The encodings beside UTF-8 whose tags can be found in bytes, and whose texts Python decodes."""
@@ -118,7 +121,11 @@ class Surrounding:
 def cut(
     file: BinaryIO, root: AnswerRoot, verb: str, item: str, skip: int, limits: XmlLimits
 ) -> Iterator[etree._Element | Lost | Repaired[etree._Element] | Surrounding]:
-    """The records of the answer in `file`, without the first `skip`; and at last what is beside them."""
+    """The records of the answer in `file`, without the first `skip`; and at last what is beside them.
+
+    Records that are not well-formed: https://github.com/IQSS/dataverse/issues/12120. A bare & beside them:
+    https://github.com/artefactual/atom/issues/803. Texts behind them: https://github.com/findsorguk/findsorguk/issues/843
+    """
     data = _in_utf_8(bytes_of(file))
     frame = _Frame(data, root, verb, limits)
     items = _Items(item, data)
@@ -340,7 +347,10 @@ def _declaration(prefix: str | None, uri: str) -> bytes:
 
 
 def repaired(data: bytes, encoding: str = "utf-8") -> bytes:
-    """`data` in UTF-8, with U+FFFD where there was no text, or a character that XML does not have."""
+    """`data` in UTF-8, with U+FFFD where there was no text, or a character that XML does not have.
+
+    Seen at https://github.com/IQSS/dataverse/issues/9987 and https://github.com/TreeBASE/treebase/issues/193.
+    """
     text = _BAD_REFERENCE.sub(_proper_reference, data.decode(encoding, "replace"))
     return _NO_XML.sub("\ufffd", text).encode()
 

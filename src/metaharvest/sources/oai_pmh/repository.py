@@ -167,7 +167,10 @@ def _taken(content: bytes, verb: str, read: Read[Result]) -> tuple[Result, Answe
 
 
 async def is_answer(error: FetchError, verb: str) -> bool:
-    """Whether an error status came with an answer of the protocol: some repositories tell its errors so."""
+    """Whether an error status came with an error of the protocol.
+
+    Seen at https://github.com/miku/metha/issues/39.
+    """
     if error.transient or b"OAI" not in error.page:
         return False
     return await asyncio.to_thread(_has_errors, error.page, verb)
