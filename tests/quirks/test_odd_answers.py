@@ -121,8 +121,7 @@ def test_records_without_proper_datestamps_are_taken_and_counted(datestamp: byte
     assert found.rules == ["oai.datestamp"]
 
 
-# A wall answers with a page for people: https://github.com/Gluejar/regluit/issues/1154
-# ... or with nothing: https://github.com/DSpace/dspace-angular/issues/5478
+# A page for people in place of an answer: https://github.com/Gluejar/regluit/issues/1154
 @pytest.mark.parametrize(("body", "words"), [(HTML, "is an HTML page titled 'Our repository'"), (b"", "is empty")])
 def test_an_answer_that_is_none_is_named(body: bytes, words: str) -> None:
     with (

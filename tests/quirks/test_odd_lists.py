@@ -187,9 +187,19 @@ def test_records_that_are_listed_and_not_given_out_are_named() -> None:
 
 
 # A wall against robots, from one day on: https://github.com/Gluejar/regluit/issues/1154
-def test_a_wall_before_a_repository_ends_the_list_and_the_next_harvest_goes_on() -> None:
+# ... with a status of success, and nothing else: https://github.com/DSpace/dspace-angular/issues/5478
+@pytest.mark.parametrize(
+    "wall",
+    [
+        (b"<html><title>Just a moment...</title></html>", 403, {"cf-mitigated": "challenge"}),
+        (b"", 202, {"x-amzn-waf-action": "challenge"}),
+    ],
+)
+def test_a_wall_before_a_repository_ends_the_list_and_the_next_harvest_goes_on(
+    wall: tuple[bytes, int, dict[str, str]],
+) -> None:
     with OaiServer(30) as server:
-        server.poisoned = (b"<html><title>Just a moment...</title></html>", 403, {"cf-mitigated": "challenge"})
+        server.poisoned = wall
         server.refuses = lambda asked: len(server.asked("ListRecords")) > 1
         found = harvest(server.base_url)
         assert "The list broke off after 10 of 30 records" in str(found.broken)

@@ -96,7 +96,8 @@ class Counts:
         self.announced = token.size or self.announced
         self.highest = max(self.highest, self.announced or 0)
         if (token.text or token.is_blank) and self.announced and self.different > self.announced:
-            self.announced = None  # more records come than the list has in all: it is the size of something else
+            # More records come than the list has in all: https://github.com/OpenSKOS/OpenSKOS/issues/8
+            self.announced = None
         self.received += number
         self.pages += 1
         self.stale = 0 if new else self.stale + 1
