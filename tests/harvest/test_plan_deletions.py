@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from metaharvest.harvest.deletions import Fate, Waiting, plan_deletions
+from metaharvest.harvest.oai.deletions import Fate, Waiting, plan_deletions
 from metaharvest.model import Deletions, OutcomeKind, SiteOptions
 from metaharvest.sites.ledger import LedgerEntry
 

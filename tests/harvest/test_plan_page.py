@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from metaharvest.harvest.records import AccountedFor, Elsewhere, PagePlan, plan_page
+from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PagePlan, plan_page
 from metaharvest.model import (
     Action,
     Deletions,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
@@ -15,14 +15,19 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.harvest.deadlines import Deadlines
 from metaharvest.harvest.origin_turns import OriginTurns, Turn
-from metaharvest.harvest.site_target import RunTargets
+from metaharvest.harvest.site_target import RunTargets, SiteTarget
+from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal.journal import Clock, Journal
-from metaharvest.model import SameOrigin
+from metaharvest.journal.log_rows import LogRow
+from metaharvest.model import SameOrigin, Site, SiteRun
+from metaharvest.sources.base import DocumentSource
 from metaharvest.validation import Treatment
 
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
     from metaharvest.harvest.checker import Checker
+
+Answer = TypeVar("Answer")
 
 
 class Progress:
@@ -84,3 +89,31 @@ class RunContext:
         """A short session for reading, in whichever thread. Raises DatabaseError."""
         with database_errors(self.engine), readers(self.engine)() as session:
             yield session
+
+
+@dataclass(frozen=True, slots=True)
+class SiteHarvest:
+    """One site's part of a run: its site run, its source, the target as it goes there, and what the run has for all."""
+
+    site_run: SiteRun
+    source: DocumentSource
+    target: SiteTarget
+    ctx: RunContext
+
+    @property
+    def site(self) -> Site:
+        """The site."""
+        return self.site_run.site
+
+    async def read(self, question: Callable[[Session], Answer]) -> Answer:
+        """What the database answers, in a thread. Raises DatabaseError."""
+
+        def read() -> Answer:
+            with self.ctx.reading() as session:
+                return question(session)
+
+        return await in_thread(read)
+
+    async def write(self, write: Callable[[Session], Iterable[LogRow]]) -> None:
+        """Have this written, with the log rows that it returns, after all that was handed over before."""
+        await self.ctx.journal.write(self.site_run, write)

@@ -9,32 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from hashlib import sha256
 
 from metaharvest.errors import DatabaseError, FetchError, NotAsked, NotUsable, RunLost, TargetError
 from metaharvest.fetch.backoff import Attempts, may_be_waited_for
 from metaharvest.fetch.health import ServerHealth
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.harvest.checker import CheckerLost, FiltersGivenUp
-from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.decide import other_site_owns
-from metaharvest.harvest.endings import (
-    ARRIVED,
-    OTHER_CONTENT,
-    WAITS,
-    held_already,
-    left_with_what_stays,
-    normalized,
-    same_content,
-    wanted,
-)
-from metaharvest.harvest.plan import Batch, Plan, Todo, ledger_batches, plans, settled
-from metaharvest.harvest.site_target import SiteTarget
-from metaharvest.harvest.tasks import in_thread, side_by_side
-from metaharvest.harvest.treating import is_checked_by_reading, outcome_told, treatment_for
 from metaharvest.journal.outcomes import OutcomeNote, Storing
 from metaharvest.journal.phases import Phases
 from metaharvest.journal.unexpected import unexpected_error
@@ -43,19 +28,23 @@ from metaharvest.model import (
     FetchedDocument,
     Finding,
     Intent,
+    Level,
     ListedDocument,
     Outcome,
     OutcomeKind,
-    SiteRun,
+    ValidationLevel,
     Verdict,
 )
-from metaharvest.sources.base import DocumentSource
+from metaharvest.sites.ledger import LedgerEntry
 from metaharvest.targets.base import Upload
+from metaharvest.validation import Treatment
 
 log = logging.getLogger(__name__)
 
 UNDER_WAY_PER_CONNECTION = 7
 """Documents of a site that are under way for each connection to its host: others are checked or stored meanwhile."""
+
+WENT_IN = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
 
 MOST_WAITING = 100
 """Documents of a site that may wait to be tried again; while there are so many, nothing new is begun."""
@@ -75,45 +64,30 @@ class Tally:
     phases: Phases = field(default_factory=Phases)
 
 
-async def harvest_unchanged(site_run: SiteRun, source: DocumentSource, target: SiteTarget, ctx: RunContext) -> Tally:
-    """The documents of a list that is the one of the last harvest: most nights the target has kept them all."""
-    known, in_journal = site_run.known_documents, target.in_journal
-    if in_journal and not site_run.resumed:
-        kept = await in_thread(partial(in_journal.kept, site_run.site.site_id))
-        if kept == known:
-            ctx.progress.documents_ended(site_run.site.name, known)
-            return Tally(known, known)
-    return await harvest_documents(site_run, ledger_batches(site_run, ctx), source, target, ctx)
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """One document that is to have an outcome of its own; what the ledger knows of it."""
 
+    intent: Intent
+    known: LedgerEntry | None
 
-async def harvest_documents(
-    site_run: SiteRun, batches: Iterator[Batch], source: DocumentSource, target: SiteTarget, ctx: RunContext
-) -> Tally:
-    """Bring every document to its outcome; the numbers that go into the totals."""
-    tally = Tally()
-    site = SiteDocuments(site_run, source, target, tally.phases, ctx)
-    planned = plans(batches, site_run, target, ctx)
+    @property
+    def is_pending(self) -> bool:
+        """Whether an earlier run began to upload this document and never learnt how that ended."""
+        is_first = self.intent.action is not Action.DUPLICATE
+        return is_first and self.known is not None and self.known.pending_sha256 is not None
 
-    async def next_plan() -> Plan | None:
-        # A target outside of the database may have to be waited for: that is nobody else's affair.
-        async with ctx.reading_turns if target.in_journal else nullcontext():
-            return await in_thread(partial(next, planned, None))
+    @property
+    def is_there(self) -> bool:
+        """Whether the target has it already, so that nothing is to be done."""
+        return self.intent.action is Action.UNCHANGED and not self.is_pending
 
-    async with side_by_side() as tasks:
-        while (plan := await next_plan()) is not None:
-            if plan.unlisted:
-                await ctx.journal.forget(site_run, plan.unlisted, plan.vanished, tally.vanished)
-                tally.vanished += len(plan.vanished)
-            await ctx.journal.set_unchanged(site_run, plan.settled)
-            tally.listed += plan.listed
-            tally.unchanged += plan.unchanged
-            ctx.progress.documents_ended(site_run.site.name, plan.ended)
-            ctx.checker.expect(plan.to_fetch)
-            for revisions in plan.chains:
-                await site.turn()
-                tasks.create_task(site.bring_in(revisions))
-    await site.tell_deferred()
-    return tally
+    def after(self, outcome: Outcome) -> Todo:
+        """The same, for a revision that follows one with this outcome: what the target holds has changed since."""
+        if outcome.kind not in WENT_IN:
+            return replace(self, intent=replace(self.intent, target_revision=outcome.target_revision))
+        held = replace(self.intent, target_revision=outcome.document.revision, held_sha256=outcome.sha256)
+        return replace(self, intent=held)
 
 
 class SiteDocuments:
@@ -124,19 +98,17 @@ class SiteDocuments:
 
     def __init__(
         self,
-        site_run: SiteRun,
-        source: DocumentSource,
-        target: SiteTarget,
+        harvest: SiteHarvest,
         phases: Phases,
-        ctx: RunContext,
         in_hand: Callable[[ListedDocument], FetchedDocument | None] = lambda document: None,
         at_once: int = 0,
     ) -> None:
+        ctx = harvest.ctx
         connections = ctx.settings.http.connections_per_host
         self.servers = ServerHealth(ctx.settings.http)
-        self._site_run = site_run
-        self._source = source
-        self._target = target
+        self._site_run = harvest.site_run
+        self._source = harvest.source
+        self._target = harvest.target
         self._phases = phases
         self._ctx = ctx
         self._asking = asyncio.Semaphore(connections)
@@ -150,6 +122,11 @@ class SiteDocuments:
         """Note why documents were deferred."""
         for reason in self.servers.reasons_to_defer():
             await self._ctx.journal.deferred(self._site_run, [reason])
+
+    async def note_ended(self, outcome: Outcome, known: LedgerEntry | None) -> None:
+        """Note the outcome of a document that is not brought in."""
+        outcome = with_levels(outcome, self._ctx.treatment)
+        await self._ctx.journal.record(OutcomeNote(self._site_run, outcome, None, known))
 
     async def turn(self) -> None:
         """Wait until another document may be begun."""
@@ -181,7 +158,7 @@ class SiteDocuments:
             finding = unexpected_error(error, "The harvester itself failed on this document")
             outcome = Outcome(todo.intent.document, OutcomeKind.UPLOAD_ERROR, todo.intent.target_revision, (finding,))
             outcome = replace(outcome, unconfirmed=self._target.in_journal is None)
-        outcome = outcome_told(outcome, self._ctx.treatment)
+        outcome = with_levels(outcome, self._ctx.treatment)
         in_journal = self._target.in_journal
         storing = Storing(fetched, in_journal, self._phases) if fetched and in_journal else None
         note = OutcomeNote(self._site_run, outcome, storing, todo.known)
@@ -400,3 +377,105 @@ class SiteDocuments:
                 return replace(self._deferred(todo, error.findings[0]), unconfirmed=True)
             return outcome.as_error(OutcomeKind.UPLOAD_ERROR, *error.findings)
         return replace(outcome, kind=OutcomeKind.INSERTED if action is Action.INSERT else OutcomeKind.UPDATED)
+
+
+# -- what is said of documents. Pure
+
+
+def settled(intent: Intent) -> Outcome:
+    """The outcome of a document for which nothing has to be fetched."""
+    return Outcome(intent.document, _SETTLED[intent.action], intent.target_revision, intent.findings)
+
+
+_SETTLED = {
+    Action.UNCHANGED: OutcomeKind.UNCHANGED,
+    Action.STALE: OutcomeKind.STALE,
+    Action.DUPLICATE: OutcomeKind.DUPLICATE,
+    Action.REFUSE: OutcomeKind.UPLOAD_ERROR,
+    Action.LEAVE_OUT: OutcomeKind.FILTERED,
+}
+
+
+def normalized(fetched: FetchedDocument, content: bytes) -> FetchedDocument:
+    """The document with what goes into the target; what was received stays with it."""
+    return replace(fetched, content=content, sha256=sha256(content).hexdigest(), received=fetched.content)
+
+
+def held_already(intent: Intent, fetched: FetchedDocument) -> Outcome:
+    """The outcome of a record that came with other words around the same bytes: it gets no revision."""
+    held = intent.target_revision
+    document = replace(fetched.document, revision=fetched.document.revision if held is None else held)
+    return Outcome(document, OutcomeKind.UNCHANGED, held, intent.findings, sha256=fetched.sha256)
+
+
+def left_with_what_stays(filtered: Finding, intent: Intent) -> Finding:
+    """What is said of a document that a filter left out: a revision that was taken before stays."""
+    if intent.target_revision is None:
+        return filtered
+    return replace(filtered, message=f"{filtered.message} The repository keeps revision {intent.target_revision}.")
+
+
+def same_content(intent: Intent, fetched: FetchedDocument) -> tuple[Finding, ...]:
+    """What is said of a document whose new revision is the old one, byte for byte."""
+    if intent.held_sha256 is None or intent.held_sha256 != fetched.sha256:
+        return ()
+    message = f"Revision {fetched.document.revision} has exactly the bytes of revision {intent.target_revision}."
+    remedy = "Raise the revision only where the document changes; if it was to, look whether the right file is there."
+    return (Finding("list.same-content", message, remedy, Level.WARNING),)
+
+
+def wanted(intent: Intent) -> OutcomeKind:
+    """The outcome of a document that goes in as intended."""
+    return OutcomeKind.INSERTED if intent.action is Action.INSERT else OutcomeKind.UPDATED
+
+
+ARRIVED = Finding(
+    "target.unconfirmed",
+    "An earlier run was interrupted while it sent this document; the repository was asked, and has it.",
+    "Nothing is to be done.",
+    Level.WARNING,
+)
+"""How a pending upload ended that the target has."""
+
+WAITS = Finding(
+    "target.lower-revision",
+    "It is not known whether a lower revision arrived in the repository, so that no higher one was sent.",
+    "Nothing is to be done: the next run looks whether it arrived, and goes on.",
+    Level.WARNING,
+)
+"""Why a revision waits for a lower one."""
+
+OTHER_CONTENT = Finding(
+    "target.other-content",
+    "An earlier run was interrupted while it sent this document; the repository now has this revision, or a higher "
+    "one, with other content.",
+    "The administrator should compare the two; to replace what the repository has, raise the revision.",
+)
+"""Why a pending upload is not sent again."""
+
+
+def treatment_for(document: ListedDocument, treatment: Treatment) -> Treatment:
+    """The same for this document: a record of a repository need not be EML where the site has no level of its own."""
+    if document.origin is None or treatment.level is not None:
+        return treatment
+    return replace(treatment, level=ValidationLevel.STRICT)
+
+
+def is_checked_by_reading(document: ListedDocument, treatment: Treatment) -> bool:
+    """Whether nothing is left to be checked of a record: its canonical form is known, so that it is well-formed."""
+    is_strict = treatment.level in (None, ValidationLevel.STRICT)
+    return document.origin is not None and bool(document.origin.digest) and is_strict and not treatment.transforms
+
+
+def levelled(findings: Iterable[Finding], treatment: Treatment) -> tuple[Finding, ...]:
+    """The findings about what a site does not serve as it should: of a site of the level loose, they are warnings."""
+    if treatment.level is not ValidationLevel.LOOSE:
+        return tuple(findings)
+    return tuple(replace(finding, level=Level.WARNING) for finding in findings)
+
+
+def with_levels(outcome: Outcome, treatment: Treatment) -> Outcome:
+    """The outcome with the levels of its findings, if the document could not be had, or is not acceptable."""
+    if outcome.kind not in (OutcomeKind.ACCESS_ERROR, OutcomeKind.INVALID):
+        return outcome
+    return replace(outcome, findings=levelled(outcome.findings, treatment))

@@ -7,33 +7,31 @@ passed over in silence, and ends the looking if its server does not answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-
 from metaharvest.errors import FetchError, TargetError
-from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.site_target import SiteTarget
-from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal.looks import Look, Seen
-from metaharvest.model import FetchedDocument, ListVersion, SiteRun, SiteRunKind
+from metaharvest.model import FetchedDocument, ListVersion, SiteRunKind
 from metaharvest.sites.looks import DueLook, due_looks
-from metaharvest.sources.base import DocumentSource, RefetchingSource
+from metaharvest.sources.base import RefetchingSource
 
 _PATIENCE = 10.0
 """Seconds for which a look waits for a free connection."""
 
 
-async def look_again(site_run: SiteRun, source: DocumentSource, target: SiteTarget, ctx: RunContext) -> None:
+async def look_again(harvest: SiteHarvest) -> None:
     """Look at the documents whose turn it is, after all that is listed has its outcome.
 
     What is normalised is not what the site serves: there is nothing to compare.
     """
+    site_run, source, target, ctx = harvest.site_run, harvest.source, harvest.target, harvest.ctx
     if site_run.site.site_id not in ctx.to_look_at or site_run.kind is SiteRunKind.RETRY:
         return
     if ctx.treatment.normalization is not None or not isinstance(source, RefetchingSource):
         return
     looks: list[Look] = []
-    for due in await in_thread(partial(_due, site_run, ctx)):
+    number = ctx.settings.harvester.look_again
+    for due in await harvest.read(lambda session: due_looks(session, site_run.site.site_id, ctx.journal.today, number)):
         # Not heed(): that nobody looked is no reason to say that the run was cut short.
         if ctx.deadlines.stop.is_set() or ctx.deadlines.left() <= 0 or target.health.given_up:
             break
@@ -45,11 +43,6 @@ async def look_again(site_run: SiteRun, source: DocumentSource, target: SiteTarg
                 break
     if looks:
         await ctx.journal.looked_again(site_run, looks)
-
-
-def _due(site_run: SiteRun, ctx: RunContext) -> Sequence[DueLook]:
-    with ctx.reading() as session:
-        return due_looks(session, site_run.site.site_id, ctx.journal.today, ctx.settings.harvester.look_again)
 
 
 async def _look(due: DueLook, source: RefetchingSource, target: SiteTarget) -> Look:

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
-from metaharvest.harvest.context import RunContext
+from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.decide import decide
-from metaharvest.harvest.site_target import SiteTarget
+from metaharvest.harvest.documents import WENT_IN, Todo, settled
 from metaharvest.harvest.staging import Staging
 from metaharvest.journal.resumption import LoggedOutcome, logged_outcomes
 from metaharvest.model import Action, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
@@ -21,8 +21,6 @@ from metaharvest.sites.ledger import Key, LedgerEntry
 from metaharvest.sites.records import Brought, KnownRecord
 
 Known = Mapping[Key, LedgerEntry]
-
-_WENT_IN = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +61,6 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Todo:
-    """One document that is to have an outcome of its own; what the ledger knows of it."""
-
-    intent: Intent
-    known: LedgerEntry | None
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether an earlier run began to upload this document and never learnt how that ended."""
-        is_first = self.intent.action is not Action.DUPLICATE
-        return is_first and self.known is not None and self.known.pending_sha256 is not None
-
-    @property
-    def is_there(self) -> bool:
-        """Whether the target has it already, so that nothing is to be done."""
-        return self.intent.action is Action.UNCHANGED and not self.is_pending
-
-    def after(self, outcome: Outcome) -> Todo:
-        """The same, for a revision that follows one with this outcome: what the target holds has changed since."""
-        if outcome.kind not in _WENT_IN:
-            return replace(self, intent=replace(self.intent, target_revision=outcome.target_revision))
-        held = replace(self.intent, target_revision=outcome.document.revision, held_sha256=outcome.sha256)
-        return replace(self, intent=held)
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What is to be done with a batch: `chains` holds, document by document, the revisions to bring in, in order.
 
@@ -110,8 +82,9 @@ class Plan:
         return sum(todo.intent.wants_fetch for chain in self.chains for todo in chain)
 
 
-def plans(batches: Iterable[Batch], site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> Iterator[Plan]:
+def plans(batches: Iterable[Batch], harvest: SiteHarvest) -> Iterator[Plan]:
     """A plan for each batch."""
+    site_run, target, ctx = harvest.site_run, harvest.target, harvest.ctx
     for batch in batches:
         holdings = target.holdings(list(dict.fromkeys(document.document_id for document in batch.documents)))
         holdings = {**holdings, **target.holdings(batch.in_doubt)}
@@ -172,78 +145,62 @@ def _vanished(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun) 
             yield replace(entry, target_revision=holding.revision)
 
 
-def settled(intent: Intent) -> Outcome:
-    """The outcome of a document for which nothing has to be fetched."""
-    return Outcome(intent.document, _SETTLED[intent.action], intent.target_revision, intent.findings)
-
-
-_SETTLED = {
-    Action.UNCHANGED: OutcomeKind.UNCHANGED,
-    Action.STALE: OutcomeKind.STALE,
-    Action.DUPLICATE: OutcomeKind.DUPLICATE,
-    Action.REFUSE: OutcomeKind.UPLOAD_ERROR,
-    Action.LEAVE_OUT: OutcomeKind.FILTERED,
-}
-
-
-def staged_batches(site_run: SiteRun, staged: Staging, ctx: RunContext) -> Iterator[Batch]:
+def staged_batches(harvest: SiteHarvest, staged: Staging) -> Iterator[Batch]:
     """The documents of a list that was read, and what the ledger has in addition to them."""
     last = None
-    for documents in chain(staged.batches(ctx.batch), [[]]):
+    for documents in chain(staged.batches(harvest.ctx.batch), [[]]):
         upto = documents[-1].document_id if documents else None
         listed = {(document.document_id, document.revision) for document in documents}
         named = {document.document_id for document in documents}
         known: dict[Key, LedgerEntry] = {}
         unlisted: list[LedgerEntry] = []
-        for page in _ledger_pages(site_run, last, upto, ctx):
+        for page in _ledger_pages(harvest, last, upto):
             if unlisted:
                 yield Batch(unlisted=unlisted, named=named)
             known |= {_entry_key(entry): entry for entry in page if _entry_key(entry) in listed}
             unlisted = [entry for entry in page if _entry_key(entry) not in listed]
-        yield Batch(documents, known, _logged(site_run, last, upto, ctx), unlisted, named)
+        yield Batch(documents, known, _logged(harvest, last, upto), unlisted, named)
         last = upto
 
 
-def retry_batches(site_run: SiteRun, staged: Staging, ctx: RunContext) -> Iterator[Batch]:
+def retry_batches(harvest: SiteHarvest, staged: Staging) -> Iterator[Batch]:
     """The documents to be tried again; the rest of the ledger is left as it is."""
     last = None
-    for documents in chain(staged.batches(ctx.batch), [[]]):
+    for documents in chain(staged.batches(harvest.ctx.batch), [[]]):
         upto = documents[-1].document_id if documents else None
         ids = list({document.document_id for document in documents})
-        with ctx.reading() as session:
-            entries = list(ledger.entries_of(session, site_run.site.site_id, ids))
-            are_records = site_run.site.options.oai is not None
-            of_records = records.known_records(session, site_run.site.site_id, ids) if are_records else {}
+        with harvest.ctx.reading() as session:
+            entries = list(ledger.entries_of(session, harvest.site.site_id, ids))
+            are_records = harvest.site.options.oai is not None
+            of_records = records.known_records(session, harvest.site.site_id, ids) if are_records else {}
         # The target may have these as they were: what comes for them is their next revision then.
         doubted = {each.document_id for each in entries if each.is_in_doubt and each.pending_sha256 is None}
         documents = [replace(each, revision=each.revision + (each.document_id in doubted)) for each in documents]
         known = {(each.document_id, each.revision + (each.document_id in doubted)): each for each in entries}
-        yield Batch(documents, known, _logged(site_run, last, upto, ctx), records=of_records)
+        yield Batch(documents, known, _logged(harvest, last, upto), records=of_records)
         last = upto
 
 
-def ledger_batches(site_run: SiteRun, ctx: RunContext) -> Iterator[Batch]:
+def ledger_batches(harvest: SiteHarvest) -> Iterator[Batch]:
     """The documents of a list that is the one of the last harvest, as the ledger has them."""
     last = None
-    for page in _ledger_pages(site_run, None, None, ctx):
+    for page in _ledger_pages(harvest, None, None):
         documents = [ListedDocument(e.document_id, e.revision, e.document_type, e.url) for e in page]
         upto = page[-1].document_id
-        yield Batch(documents, {_entry_key(entry): entry for entry in page}, _logged(site_run, last, upto, ctx))
+        yield Batch(documents, {_entry_key(entry): entry for entry in page}, _logged(harvest, last, upto))
         last = upto
-    yield Batch(logged=_logged(site_run, last, None, ctx))
+    yield Batch(logged=_logged(harvest, last, None))
 
 
-def _ledger_pages(
-    site_run: SiteRun, after: str | None, upto: str | None, ctx: RunContext
-) -> Iterator[list[LedgerEntry]]:
+def _ledger_pages(harvest: SiteHarvest, after: str | None, upto: str | None) -> Iterator[list[LedgerEntry]]:
     """The site's ledger in this range of document ids, so many entries a page, all revisions of a document together.
 
     Each page has a session of its own, which is closed before the page is used: its user may wait for the writer.
     """
-    number = ctx.batch
+    number = harvest.ctx.batch
     while True:
-        with ctx.reading() as session:
-            entries = ledger.entries_between(session, site_run.site.site_id, after, upto, number)
+        with harvest.ctx.reading() as session:
+            entries = ledger.entries_between(session, harvest.site.site_id, after, upto, number)
         is_last = len(entries) < number
         # The last document may have more revisions than were read: it is left for the next page.
         page = entries if is_last else [each for each in entries if each.document_id != entries[-1].document_id]
@@ -252,14 +209,14 @@ def _ledger_pages(
             after = page[-1].document_id
         if is_last:
             return
-        number = ctx.batch if page else number * 2
+        number = harvest.ctx.batch if page else number * 2
 
 
-def _logged(site_run: SiteRun, after: str | None, upto: str | None, ctx: RunContext) -> dict[Key, list[LoggedOutcome]]:
-    if not site_run.resumed:
+def _logged(harvest: SiteHarvest, after: str | None, upto: str | None) -> dict[Key, list[LoggedOutcome]]:
+    if not harvest.site_run.resumed:
         return {}
-    with ctx.reading() as session:
-        return logged_outcomes(session, site_run, after, upto)
+    with harvest.ctx.reading() as session:
+        return logged_outcomes(session, harvest.site_run, after, upto)
 
 
 def _split_same(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun) -> tuple[int, list[ListedDocument]]:
@@ -306,7 +263,7 @@ def _as_begun(intents: Iterable[Intent], batch: Batch) -> Iterator[Intent]:
     A revision above it that went in before the interruption does not change what is told of one that was there.
     """
     before: dict[str, int] = {}
-    went_in = [(key, held) for key, logged in batch.logged.items() for kind, held in logged if kind in _WENT_IN]
+    went_in = [(key, held) for key, logged in batch.logged.items() for kind, held in logged if kind in WENT_IN]
     sent = [(key, entry.target_revision) for key, entry in batch.known.items() if entry.pending_sha256 is not None]
     for (document_id, _), held in (*went_in, *sent):
         if held is not None:

@@ -1,7 +1,7 @@
 """The story: one run, from the schedule to the report in the inbox. A newcomer starts reading here.
 
-run.run_once()                 site.harvest_site()             documents.harvest_documents()
---------------                 -------------------             -----------------------------
+run.run_once()                 site.harvest_site()             lists.harvest_documents()
+--------------                 -------------------             -------------------------
 take the run lock              open the site run               plan: ask the target what it holds,
 open the run                   list the site's documents         decide: insert, update, unchanged, ...
 read the schedule              check and stage all of them     fetch

@@ -20,15 +20,15 @@ from metaharvest.errors import (
     TargetError,
     TransformError,
 )
-from metaharvest.harvest.context import READING_TURN_SECONDS, RunContext
-from metaharvest.harvest.documents import Tally, harvest_documents, harvest_unchanged
+from metaharvest.harvest.context import READING_TURN_SECONDS, RunContext, SiteHarvest
+from metaharvest.harvest.documents import Tally
+from metaharvest.harvest.lists import harvest_documents, harvest_unchanged
 from metaharvest.harvest.looks import look_again
+from metaharvest.harvest.oai.sweep import ListBrokenOff, begin_sweep, harvest_sweep
 from metaharvest.harvest.plan import retry_batches, staged_batches
-from metaharvest.harvest.repository import ListBrokenOff, harvest_repository, in_repository
-from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import held_for, in_thread
-from metaharvest.harvest.treating import treatment_of
+from metaharvest.harvest.treatment import treatment_of
 from metaharvest.journal.unexpected import is_no_room
 from metaharvest.model import ListedDocument, Site, SiteRun, SiteRunKind
 from metaharvest.sites import ledger
@@ -65,8 +65,9 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
                 _note_list(site_run, listing, staged.count, ctx)
             ctx.checker.expect_most(staged.count - site_run.known_documents)
             async with ctx.targets.of(site) as target:
-                tally = await _harvest_listed(site_run, listing, staged, source, target, ctx)
-                await look_again(site_run, source, target, ctx)
+                harvest = SiteHarvest(site_run, source, target, ctx)
+                tally = await _harvest_listed(harvest, listing, staged)
+                await look_again(harvest)
             ctx.progress.documents_ended(site.name, staged.left_out)
         duplicates = staged.left_out + tally.duplicates
         version = listing.version if isinstance(listing, Listing) else None
@@ -92,21 +93,13 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
     return True
 
 
-async def _harvest_listed(
-    site_run: SiteRun,
-    listing: Listing | PagedListing,
-    staged: Staging,
-    source: Source | PagedSource,
-    target: SiteTarget,
-    ctx: RunContext,
-) -> Tally:
+async def _harvest_listed(harvest: SiteHarvest, listing: Listing | PagedListing, staged: Staging) -> Tally:
     if isinstance(listing, PagedListing):
-        assert isinstance(source, PagedSource)
-        return await harvest_repository(site_run, listing, source, target, ctx)
+        return await harvest_sweep(harvest, listing)
     if listing.documents is None:
-        return await harvest_unchanged(site_run, source, target, ctx)
-    batches = retry_batches if site_run.kind is SiteRunKind.RETRY else staged_batches
-    return await harvest_documents(site_run, batches(site_run, staged, ctx), source, target, ctx)
+        return await harvest_unchanged(harvest)
+    batches = retry_batches if harvest.site_run.kind is SiteRunKind.RETRY else staged_batches
+    return await harvest_documents(harvest, batches(harvest, staged))
 
 
 async def _listing(site_run: SiteRun, source: Source | PagedSource, ctx: RunContext) -> Listing | PagedListing:
@@ -114,7 +107,7 @@ async def _listing(site_run: SiteRun, source: Source | PagedSource, ctx: RunCont
     if site_run.kind is SiteRunKind.RETRY:
         return Listing(_to_retry(site_run, ctx))
     if isinstance(source, PagedSource):
-        return await in_repository(site_run, source, ctx)
+        return await begin_sweep(site_run, source, ctx)
     try:
         return await in_attempts(
             lambda: source.list_documents(site_run.known_list, ctx.deadlines.left()), ctx.settings.http, ctx.deadlines

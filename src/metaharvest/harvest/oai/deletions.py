@@ -1,4 +1,4 @@
-"""Tells the target what a repository says is deleted, when the list has come to its end, unless these are too many.
+"""Deletes in the target what a source repository reports as deleted, at the end of the list, unless it is too much.
 
 What is put off waits in the ledger for the next harvest, and so does what the target did not take.
 """
@@ -15,15 +15,15 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from metaharvest.errors import TargetError
-from metaharvest.harvest.context import RunContext
-from metaharvest.harvest.records import other_owner, owned
+from metaharvest.harvest.context import SiteHarvest
+from metaharvest.harvest.oai.plan import other_owner, owned
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal import listings
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.journal.unexpected import unexpected_error
-from metaharvest.model import Deletions, Finding, Level, ListedDocument, Outcome, OutcomeKind, SiteOptions, SiteRun
+from metaharvest.model import Deletions, Finding, Level, ListedDocument, Outcome, OutcomeKind, SiteOptions
 from metaharvest.reports.findings import MOVED
 from metaharvest.sites import records
 from metaharvest.sites.ledger import LedgerEntry
@@ -34,7 +34,7 @@ _AT_ONCE = 1000
 """Documents that the target is asked about at a time."""
 
 _IN_TURN = 100
-"""Deletions that are told before others have their turn."""
+"""Deletions after which other tasks have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +97,17 @@ def _fate(document_id: str, waiting: Waiting, options: SiteOptions) -> Fate:
     return Fate.NOTE if document_id in waiting.listed else Fate.DELETE
 
 
-async def tell_deletions(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> int:
-    """Tell the target which documents were deleted, as planned; how many deletions have their outcome now.
+async def carry_out_deletions(harvest: SiteHarvest) -> int:
+    """Have the target delete documents, as planned. Returns the number of deletions that have their outcome now.
 
     Where the target is away or the time is up, they wait.
     """
+    site_run, target, ctx = harvest.site_run, harvest.target, harvest.ctx
     site = site_run.site
-    waiting = await in_thread(partial(_waiting, site_run, target, ctx))
+    waiting = await in_thread(partial(_waiting, harvest))
     plan = plan_deletions(waiting, site.options)
     if plan.confirmed != waiting.confirmed:
-        await ctx.journal.write(site_run, partial(_keep_confirmed, site.site_id, plan.confirmed))
+        await harvest.write(partial(_keep_confirmed, site.site_id, plan.confirmed))
     why: Finding | None = None
     if plan.too_many:
         why = listings.many_deletions(plan.too_many, waiting.held, site.name)
@@ -116,7 +117,9 @@ async def tell_deletions(site_run: SiteRun, target: SiteTarget, ctx: RunContext)
         outcome = _deleted(entry, plan)
         if fate is Fate.DELETE:
             why = why or ctx.deadlines.heed() or next(iter(target.health.given_up), None)
-            outcome = await _told(outcome, target) if why is None else replace(outcome, kind=OutcomeKind.DEFERRED)
+            outcome = (
+                await _deleted_there(outcome, target) if why is None else replace(outcome, kind=OutcomeKind.DEFERRED)
+            )
         elif fate is Fate.PUT_OFF:
             outcome = replace(outcome, kind=OutcomeKind.DEFERRED)
         elif fate is Fate.REFUSE:
@@ -143,9 +146,9 @@ def _deleted(entry: LedgerEntry, plan: DeletionPlan) -> Outcome:
     return Outcome(document, OutcomeKind.DELETED, entry.target_revision, with_site=not is_to_be_confirmed)
 
 
-def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> Waiting:
+def _waiting(harvest: SiteHarvest) -> Waiting:
     """To be called in a thread. The documents may have been given to other sites since their deletions were planned."""
-    site = site_run.site
+    site_run, site, ctx = harvest.site_run, harvest.site, harvest.ctx
     with ctx.reading() as session:
         entries = records.to_delete(session, site.site_id, site_run.site_run_id)
         elsewhere = records.waiting_before_split(session, site, [each.document_id for each in entries])
@@ -153,19 +156,19 @@ def _waiting(site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> Waiting:
         held = records.number_held(session, site.site_id)
         confirmed = records.listing_state(session, site.site_id).confirmed
         ids = [each.document_id for each in entries]
-        is_told = site.options.deletions is not Deletions.NOTE
-        listed_by = records.listed_by(session, site_run.same_origin.enabled, ids) if is_told else {}
+        deletes = site.options.deletions is not Deletions.NOTE
+        listed_by = records.listed_by(session, site_run.same_origin.enabled, ids) if deletes else {}
     listed = {document_id: ctx.site_names[abs(min(sites))] for document_id, sites in listed_by.items()}
-    owners = other_owners(ids, site_run, target, ctx) if is_told else {}
+    owners = other_owners(ids, harvest) if deletes else {}
     return Waiting(entries, listed, owners, held, confirmed)
 
 
-def other_owners(document_ids: Sequence[str], site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> dict[str, str]:
+def other_owners(document_ids: Sequence[str], harvest: SiteHarvest) -> dict[str, str]:
     """The names of the sites of other origins that documents belong to, by document id. To be called in a thread."""
     found: dict[str, str] = {}
     for first in range(0, len(document_ids), _AT_ONCE):
-        for document_id, holding in target.holdings(document_ids[first : first + _AT_ONCE]).items():
-            if owner := other_owner(holding, site_run, ctx.site_names):
+        for document_id, holding in harvest.target.holdings(document_ids[first : first + _AT_ONCE]).items():
+            if owner := other_owner(holding, harvest.site_run, harvest.ctx.site_names):
                 found[document_id] = owner
     return found
 
@@ -185,8 +188,8 @@ def _keep_confirmed(site_id: int, number: int, session: Session) -> Iterable[Log
     return ()
 
 
-async def _told(outcome: Outcome, target: SiteTarget) -> Outcome:
-    """The outcome after the target was told; one in the journal's database is told with the outcome."""
+async def _deleted_there(outcome: Outcome, target: SiteTarget) -> Outcome:
+    """The outcome after the target was asked to delete; one in the journal's database deletes with the outcome."""
     document_id = outcome.document.document_id
     if target.in_journal is not None:
         return outcome

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from metaharvest.harvest.decide import other_site_owns
-from metaharvest.harvest.plan import Todo
+from metaharvest.harvest.documents import Todo
 from metaharvest.model import Action, Deletions, Finding, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
 from metaharvest.sites.ledger import LedgerEntry
 from metaharvest.sites.records import Brought, KnownRecord

@@ -1,4 +1,4 @@
-"""What is kept with each page of a list; with the last one also what was left out, and what is not named any more."""
+"""What is kept of a sweep after each page; at its end also what was left out, and what is missing."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from math import inf
 from sqlalchemy.orm import Session
 
 from metaharvest.errors import BrokenOff
-from metaharvest.harvest.context import RunContext
-from metaharvest.harvest.deletions import other_owners
+from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.documents import Tally
-from metaharvest.harvest.records import AccountedFor, PagePlan
-from metaharvest.harvest.site_target import SiteTarget
+from metaharvest.harvest.oai.deletions import other_owners
+from metaharvest.harvest.oai.plan import AccountedFor, PagePlan
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal import checkpoints, listings, splits
 from metaharvest.journal.checkpoints import PageEnd
@@ -28,7 +27,7 @@ from metaharvest.sources.base import Page
 
 
 @dataclass(slots=True)
-class ListSoFar:
+class SweepSoFar:
     """How far the listing has come, in this site run and, for `ids`, since the last checkpoint.
 
     `treatment` and `moved` are what is kept with it: see ListingState.
@@ -55,6 +54,11 @@ class ListSoFar:
         self.pages, self.received = self.pages + 1, self.received + len(page.records)
         self.ids.update(record.document.document_id for record in page.records)
 
+    def forget_before(self, page: Page) -> None:
+        """The sweep can go on from here: the ids of its pages until now are kept in the ledger."""
+        if page.checkpoint is not None:
+            self.ids = set()
+
     def page_end(self, page: Page, plan: PagePlan) -> PageEnd:
         """What is kept with this page."""
         return PageEnd(
@@ -72,35 +76,30 @@ class ListSoFar:
         )
 
 
-async def keep_page(
-    page: Page, plan: PagePlan, so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, ctx: RunContext
-) -> None:
-    """Keep how far the list has come with this page; with the last one, what only a whole list can tell.
+async def keep_last_page(harvest: SiteHarvest, page: Page, end: PageEnd, so_far: SweepSoFar) -> None:
+    """Keep how far the sweep has come with its last page, and what only a whole list can tell.
 
     Raises BrokenOff if the target cannot be asked.
     """
+    site_run, today = harvest.site_run, harvest.ctx.journal.today
     # Where there are records that cannot be named, nobody can say which ones are missing.
     is_complete = page.is_last and so_far.is_complete and not any(finding.is_error for finding in page.findings)
-    elsewhere = await in_thread(partial(_elsewhere, so_far, site_run, target, ctx)) if is_complete else None
-    end, today = so_far.page_end(page, plan), ctx.journal.today
+    elsewhere = await in_thread(partial(_elsewhere, harvest, so_far)) if is_complete else None
 
     def keep(session: Session) -> Iterable[LogRow]:
         checkpoints.write_page_end(session, site_run, end, today)
         if page.is_last:
             return _note_end(session, site_run, page, so_far, end, elsewhere, today)
-        has_ended = page.again is not None or page.left_out
-        return _note_left_out(session, site_run, page, so_far, end, today)[0] if has_ended else ()
+        return _note_left_out(session, site_run, page, so_far, end, today)[0]
 
-    await ctx.journal.write(site_run, keep)
-    if page.checkpoint is not None:
-        so_far.ids = set()
+    await harvest.write(keep)
 
 
 def _note_end(
     session: Session,
     site_run: SiteRun,
     page: Page,
-    so_far: ListSoFar,
+    so_far: SweepSoFar,
     end: PageEnd,
     elsewhere: Collection[str] | None,
     today: date,
@@ -124,7 +123,7 @@ def _note_end(
 
 
 def _note_left_out(
-    session: Session, site_run: SiteRun, page: Page, so_far: ListSoFar, end: PageEnd, today: date
+    session: Session, site_run: SiteRun, page: Page, so_far: SweepSoFar, end: PageEnd, today: date
 ) -> tuple[list[LogRow], float]:
     """How many records may have been left out of a list that has ended; it is told, and asked for once more."""
     named = records.number_listed(session, site_run.site.site_id, end.listing)
@@ -143,7 +142,7 @@ def _note_left_out(
     return [listings.left_out(int(left_out), announced, site_run.site.name, asks_again=asks_again)], left_out
 
 
-def _parted(so_far: ListSoFar, page: Page, named: int) -> int:
+def _parted(so_far: SweepSoFar, page: Page, named: int) -> int:
     """How many records a list has left out that goes on from an earlier run: its source does not know what came then.
 
     `named`: so many records came, of those that can be named.
@@ -154,16 +153,17 @@ def _parted(so_far: ListSoFar, page: Page, named: int) -> int:
     return (so_far.announced or 0) - named if is_known and (so_far.announced or 0) > named else so_far.moved
 
 
-def _elsewhere(so_far: ListSoFar, site_run: SiteRun, target: SiteTarget, ctx: RunContext) -> frozenset[str]:
+def _elsewhere(harvest: SiteHarvest, so_far: SweepSoFar) -> frozenset[str]:
     """What the list has not named, and another site of the origin lists, or a site of another origin was given.
 
     To be called in a thread. Raises BrokenOff if the target cannot be asked.
     """
-    with ctx.reading() as session:
+    site_run, target = harvest.site_run, harvest.target
+    with harvest.ctx.reading() as session:
         unnamed = list(records.unnamed(session, site_run.site.site_id, so_far.seen.listing))
         ids = [each.document_id for each in unnamed if each.is_held and each.document_id not in so_far.ids]
         listed = records.listed_by(session, site_run.same_origin.enabled, ids)
-    found = frozenset({*listed, *other_owners(ids, site_run, target, ctx)})
+    found = frozenset({*listed, *other_owners(ids, harvest)})
     if target.health.given_up:
         # Nobody can say which ones are missing: the last part of the list is asked for again.
         raise BrokenOff(*target.health.given_up)

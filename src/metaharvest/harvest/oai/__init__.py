@@ -1,0 +1,1 @@
+"""Harvesting a source repository by OAI-PMH: the sweep, the plan of a page, the end of a sweep, deletions."""

@@ -1,0 +1,330 @@
+"""The harvest of a source repository: the story of a sweep, from its first page to its deletions.
+
+begin_sweep()                  describe the source repository; go on with its sweep, or begin one
+harvest_sweep()
+    for each page:
+        plan it                plan.py: what is new, changed, deleted, the same
+        bring its records in   documents.py, as the documents of lists
+        keep how far it came   the outcomes are committed before this, or with it
+    at the end                 sweep_end.py: what was left out, what is missing
+    try again what failed
+    wait until the other sites of the origin have listed
+    carry out deletions        deletions.py
+
+A page that is read again after a crash finds its outcomes in the log of the site run. How the source repository is
+asked, window by window, is in sources/oai_pmh/sweep.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import date
+from functools import partial
+from math import inf
+
+from sqlalchemy.orm import Session
+
+from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.harvest.context import RunContext, SiteHarvest
+from metaharvest.harvest.documents import SiteDocuments, Tally, is_checked_by_reading, levelled
+from metaharvest.harvest.lists import harvest_documents
+from metaharvest.harvest.oai.deletions import carry_out_deletions
+from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PagePlan, plan_page
+from metaharvest.harvest.oai.sweep_end import SweepSoFar, keep_last_page
+from metaharvest.harvest.plan import retry_batches
+from metaharvest.harvest.staging import Staging
+from metaharvest.harvest.tasks import in_thread, side_by_side
+from metaharvest.journal import checkpoints, listings, problems, splits
+from metaharvest.journal.checkpoints import PageEnd
+from metaharvest.journal.log_rows import LogRow
+from metaharvest.model import FetchedDocument, Holding, ListedDocument, OriginalColumns, SiteRun
+from metaharvest.sites import records
+from metaharvest.sites.ledger import GOOD
+from metaharvest.sites.records import KnownRecord, ListingState
+from metaharvest.sources.base import DocumentSource, ListedRecord, Page, PagedListing, PagedSource
+
+_AT_ONCE = 64
+"""Records of a page that are checked and stored at a time: enough for the processes that check them."""
+
+
+class ListBrokenOff(Exception):
+    """A list did not come to its end; `row` says so, the tally what came before."""
+
+    def __init__(self, row: LogRow, tally: Tally) -> None:
+        super().__init__(row.message)
+        self.row = row
+        self.tally = tally
+
+
+async def begin_sweep(site_run: SiteRun, source: PagedSource, ctx: RunContext) -> PagedListing:
+    """The list from its last checkpoint on, or all of it if its records must be judged again.
+
+    Raises FetchError, and ListError.
+    """
+    state = await _listing_state(site_run, ctx)
+    resumed, full = _is_of(site_run, state), _is_full(state, ctx) or _is_to_judge_again(site_run, state, ctx)
+    if ctx.full and not resumed:
+        await ctx.journal.write(site_run, partial(_ask_for_all, site_run))
+    return await source.list_records(state.checkpoint, ctx.deadlines, full=full, resumed=resumed)
+
+
+async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
+    """Bring the records of a list to their outcomes. Returns the numbers for the totals.
+
+    Raises ListBrokenOff where the list does not come to its end: the next harvest goes on from the last checkpoint.
+    Reported deletions are carried out in each case.
+    """
+    ctx, target = harvest.ctx, harvest.target
+    pages = await _Pages.begin(harvest, listing)
+    broken_off: ListBrokenOff | None = None
+    try:
+        async with aclosing(listing.pages) as listed:
+            async for page in listed:
+                if why := ctx.deadlines.heed() or next(iter(target.health.given_up), None):
+                    raise BrokenOff(why)
+                if page.is_last or page.again is not None or page.left_out:
+                    await pages.end_sweep(page)
+                else:
+                    await pages.harvest_page(page)
+    except (BrokenOff, FetchError) as error:
+        row = listings.broken_off(error.findings, pages.so_far.received, pages.so_far.announced)
+        broken_off = ListBrokenOff(row, pages.so_far.tally)
+        if ctx.deadlines.heed() or target.health.given_up:
+            await pages.documents.tell_deferred()
+            raise broken_off from error
+    await pages.documents.tell_deferred()
+    tally = pages.so_far.tally
+    if broken_off is None:
+        await _retry_failing(replace(harvest, source=pages.in_hand), tally)
+    await _have_others_list(harvest)
+    tally.listed += await carry_out_deletions(harvest)
+    if broken_off is not None:
+        raise broken_off
+    return tally
+
+
+class _Pages:
+    """The pages of a sweep, one after the other to their outcomes. `so_far` says how far the sweep has come."""
+
+    def __init__(self, harvest: SiteHarvest, so_far: SweepSoFar) -> None:
+        self._harvest = harvest
+        self.so_far = so_far
+        self.in_hand = _InHand(harvest.source)
+        phases = so_far.tally.phases
+        own = replace(harvest, source=self.in_hand)
+        self.documents = SiteDocuments(own, phases, self.in_hand.taken, _AT_ONCE)
+
+    @classmethod
+    async def begin(cls, harvest: SiteHarvest, listing: PagedListing) -> _Pages:
+        """Go on with the sweep, or begin it; the log says so."""
+        site_run, ctx = harvest.site_run, harvest.ctx
+        state = await _listing_state(site_run, ctx)
+        so_far = await _begun(harvest, listing, state)
+        is_changed = state.checkpoint is not None and so_far.treatment != state.treatment
+        is_first = state.checkpoint is None
+        await harvest.write(partial(_note_begun, site_run, listing, is_changed, is_first, ctx.journal.today))
+        return cls(harvest, so_far)
+
+    async def harvest_page(self, page: Page) -> None:
+        """Bring the records of a page to their outcomes, and keep how far the sweep has come."""
+        end, today = await self._bring_in_page(page), self._harvest.ctx.journal.today
+
+        def keep(session: Session) -> Iterable[LogRow]:
+            checkpoints.write_page_end(session, self._harvest.site_run, end, today)
+            return ()
+
+        await self._harvest.write(keep)
+        self.so_far.forget_before(page)
+
+    async def end_sweep(self, page: Page) -> None:
+        """The same for the last page, with what only a whole list can tell."""
+        await keep_last_page(self._harvest, page, await self._bring_in_page(page), self.so_far)
+        self.so_far.forget_before(page)
+
+    async def _bring_in_page(self, page: Page) -> PageEnd:
+        """Bring the records of a page to their outcomes. Returns what is to be kept with it."""
+        harvest, so_far = self._harvest, self.so_far
+        so_far.announced = page.announced if page.announced is not None else so_far.announced
+        plan = await in_thread(partial(self._plan, page))
+        if page.findings:
+            await harvest.write(lambda session: listings.doubtful(levelled(page.findings, harvest.ctx.treatment)))
+        for outcome, known in plan.ended:
+            await self.documents.note_ended(outcome, known)
+        await harvest.ctx.journal.set_unchanged(harvest.site_run, plan.settled, harvest.target.in_journal)
+        await self._bring_in(plan)
+        so_far.count(page, plan)
+        harvest.ctx.progress.documents_ended(harvest.site.name, len(page.records) - len(plan.chains))
+        harvest.ctx.progress.documents_listed(harvest.site.name, max(so_far.received, so_far.announced or 0))
+        return so_far.page_end(page, plan)
+
+    def _plan(self, page: Page) -> PagePlan:
+        """What is to be done with the page, after the ledger and the target were asked. To be called in a thread."""
+        harvest, site_run = self._harvest, self._harvest.site_run
+        target, ctx = harvest.target, harvest.ctx
+        ids = list(dict.fromkeys(record.document.document_id for record in page.records))
+        with ctx.reading() as session:
+            known = records.known_records(session, site_run.site.site_id, ids)
+            logged = checkpoints.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
+        holdings = target.holdings(ids)
+        elsewhere = self._elsewhere(page, known, holdings) if site_run.same_origin.others else Elsewhere()
+        used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])
+        seen = replace(self.so_far.seen, before=self.so_far.ids, logged=logged)
+        if target.health.given_up:
+            # Nothing is known to be held: nothing is decided, and the page is asked for again.
+            raise BrokenOff(*target.health.given_up)
+        return plan_page(page.records, known, holdings, used_up, seen, site_run, ctx.site_names, elsewhere)
+
+    def _elsewhere(self, page: Page, known: Mapping[str, KnownRecord], holdings: Mapping[str, Holding]) -> Elsewhere:
+        """What other sites of the origin have of a page; of most records of most nights, this site knows it itself."""
+        site_run, ctx = self._harvest.site_run, self._harvest.ctx
+        deleted = [each.document.document_id for each in page.records if each.deleted]
+        named = {each.document.document_id for each in page.records if not each.deleted}
+        held = {each: holding for each, holding in holdings.items() if each in named and not _is_own(known, holding)}
+        with ctx.reading() as session:
+            listed = records.listed_by(session, site_run.same_origin.enabled, deleted)
+            brought = records.brought(session, site_run.same_origin.others, held)
+        if ctx.treatment.transforms:
+            brought = {each: replace(found, digest=None) for each, found in brought.items()}
+        return Elsewhere(brought, listed)
+
+    async def _bring_in(self, plan: PagePlan) -> None:
+        """Bring the records of a page in: side by side, if they wait for checks or for the target."""
+        self.in_hand.records = plan.in_hand
+        ctx = self._harvest.ctx
+        to_check = sum(not is_checked_by_reading(each.document, ctx.treatment) for each in plan.in_hand.values())
+        ctx.checker.expect(to_check)
+        if self._harvest.target.in_journal and not to_check:
+            for revisions in plan.chains:
+                await self.documents.turn()
+                await self.documents.bring_in(revisions)
+            return
+        async with side_by_side() as tasks:
+            for revisions in plan.chains:
+                await self.documents.turn()
+                tasks.create_task(self.documents.bring_in(revisions))
+
+
+class _InHand:
+    """A source that has the records of the page at hand; it asks the source repository for others."""
+
+    def __init__(self, source: DocumentSource) -> None:
+        self._source = source
+        self.records: dict[str, ListedRecord] = {}
+
+    def original_columns(self, document_id: str) -> OriginalColumns:
+        return self._source.original_columns(document_id)
+
+    async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
+        return self.taken(document) or await self._source.fetch(document, patience)
+
+    def taken(self, document: ListedDocument) -> FetchedDocument | None:
+        """A record of the page, which is then no longer held here; None if it is not of the page."""
+        record = self.records.pop(document.document_id, None)
+        if record is None or record.content is None:
+            return None
+        return FetchedDocument(document, record.content, hashlib.sha256(record.content).hexdigest(), None)
+
+
+# -- how a sweep begins
+
+
+async def _listing_state(site_run: SiteRun, ctx: RunContext) -> ListingState:
+    def read() -> ListingState:
+        with ctx.reading() as session:
+            return records.listing_state(session, site_run.site.site_id, ctx.treatment.digest)
+
+    return await in_thread(read)
+
+
+def _ask_for_all(site_run: SiteRun, session: Session) -> Iterable[LogRow]:
+    checkpoints.ask_for_all(session, site_run.site.site_id)
+    return ()
+
+
+def _is_full(state: ListingState, ctx: RunContext) -> bool:
+    """True if a full list is asked for, now or by a run that was interrupted before it began."""
+    return ctx.full or state.full
+
+
+def _is_of(site_run: SiteRun, state: ListingState) -> bool:
+    """True if the sweep was begun, or gone on with, in this site run, before that was interrupted."""
+    return site_run.resumed and state.site_run_id == site_run.site_run_id
+
+
+def _is_to_judge_again(site_run: SiteRun, state: ListingState, ctx: RunContext) -> bool:
+    """True if the site's files do not say what they said when its records were judged.
+
+    A site run that was interrupted ends as it began, with one outcome for each record: the next one judges again.
+    """
+    return state.treatment != ctx.treatment.digest and not _is_of(site_run, state)
+
+
+async def _begun(harvest: SiteHarvest, listing: PagedListing, state: ListingState) -> SweepSoFar:
+    """Where the sweep goes on, or begins: its number, and what this site run has accounted for already."""
+    site_run, ctx = harvest.site_run, harvest.ctx
+    number = state.listing if listing.is_begun else state.listing + 1
+    judges_again = _is_to_judge_again(site_run, state, ctx)
+    again = judges_again or state.again or (_is_full(state, ctx) and ctx.treatment.transforms)
+    treatment = ctx.treatment.digest if judges_again and not listing.is_empty else state.treatment
+    moved = state.moved if listing.is_begun else 0
+    how = listing.is_complete, listing.is_empty, listing.is_begun, treatment, moved
+    if not site_run.resumed:
+        return SweepSoFar(AccountedFor(number, number, again), Tally(), *how)
+    is_same = _is_of(site_run, state)
+    first = state.listing if is_same else number
+    unchanged, duplicate = (state.unchanged, state.duplicate) if is_same else (0, 0)
+    logged = await harvest.read(lambda session: checkpoints.number_logged(session, site_run))
+    tally = Tally(logged + unchanged + duplicate, unchanged, duplicates=duplicate)
+    return SweepSoFar(AccountedFor(number, first, again), tally, *how)
+
+
+def _note_begun(
+    site_run: SiteRun, listing: PagedListing, is_changed: bool, is_first: bool, today: date, session: Session
+) -> Iterable[LogRow]:
+    """`is_changed`: the site's files have changed, so its records are judged again. `is_first`: it had no list yet."""
+    site = site_run.site
+    if listing.is_other:
+        checkpoints.ask_for_others(session, site.site_id)
+        problems.end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
+    split = splits.begun(session, site) if is_first and site.options.split_from else []
+    return [*listings.begun(site, listing.findings), *split, *([listings.judged_anew()] if is_changed else [])]
+
+
+# -- after its last page
+
+
+async def _retry_failing(harvest: SiteHarvest, tally: Tally) -> None:
+    """Try again what could not be had or handed over, and ask for records of which the list showed older versions.
+
+    That is what has no outcome in this site run: the list names what changed.
+    """
+    site_run = harvest.site_run
+
+    def stage(session: Session) -> None:
+        staged.fill(records.failing(session, site_run.site.site_id, site_run.site_run_id))
+
+    with Staging() as staged:
+        await harvest.read(stage)
+        if not staged.count:
+            return
+        again = replace(harvest, site_run=replace(site_run, resumed=False))
+        retried = await harvest_documents(harvest, retry_batches(again, staged))
+    tally.listed += retried.listed
+    tally.unchanged += retried.unchanged
+
+
+async def _have_others_list(harvest: SiteHarvest) -> None:
+    """Wait until the other sites of the origin that are due have listed: a record may have moved to one of them."""
+    if harvest.site_run.same_origin.others:
+        await harvest.write(lambda session: ())  # so that they know all that this site has
+    with harvest.ctx.deadlines.site_waits():
+        await harvest.ctx.turn.listed()
+
+
+def _is_own(known: Mapping[str, KnownRecord], holding: Holding) -> bool:
+    """True if the target holds what this site brought last, or has found there."""
+    entry = known[holding.document_id].entry if holding.document_id in known else None
+    return entry is not None and entry.outcome in GOOD and entry.target_revision == holding.revision

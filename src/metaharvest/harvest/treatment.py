@@ -1,0 +1,20 @@
+"""How a site's documents are treated: what its options, its files and the settings say."""
+
+from __future__ import annotations
+
+from metaharvest.config.settings import Settings
+from metaharvest.model import Site
+from metaharvest.transform import read_filters, read_normalization
+from metaharvest.validation import Treatment
+
+
+def treatment_of(site: Site, settings: Settings) -> Treatment:
+    """What is done with the documents of this site; reads its files. Raises TransformError if one cannot be used."""
+    options = settings.applied_to(site).options
+    return Treatment(
+        options.package_id_mismatch or settings.validation.package_id_mismatch,
+        options.validation,
+        read_filters(options.filters) if options.filters else None,
+        read_normalization(options.normalize) if options.normalize else None,
+        settings.http.max_document_bytes,
+    )
