@@ -145,6 +145,10 @@ class BrokenOff(HarvestError):
     """The list of a repository did not come to its end; what came before that is harvested, and stands."""
 
 
+class ListedWithHoles(BrokenOff):
+    """The list of a repository came to its end, but for windows of datestamps whose records cannot be had."""
+
+
 class TransformError(HarvestError):
     """A site's file of filters, or of normalising, cannot be used; each finding is one mistake in it."""
 

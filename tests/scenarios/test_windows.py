@@ -90,6 +90,19 @@ def test_records_that_cannot_be_listed_are_named_by_their_dates_in_each_harvest_
     assert [each.arguments["from"] for each in lists(server)] == ["2026-11-23T02:55:00Z"]
 
 
+def test_what_failed_for_a_while_is_tried_again_while_some_records_cannot_be_listed(network: Network) -> None:
+    server = network.server
+    server.tamper = without_the_fifth
+    server.poison = {"oai:test:12"}
+    server.poisoned = (b"no", 503, {})
+    network.register("--method", "list-identifiers")
+    found = network.harvest()
+    assert (found["status"], found["access_error"]) == ("incomplete", 1)
+    server.poison = set()
+    assert network.harvest()["inserted"] == 1
+    assert network.held() == {number: 1 for number in ALL if number != "5"}
+
+
 def test_no_record_is_missing_while_some_cannot_be_listed(network: Network) -> None:
     server = network.server
     network.register()

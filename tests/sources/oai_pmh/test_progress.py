@@ -130,7 +130,7 @@ def test_a_list_that_perhaps_has_not_ended_is_asked_for_again(came: int, nights:
 def test_a_hole_stays_until_it_can_be_listed() -> None:
     sweep = Sweep(True, (HOLE,), first=NOW).with_hole()
     ended = state_after(State(ASKED), sweep, SweepEnd(), NOW)
-    assert (ended.holes, ended.watermark, ended.full_at) == ((HOLE,), NOW, "")
+    assert (ended.holes, ended.watermark, ended.full_at) == ((HOLE,), NOW, NOW)
     assert state_after(ended, Sweep(False, (), first=NOW), SweepEnd(), NOW).holes == ()
 
 

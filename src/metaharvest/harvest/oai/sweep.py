@@ -27,7 +27,7 @@ from math import inf
 
 from sqlalchemy.orm import Session
 
-from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.errors import BrokenOff, FetchError, ListedWithHoles
 from metaharvest.harvest.context import RunContext, SiteHarvest
 from metaharvest.harvest.documents import SiteDocuments, Tally, is_checked_by_reading, levelled
 from metaharvest.harvest.lists import harvest_documents
@@ -80,6 +80,7 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     ctx, target = harvest.ctx, harvest.target
     pages = await _Pages.begin(harvest, listing)
     broken_off: ListBrokenOff | None = None
+    has_ended = True
     try:
         async with aclosing(listing.pages) as listed:
             async for page in listed:
@@ -91,13 +92,13 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
                     await pages.harvest_page(page)
     except (BrokenOff, FetchError) as error:
         row = listings.broken_off(error.findings, pages.so_far.received, pages.so_far.announced)
-        broken_off = ListBrokenOff(row, pages.so_far.tally)
+        broken_off, has_ended = ListBrokenOff(row, pages.so_far.tally), isinstance(error, ListedWithHoles)
         if ctx.deadlines.heed() or target.health.given_up:
             await pages.documents.tell_deferred()
             raise broken_off from error
     await pages.documents.tell_deferred()
     tally = pages.so_far.tally
-    if broken_off is None:
+    if has_ended:
         await _retry_failing(replace(harvest, source=pages.in_hand), tally)
     await _have_others_list(harvest)
     tally.listed += await carry_out_deletions(harvest)

@@ -139,13 +139,13 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class SweepEnd:
-    """How a sweep has ended. `size`: the number of records that a single list announced, or had on one page.
+    """How a sweep has ended. `size`: the number of records that the list announced, or had on one page (see State).
 
     `short`: this number of announced records did not come, and the list is an error. `usual`: see State. `is_empty`: no
     record with an identifier came.
     """
 
-    size: int = 0
+    size: int | None = None
     short: int = 0
     usual: int = 0
     is_empty: bool = False
@@ -185,7 +185,7 @@ def state_after(state: State, sweep: Sweep, end: SweepEnd | None, before: str) -
         return state.again(sweep, 0)
     first = sweep.first or before
     if sweep.full:
-        state = replace(state, full_at=state.full_at if sweep.holes else first, listed=sweep.came, size=end.size)
+        state = replace(state, full_at=first, listed=sweep.came, size=end.size)
     state = _with_probed(state, end.probed, before)
     return replace(state, watermark=first, ahead=sweep.ahead, short=None, holes=sweep.holes, sweep=None)
 

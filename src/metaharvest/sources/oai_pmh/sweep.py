@@ -22,7 +22,7 @@ from math import inf
 from lxml import etree
 
 from metaharvest.config.settings import HttpSettings
-from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.errors import BrokenOff, FetchError, ListedWithHoles
 from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Finding, Level, ListMethod, OaiOptions, limited
 from metaharvest.sources.base import ListedRecord, Page, Patience
@@ -104,10 +104,11 @@ class Sweeping:
         self._http = http
         self._seen: dict[int, int] = {}
         self._notes: list[Finding] = []
-        self._yielded = self._bytes = self._nameless = self._size = 0
+        self._yielded = self._bytes = self._nameless = 0
+        self._size: int | None = None
         self._before = sweep.came + sweep.received
         self._is_resumed = bool(sweep.token)
-        self._was_refused = False
+        self._was_refused = self._has_answered = False
         self._heeds_windows = self._lists_identifiers = True
         self._tried: tuple[Finding, bool] | None = None
         self._failed = 0
@@ -158,7 +159,7 @@ class Sweeping:
         last = Page((), self.checkpoint(), left_out=left_out, again=self._again())
         if self.sweep.holes:
             yield last
-            raise self._broken_off(_of_holes(self.sweep.holes, self._of_hole))
+            raise self._broken_off(_of_holes(self.sweep.holes, self._of_hole), kind=ListedWithHoles)
         last = replace(last, findings=(*self._told(), *self._records.findings()), announced=self._counted, is_last=True)
         probed = self._end.probed
         yield replace(last, in_all=probed.in_all, in_all_before=probed.in_all_before)
@@ -348,8 +349,8 @@ class Sweeping:
             self.is_begun, self._before = self.sweep.is_begun, self.sweep.came
 
     def _is_everything(self, window: Window) -> bool:
-        """True if there is no other window."""
-        return self.sweep.todo == (window,) and not (self.sweep.came or self._yielded)
+        """True if there is no other window, and the repository has answered nothing."""
+        return self.sweep.todo == (window,) and not (self.sweep.came or self._has_answered)
 
     def _halves(self, window: Window) -> tuple[Window, Window] | None:
         """The window in two; None if it is as small as windows are, or they are of no use."""
@@ -455,6 +456,7 @@ class Sweeping:
 
     def _accept(self) -> None:
         """The repository took a request: what it refused before is certain."""
+        self._has_answered = True
         if self._tried is not None:
             finding, in_days = self._tried
             self._notes.append(finding)
@@ -481,7 +483,7 @@ class Sweeping:
         """
         fresh: list[ListedRecord] = []
         new, is_whole = 0, counts.named is self._seen
-        if window.begin or window.until:
+        if self.sweep.divided:
             self._look_at([each.document.origin.datestamp for each in part if each.document.origin], window)
         for record in part:
             key, version = key_and_version(record)
@@ -526,7 +528,9 @@ class Sweeping:
             return _too_many_records(self.most_records, self._http.max_list_records)
         return _too_many_bytes(self._bytes) if self._bytes > self._http.max_run_bytes else None
 
-    def _broken_off(self, why: Finding, more: int = 0, *, transient: bool = False) -> BrokenOff:
+    def _broken_off(
+        self, why: Finding, more: int = 0, *, transient: bool = False, kind: type[BrokenOff] = BrokenOff
+    ) -> BrokenOff:
         """The list ends here, after what was yielded and this number `more`."""
         of = f" of {self.sweep.announced:,}" if self.sweep.announced else ""
         set_spec = self._options.set_spec or ""
@@ -534,7 +538,7 @@ class Sweeping:
         came = self._before + self._yielded + more
         message = f"The list{of_set} broke off after {came:,}{of} records: {why.message}"
         finding = Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
-        return BrokenOff(finding, *self._told(), *self._records.findings(is_whole=False), transient=transient)
+        return kind(finding, *self._told(), *self._records.findings(is_whole=False), transient=transient)
 
 
 def _is_of_token(error: FetchError | NoAnswer, was_resumed: bool) -> bool:
