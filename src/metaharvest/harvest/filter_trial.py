@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from lxml import etree
 
-from metaharvest.sources.oai_pmh.protocol import VERBS, AnswerRoot, ProtocolError, root_of
-from metaharvest.sources.oai_pmh.records import says_deleted
+from metaharvest.sources.oai_pmh.old import root_of
+from metaharvest.sources.oai_pmh.protocol import VERBS, AnswerRoot, ProtocolError, says_deleted
 from metaharvest.text import one_line
 from metaharvest.transform import Filters, Normalization, NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.validation import wellformed

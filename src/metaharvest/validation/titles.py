@@ -26,6 +26,6 @@ def title_of(root: etree._Element) -> str:
     if element is None:
         return ""
     if not len(element):
-        return one_line((element.text or "")[:_MOST_READ], LONGEST)
+        return one_line((element.text or "")[:_MOST_READ].strip(), LONGEST)
     texts = _FIRST_TEXT(element)
     return one_line(str(texts[0])[:_MOST_READ], LONGEST) if texts else ""

@@ -1,6 +1,7 @@
 """OAI-PMH repositories as sources: versions 2.0, 1.1 and 1.0 of the protocol, and what repositories make of them.
 
 protocol.py     the protocol's values and names
+old.py          versions 1.0 and 1.1: their answers as version 2.0 has them
 datestamps.py   datestamps, and differences of clocks
 windows.py      windows of datestamps: the unit of progress
 answers.py      an answer's bytes -> its records, one after the other; or the tree of a short answer

@@ -34,6 +34,7 @@ from metaharvest.sources.oai_pmh.answers import (
     refuse_unusable,
     size_of,
 )
+from metaharvest.sources.oai_pmh.old import as_in_2_0
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repair import Repaired
 from metaharvest.sources.oai_pmh.spooled import IN_MEMORY, spool
@@ -78,7 +79,10 @@ def listed(file: BinaryIO, answer: Answer, records: Records, *, cuts: bool = Tru
     usable = records.header if answer.verb == "ListIdentifiers" else records.taken
 
     def take(element: etree._Element, answer: Answer) -> ListedRecord | None:
-        record = usable(element, answer)
+        known = as_in_2_0(element, answer.root) if answer.root.is_old else element
+        if known is None:
+            records.not_in_format(element.findtext(f"*/{answer.root.name('identifier')}") or "")
+        record = None if known is None else usable(known, answer)
         if record is None:
             answer.unusable.append(hash(str(element.xpath("string()"))))
             refuse_unusable(answer, len(answer.unusable))

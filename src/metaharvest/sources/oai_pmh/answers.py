@@ -27,7 +27,8 @@ from metaharvest.fetch.xml_bounds import (
 )
 from metaharvest.model import Finding, Level
 from metaharvest.sources.oai_pmh.bounds import DATE, ERRORS, SHORT_ANSWER, UNUSABLE, URI, crowd, record_limits, words_of
-from metaharvest.sources.oai_pmh.protocol import AnswerRoot, ProtocolError, Token, root_of, token_from
+from metaharvest.sources.oai_pmh.old import item_of, root_of
+from metaharvest.sources.oai_pmh.protocol import AnswerRoot, ProtocolError, Token, text_of, token_from
 from metaharvest.sources.oai_pmh.repair import (
     TAIL,
     TOO_DEEP,
@@ -54,7 +55,6 @@ _LARGEST = 52_428_800
 _BESIDE = ("responseDate", "error", "resumptionToken")
 _KNOWN = {*_BESIDE, "request", "requestURL"}
 _MOST_CONTAINERS = 10
-_ITEMS = {"ListRecords": "record", "GetRecord": "record", "ListIdentifiers": "header"}
 
 
 class NoAnswer(Exception):
@@ -201,7 +201,8 @@ def _complete(
     if why := crowd(parent):
         raise Crowded(why)
     answer.has_list = answer.has_list or is_list
-    item, local = answer.root.name(_item(answer)), _item(answer)
+    local = item_of(answer.root, answer.verb)
+    item = answer.root.name(local)
     number = max(0, len(parent) - (not is_whole))
     child: etree._Element | None = None
     for child in islice(parent, number):
@@ -291,7 +292,7 @@ def _cut(
 ) -> Iterator[Item | Lost | Repaired[Item]]:
     """The records after the first `number`, each for itself, of an answer that is not well-formed. Raises NoAnswer."""
     found = number > 0
-    for record in cut(file, answer.root, answer.verb, _item(answer), number, limits):
+    for record in cut(file, answer.root, answer.verb, item_of(answer.root, answer.verb), number, limits):
         if isinstance(record, Lost):
             yield record
         elif isinstance(record, etree._Element):
@@ -319,17 +320,6 @@ def _conclude(answer: Answer, around: Surrounding, *, found: bool) -> None:
         answer.damage = f"its resumption token cannot be read ({answer.damage})"
     elif around.is_whole and not (found or around.has_list or answer.errors):
         raise NoAnswer(_another_verb(answer.verb))
-
-
-def _item(answer: Answer) -> str:
-    """The local name of what is listed: 1.x has identifiers without headers."""
-    return "identifier" if answer.root.is_old and answer.verb == "ListIdentifiers" else _ITEMS[answer.verb]
-
-
-def text_of(element: etree._Element) -> str:
-    """The text of an element, whatever comments or processing instructions are within it."""
-    text = str(element.xpath("string()")) if len(element) else element.text
-    return text.strip() if text else ""
 
 
 def own_text(element: etree._Element) -> str:

@@ -207,16 +207,15 @@ class _Asking:
 
 def _identity(tree: etree._Element, answer: Answer) -> tuple[Identity, int]:
     """The content of an answer to Identify, without its dates; the number of values left out or cut."""
-    texts, too_long = _texts(tree if answer.root.is_old else _container(tree, answer))
+    texts, too_long = _texts(_container(tree, answer))
 
     def one(name: str) -> str:
         return next(iter(texts.get(name, ())), "")
 
-    version = one("protocolVersion") if answer.root.is_old else answer.root.version
     return Identity(
         one_line(one("repositoryName"), 200),
         one("baseURL"),
-        version if version in ("1.0", "1.1") else answer.root.version,
+        answer.root.version,
         tuple(texts.get("adminEmail", ())),
         one("earliestDatestamp"),
         one("deletedRecord"),
@@ -345,7 +344,7 @@ def _texts(container: etree._Element) -> tuple[dict[str, list[str]], int]:
 
 
 _OF_IDENTIFY = (
-    *("repositoryName", "baseURL", "protocolVersion", "adminEmail", "earliestDatestamp", "deletedRecord"),
+    *("repositoryName", "baseURL", "adminEmail", "earliestDatestamp", "deletedRecord"),
     *("granularity", "compression"),
 )
 

@@ -1,21 +1,16 @@
-"""The values of the protocol: errors, tokens, headers, formats, sets, and what tells the versions apart.
-
-OAI-PMH 2.0 has one namespace, and a root element of its own; in 1.1 and 1.0 the root element is the verb, in a
-namespace that names the verb too.
-"""
+"""The values of the protocol: errors, tokens, formats, sets, Identify; and what its elements hold."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from lxml import etree
+
 from metaharvest.model.lengths import TOKEN
 from metaharvest.sources.oai_pmh.bounds import DATE
 from metaharvest.text import without_credentials
-
-_OLD = re.compile(r"http://www\.openarchives\.org/OAI/(?:(1\.[01])/)?OAI_\w+")
 
 VERBS = ("Identify", "ListMetadataFormats", "ListSets", "ListIdentifiers", "ListRecords", "GetRecord")
 
@@ -45,17 +40,16 @@ class AnswerRoot:
         return tuple(map(self.name, local))
 
 
-def root_of(tag: str) -> AnswerRoot | None:
-    """What the root element of an answer says; None: it is no answer of OAI-PMH.
+def text_of(element: etree._Element) -> str:
+    """The text of an element, whatever comments or processing instructions are within it."""
+    text = str(element.xpath("string()")) if len(element) else element.text
+    return text.strip() if text else ""
 
-    The namespace may be another one: https://github.com/DSpace/xoai/issues/71
-    """
-    namespace, _, local = tag.rpartition("}")
-    namespace = namespace.removeprefix("{")
-    if local == "OAI-PMH":
-        return AnswerRoot(namespace, "2.0")
-    old = _OLD.fullmatch(namespace)
-    return AnswerRoot(namespace, old[1] or "1.0", local) if old and local in VERBS else None
+
+def says_deleted(element: etree._Element) -> bool:
+    """Whether a header says that its record is deleted, or, in 1.x, the record itself."""
+    status = element.get("status")
+    return status is not None and status.strip().lower() == "deleted"
 
 
 @dataclass(frozen=True, slots=True)
