@@ -13,10 +13,13 @@ import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
 
-from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
 from metaharvest.model import Finding
+
+if TYPE_CHECKING:  # so that the process that reads long answers does without the settings
+    from metaharvest.config.settings import HttpSettings
 
 log = logging.getLogger(__name__)
 

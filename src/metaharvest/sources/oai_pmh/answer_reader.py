@@ -37,7 +37,7 @@ from metaharvest.sources.oai_pmh.answers import (
 from metaharvest.sources.oai_pmh.old import as_in_2_0
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repair import Repaired
-from metaharvest.sources.oai_pmh.spooled import IN_MEMORY, spool
+from metaharvest.sources.oai_pmh.spooled import spool
 from metaharvest.text import one_line
 from metaharvest.validation.parse_lock import parsing
 
@@ -54,10 +54,10 @@ MOST_BYTES = 8_388_608
 """Of one part; it ends with the record with which it has as many."""
 
 _FEW_BYTES = 65_536
-"""Bytes of an answer that the run reads itself if it is damaged, in a third of a second at most.
+"""Bytes of an answer that the run reads itself if it is damaged, in a third of a second at most."""
 
-It reads a well-formed one of IN_MEMORY bytes in one or two seconds.
-"""
+_USUAL_BYTES = 8_388_608
+"""Bytes of an answer that the run reads itself if it is well-formed, in one or two seconds at most."""
 
 _OUT_OF_MEMORY = 77
 """The exit code of a process that has reached its memory limit."""
@@ -144,7 +144,7 @@ class AnswerReader:
         """
         before, size, here = records.counted(), size_of(file), 0
         try:
-            if size <= IN_MEMORY:
+            if size <= _USUAL_BYTES:
                 for part in parts_of(listed(file, answer, records, cuts=size <= _FEW_BYTES)):
                     here += len(part)
                     yield part
