@@ -215,15 +215,15 @@ class Records:
             datestamp = datestamp[:DATE]
         if sets:
             sets = self._kept_sets(identifier, sets)
-        if self._set_spec and sets:
-            self._note_sets(identifier, sets, self._set_spec)
+            if self._set_spec and sets:
+                self._note_sets(identifier, sets, self._set_spec)
         document_id = self.document_id(identifier)
-        if too_long := self.too_long(identifier):
+        if len(document_id) >= _MAX_DOCUMENT_ID and (too_long := self.too_long(identifier)):
             document = self.document(identifier, datestamp, sets, answer.response_date)
             if deleted:
                 return ListedRecord(document, None, deleted=True)
             return self.unhad(document, too_long)
-        about = self._abouts(abouts, identifier)
+        about = self._abouts(abouts, identifier) if abouts else ()
         findings: tuple[Finding, ...] = ()
         content, namespace, digest, title = None, "", "", ""
         if not (deleted or is_header):
@@ -285,7 +285,7 @@ class Records:
 
     def _kept_sets(self, identifier: str, sets: tuple[str, ...]) -> tuple[str, ...]:
         """The setSpecs that are kept; what is too much is left out, and noted."""
-        if len(sets) * SET_SPEC <= SET_SPECS and max(map(len, sets)) <= SET_SPEC:
+        if sum(map(len, sets)) <= SET_SPEC:
             return sets
         kept, size = [], 0
         for each in sets:
