@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
 
 import pytest
 
+from metaharvest.errors import ListError
 from metaharvest.model import Level, ListMethod, OaiOptions
 from metaharvest.sources.oai_pmh.answer_reader import listed
 from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.records import Records
 from support.oai_harvest import harvest
-from support.oai_server import OaiServer, Odd, Record
+from support.oai_server import Asked, OaiServer, Odd, Record
 
 
 class WithoutWindows(OaiServer):
@@ -104,3 +106,83 @@ def test_a_record_in_another_namespace_is_taken_wherever_a_piece_of_the_answer_e
         records = Records("http://repository.example.org/oai", OaiOptions("test"))
         found = list(listed(BytesIO(_page(padding, others)), Answer("ListRecords"), records))
         assert len(found) == 40, padding
+
+
+# -- windows whose records cannot be had
+
+
+def lists_break_off_at(*numbers: int) -> Callable[[bytes, Asked], bytes]:
+    """Each list with one of these records breaks off before it."""
+
+    def broken(body: bytes, asked: Asked) -> bytes:
+        found = re.search("|".join(f"oai:test:{number}<" for number in numbers).encode(), body)
+        return body[: found.start()] if found and asked.verb != "GetRecord" else body
+
+    return broken
+
+
+def no_dates(code: bytes, name: str) -> Callable[[bytes, Asked], bytes]:
+    """Each list with an argument of this name is answered with an error."""
+    error = b'<error code="' + code + b'"/>'
+    return lambda body, asked: (
+        re.sub(rb"<(List\w+)>.*</\1>", error, body, flags=re.DOTALL) if name in asked.arguments else body
+    )
+
+
+def test_records_that_cannot_be_had_do_not_stop_a_harvest_without_changes() -> None:
+    with OaiServer(25) as repository:
+        repository.tamper = lists_break_off_at(5)
+        first = harvest(repository.base_url)
+        repository.now += timedelta(days=1)
+        again = harvest(repository.base_url, first.checkpoint)
+        assert "The records with these datestamps cannot be had: from 2026-01-04" in str(again.broken)
+        assert again.checkpoint is not None
+        assert again.checkpoint["watermark"] == "2026-11-21T03:00:00Z"
+
+
+def test_changes_come_however_many_records_cannot_be_had() -> None:
+    with OaiServer(120, page=3) as repository:
+        repository.tamper = lists_break_off_at(*range(5, 120, 5))
+        found = harvest(repository.base_url)
+        assert len(found.good) == 97
+        for name in ("one", "two", "three"):
+            repository.now += timedelta(days=1)
+            repository.put(f"oai:test:{name}")
+            found = harvest(repository.base_url, found.checkpoint)
+            assert f"oai:test:{name}" in found.good
+            assert "cannot be had: from 2026-01-04" in str(found.broken)
+
+
+def test_a_repository_that_refuses_dates_for_one_night_loses_no_change_while_records_cannot_be_had() -> None:
+    with OaiServer(25) as repository:
+        repository.tamper = lists_break_off_at(5)
+        first = harvest(repository.base_url)
+        repository.put("oai:test:26")
+        repository.now += timedelta(days=1)
+        repository.tamper = no_dates(b"badArgument", "from")
+        with pytest.raises(ListError, match="badArgument"):
+            harvest(repository.base_url, first.checkpoint)
+        repository.tamper = None
+        assert {"oai:test:5", "oai:test:26"} <= set(harvest(repository.base_url, first.checkpoint).good)
+
+
+@pytest.mark.parametrize("datestamp", [datetime(1995, 1, 1, tzinfo=UTC), datetime(2008, 6, 12, 1, 30, tzinfo=UTC)])
+def test_the_others_come_though_the_first_record_cannot_be_had_and_nobody_says_when_it_is(datestamp: datetime) -> None:
+    with OaiServer(25) as repository:
+        repository.odd.add(Odd.NO_EARLIEST)
+        repository.records["oai:test:1"].datestamp = datestamp
+        repository.tamper = lists_break_off_at(1)
+        assert set(harvest(repository.base_url).good) == set(repository.records) - {"oai:test:1"}
+
+
+@pytest.mark.parametrize(("name", "lacks"), [("until", 10), ("from", 4)])
+def test_windows_that_leave_out_what_the_whole_list_has_are_an_error(name: str, lacks: int) -> None:
+    """Nobody says how many records there are: the list would otherwise be complete, and all others lost."""
+    with OaiServer(60) as repository:
+        repository.odd.add(Odd.TOKENS_EXPIRE)
+        none = no_dates(b"noRecordsMatch", name)
+        repository.tamper = lambda body, asked: none(re.sub(rb' completeListSize="\d+"', b"", body), asked)
+        found = harvest(repository.base_url)
+        assert f"leave out {lacks} records that the whole list has, and perhaps others" in str(found.broken)
+        assert found.checkpoint is not None
+        assert found.checkpoint["watermark"] == ""

@@ -79,6 +79,8 @@ def test_halves_of_a_window_of_single_records_are_windows_of_single_records() ->
 
 def test_windows_that_are_of_no_use_become_one() -> None:
     assert joined([Window("1", "2"), Window("2", "3")]) == Window("1", "3", one_by_one=True)
+    assert joined([Window("8"), Window("1", "2")]) == Window("1", one_by_one=True)
+    assert joined([Window("8", "9"), Window(None, "2")]) == Window(None, "9", one_by_one=True)
 
 
 @pytest.mark.parametrize(("days", "is_far"), [(0, False), (-1, False), (-3, True), (9, False), (13, True)])

@@ -52,7 +52,8 @@ FEW = 30
 
 MOST_FAILED = 33
 """Windows that failed without a record between them, after which the repository is left alone: halving 37 years of
-seconds takes 31."""
+seconds takes 31. Twice as many, once it has answered: a record in the middle is in both halves. Windows that failed in
+the last harvest do not count."""
 
 _MOST_LOOKED_AT = 1_000
 
@@ -103,6 +104,7 @@ class Sweeping:
         self._state = state
         self._http = http
         self._seen: dict[int, int] = {}
+        self._to_come_again: set[int] = set()
         self._notes: list[Finding] = []
         self._yielded = self._bytes = self._nameless = 0
         self._size: int | None = None
@@ -224,6 +226,7 @@ class Sweeping:
         number += len(answer.unusable)
         new += counts.note_unusable(answer)
         self._seen.update((key, UNDATED) for key in answer.unusable if key is not None)
+        self._to_come_again.difference_update(answer.unusable)
         if answer.is_ill_formed:
             self._records.note("ill-formed", answer.damage)
         if answer.errors and not number:
@@ -287,8 +290,10 @@ class Sweeping:
         return None
 
     def _add_up(self) -> Finding | None:
-        """Compare the windows of a divided list with the number that the whole one has; why they have too few."""
-        sweep = self.sweep
+        """Compare the windows of a divided list with what the whole one has; why they have too few records."""
+        sweep, lacks = self.sweep, len(self._to_come_again)
+        if lacks > max(1, len(self._seen) // 100) and not sweep.holes:
+            return self._end_short(_left_out(lacks), lacks, self._end.usual)
         if not sweep.divided or not sweep.announced or self._before or sweep.holes:
             return None
         counts = Counts(self._seen, announced=sweep.announced, nameless=self._nameless)
@@ -324,10 +329,11 @@ class Sweeping:
         Tokens may expire while records are asked for one by one: where a window cannot be smaller, it begins again as
         long as more records come of it. Raises BrokenOff.
         """
-        self._failed += not failed.is_token
-        if self._failed > MOST_FAILED:
-            raise self._broken_off(failed.finding)
         window = self.sweep.todo[0]
+        self._to_come_again |= counts.named.keys()
+        self._failed += not (failed.is_token or window in self._state.holes)
+        if self._failed > (2 * MOST_FAILED if self._has_answered else MOST_FAILED):
+            raise self._broken_off(failed.finding)
         is_one_by_one, halves = self._is_one_by_one(window), self._halves(window)
         is_first = failed.is_token and not self._was_refused
         self._was_refused = self._was_refused or failed.is_token
@@ -495,6 +501,7 @@ class Sweeping:
                 self._records.odd["twice"] += 1
                 counts.moved += is_other or key not in counts.on_page
             counts.on_page.add(key)
+            self._to_come_again.discard(key)
             if not is_whole:
                 counts.named[key] = version
             if is_new and not record.deleted and (origin := record.document.origin):
@@ -588,6 +595,13 @@ def _of_holes(holes: Sequence[Window], why: Finding | None) -> Finding:
     message = f"{why.message} {message}" if why else message
     remedy = "The repository's keeper finds out why lists of these dates fail. Each harvest tries them again."
     return Finding("oai.broken-off", message, remedy)
+
+
+def _left_out(number: int) -> Finding:
+    """The finding about windows that leave out this number of records that the list they are of has."""
+    message = f"Lists of certain dates (from, until) leave out {number:,} records that the whole list has"
+    remedy = "The repository's keeper has lists with `from` and `until` name all records of these dates."
+    return Finding("oai.broken-off", f"{message}, and perhaps others.", remedy)
 
 
 def _too_many_records(most: int, setting: int) -> Finding:

@@ -80,8 +80,10 @@ class Window:
 
 
 def joined(windows: Sequence[Window]) -> Window:
-    """One window in place of these, which follow one another; its records are asked for individually."""
-    return Window(windows[0].begin, windows[-1].until, one_by_one=True)
+    """One window in place of these, and of all between them; its records are asked for individually."""
+    begins, untils = [each.begin for each in windows], [each.until for each in windows]
+    begin = None if None in begins else min(filter(None, begins))
+    return Window(begin, None if None in untils else max(filter(None, untils)), one_by_one=True)
 
 
 def window(begin: str | None, until: str | None, since: str | None, *, seconds: bool) -> Window:
