@@ -81,6 +81,14 @@ def test_records_without_an_end_do_not_hide_the_next_ones() -> None:
     ]
 
 
+@pytest.mark.parametrize("cut_off", [b"</record>", b"</metadata></record>"])
+def test_a_record_without_an_end_and_one_without_a_beginning_do_not_hide_those_between(cut_off: bytes) -> None:
+    first, last = record(1).removesuffix(cut_off), record(5).removeprefix(b"<record><header>")
+    found = pieces(records(first, record(2), record(3), last, record(6)))[0]
+    assert [each for each in found if not each.startswith("lost:")] == named(2, 3, 6)
+    assert {each for each in found if each.startswith("lost:")} == {"lost:oai:hostile:1", "lost:oai:hostile:5"}
+
+
 def test_the_first_records_are_skipped() -> None:
     assert pieces(records(record(1), record(2), b"&", record(3)), skip=2)[0] == named(3)
 

@@ -75,6 +75,7 @@ _SHORT_ONES = rb"(?P<run>(?:<!--[^<-]{0,200}+-->|<\?[^<?]{0,200}+\?>){1,300}+)"
 
 _NOT_BLANK = re.compile(rb"\S")
 _IDENTIFIER = _compiled(r"<~identifier[^<>]*>([^<>]{1,2000})<")
+_METADATA_END = _compiled(r"</~metadata\s*>")
 _METADATA = _compiled(r"<~metadata[\s/>]")
 _PREFIX = re.compile(rb"""(?<![^\s<>/="'(,;])([^\s<>/="':(,;]++):""")
 _BAD_REFERENCE = re.compile(r"&#(?:[xX]([0-9a-fA-F]{1,8})|([0-9]{1,8}));")
@@ -86,6 +87,7 @@ _PART_OF_TOKEN = re.compile(rb"resumption|Token")
 _WORDS = 1_000
 """Bytes of an error that is not well-formed."""
 
+_NO_END = "it has no end"
 TOO_DEEP = "its elements are nested more than 2,048 levels deep"
 
 
@@ -138,7 +140,10 @@ def cut(
         begin, end, number = start, items.end_of(start), number + 1
         read: etree._Element | Lost | Repaired[etree._Element] | None = None
         if number > skip:
-            read = Lost("", "it has no end") if end is None else frame.read(begin, end)
+            read = Lost("", _NO_END) if end is None else frame.read(begin, end)
+            if end is not None and isinstance(read, Lost) and items.has_run_together(begin, end):
+                end = items.end_of(begin, nests=False)
+                read = Lost("", _NO_END) if end is None else frame.read(begin, end)
         is_lost = isinstance(read, Lost)
         at = begin + 1 if end is None else end
         if at - released > WINDOW:
@@ -167,15 +172,16 @@ class _Items:
 
     def __init__(self, item: str, data: Data) -> None:
         self._data = data
-        self._tags = _compiled(rf"{_SHORT_ONES.decode()}|{_HIDING.decode()}|</?(?P<name>~{item})(?=[\s/>])")
+        self._tags = _compiled(rf"{_SHORT_ONES.decode()}|{_HIDING.decode()}|</?(?P<name>~{item})(?:\s[^<>]*)?/?>")
         first = {"record": r"<\1header[\s/>]", "header": r"<\1identifier[\s/>]", "identifier": ""}[item]
         comment = r"(?:<!--(?:[^-]|-(?!->)){0,200}-->\s*)?"
         self._certain = _compiled(rf"<(~){item}(?:\s[^<>]*)?>\s*{comment}{first}")
         stamped = r"\s*<~datestamp\s*>[^<>]{0,200}</~datestamp\s*>\s*(?:<~setSpec|</~header)[\s>]"
         is_stamped = item != "identifier"
         self._named = _compiled(r"</~identifier\s*>" + (f"(?={stamped})" if is_stamped else ""))
-        ended = _compiled(r"</~(?:datestamp|setSpec)\s*>\s*</~header\s*>")
-        self._counted = [ended] if item == "record" else [ended, _compiled(r"</~identifier\s*>")]
+        self._ended = _compiled(r"</~(?:datestamp|setSpec)\s*>\s*</~header\s*>")
+        of_headers = [r"</~identifier\s*>", r"<~datestamp[\s>]"]
+        self._counted = [self._ended, *map(_compiled, of_headers if item != "record" else [])]
 
     def next(self, at: int, *, is_sure: bool) -> int | None:
         """The next start tag that is certain, or the very next tag if it `is_sure` that a record follows."""
@@ -189,24 +195,35 @@ class _Items:
             is_sure = False
         return None
 
-    def end_of(self, begin: int) -> int | None:
-        """Where the record ends that begins there; None if its end is missing."""
+    def has_run_together(self, begin: int, end: int) -> bool:
+        """True if a damaged record has others in it that are of the list: its end is missing, and a beginning later.
+
+        Its metadata end before the others, or there is one header more than beginnings. Other records are in its
+        metadata.
+        """
+        begun = [tag.start() for tag in self._visible(begin + 1, end) if self._is_certain(tag.start())]
+        if not begun:
+            return False
+        has_ended = next(matches(_METADATA_END, self._data, begin, begun[0]), None) is not None
+        return has_ended or len(list(islice(matches(self._ended, self._data, begun[-1], end), 2))) > 1
+
+    def end_of(self, begin: int, *, nests: bool = True) -> int | None:
+        """Where the record ends that begins there; None if its end is missing. `nests`: it may have others in it."""
         depth = nested = 0
         name = last = None
         for tag in self._visible(begin, len(self._data)):
             name = name or tag["name"]
             if tag["name"] != name:
                 continue
-            end = self._data.find(b">", tag.end(), tag.end() + LONGEST_TAG) + 1
             if _is_end(tag):
                 depth -= 1
-                last = end if end and not nested else last
+                last = last if nested else tag.end()
             else:
                 nested += depth > 0 and self._is_certain(tag.start())
-                depth += not end or self._data[end - 2 : end - 1] != b"/"
+                depth += not tag[0].endswith(b"/>")
             if not depth:
-                return end
-            if nested > _MOST_NESTED:
+                return tag.end()
+            if nested > (_MOST_NESTED if nests else 0):
                 break
         return last
 
@@ -254,7 +271,6 @@ class _Frame:
         self.list_begin = begun.end() if begun else 0
         declared = _declared(repaired_whole(head[: self.list_begin or None]), root, verb)
         self._declared = {prefix: _declaration(prefix, uri) for prefix, uri in declared.items()}
-        self._longest = max(map(len, declared.values()), default=0)
         self._is_usual = len(declared) <= _MOST_DECLARED and declared_size(declared) <= _USUAL_DECLARED
 
     def read(self, begin: int, end: int) -> etree._Element | Lost | Repaired[etree._Element]:
