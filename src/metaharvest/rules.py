@@ -742,10 +742,10 @@ RULES: dict[str, Rule] = {
         "Ask the keeper of the repository. If it is right, the administrator confirms it: `metaharvest sites confirm`.",
     ),
     "records.deletions-wait": Rule(
-        "Deletions wait for the list of another set",
-        "A site had several sets, and the list of one of them broke off, which might have records that another one "
-        "calls deleted. Reports of earlier versions have it: a site has one set now.",
-        "Nothing is to be done.",
+        "Deletions wait for the list of another site",
+        "Several sites are of one source repository, and the list of one of them broke off or failed. It may name "
+        "records by now that the repository reports as deleted at another site.",
+        "Nothing is to be done if the next harvest reads all lists. A site that is not needed is switched off.",
     ),
     "list.same-content": Rule(
         "The new revision is the old one, byte for byte",

@@ -104,3 +104,22 @@ def test_the_time_for_which_a_site_waits_does_not_count_against_its_deadline() -
     assert 99 < other.left() < 100
     with Deadlines(StopSignal()).site_waits():
         pass
+
+
+@pytest.mark.parametrize(("ends", "unread"), [("well", []), ("early", ["b"]), ("failed", ["b"]), ("retry", [])])
+def test_a_site_knows_whose_list_did_not_come_to_its_end(ends: str, unread: list[str]) -> None:
+    async def run() -> list[str]:
+        turns = OriginTurns(2)
+
+        async def other() -> None:
+            async with turns.turn("" if ends == "retry" else "b") as turn:
+                if ends in ("well", "early"):
+                    await turn.listed(to_the_end=ends == "well")
+
+        async with turns.turn("a") as turn:
+            others = asyncio.create_task(other())
+            await turn.listed()
+            await others
+            return list(turn.unread)
+
+    assert asyncio.run(run()) == unread

@@ -379,3 +379,27 @@ def test_records_that_two_sites_list_in_one_night_come_in_once(network: Network)
     network.server.delete("oai:test:4")
     assert night(network) == {"repo": {"listed": 1, "deleted": 1}}
     assert network.held() == without("4")
+
+
+@pytest.mark.parametrize("fails", ["away", "in the middle"])
+def test_a_record_that_moved_to_a_site_whose_list_fails_is_not_deleted(two_sets: Network, fails: str) -> None:
+    network, server = two_sets, two_sets.server
+    for number in range(30, 50):
+        server.put(f"oai:test:{number}", sets=("b",))
+    server.put("oai:test:7", sets=("b",), left=("a",))
+    server.poisoned = (b"no", 503, {"Retry-After": "1000"})
+    server.refuses = lambda asked: (
+        is_list(asked) and "b" in str(asked.arguments) and (fails == "away" or "resumptionToken" in asked.arguments)
+    )
+    found = night(network)
+    assert found["a"] == {"listed": 1, "deferred": 1}
+    assert network.held()["7"] == 1
+    sql = "SELECT error_message FROM harvest_detail_log WHERE rule = 'records.deletions-wait'"
+    [(said,)] = network.harvester.rows(sql)
+    assert "The list of the site 'b' did not come to its end" in said
+    server.refuses = lambda asked: False
+    night(network)
+    assert network.held()["7"] == 1
+    server.delete("oai:test:7")
+    night(network)
+    assert "7" not in network.held()

@@ -155,7 +155,8 @@ class Dispatcher:
         not_begun: list[str] = []
 
         async def harvest(site: Site | BrokenSite, kind: SiteRunKind, turns: OriginTurns) -> None:
-            async with turns.turn() as turn:
+            has_list = kind is not SiteRunKind.RETRY
+            async with turns.turn(site.name if has_list else "") as turn:
                 if ctx.deadlines.heed():
                     not_begun.append(site.name)
                 else:

@@ -6,21 +6,26 @@ A record that moves from one of them to another in a night is otherwise deleted,
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 
 class OriginTurns:
-    """The turns of the sites of one origin, of which `number` are harvested in this run."""
+    """The turns of the sites of one origin, of which `number` are harvested in this run.
+
+    `unread` are the names of the sites whose list did not come to its end.
+    """
 
     def __init__(self, number: int) -> None:
+        self.unread: list[str] = []
         self._to_list = number
         self._all_listed = asyncio.Event()
         self._lock = asyncio.Lock()
 
-    def turn(self) -> Turn:
-        """The turn of one of the sites, to be entered once: first come, first served."""
-        return Turn(self)
+    def turn(self, name: str = "") -> Turn:
+        """The turn of one of the sites, to be entered once: first come, first served. `name`: it has a list to read."""
+        return Turn(self, name)
 
     def one_listed(self) -> bool:
         """Note that one more site has listed, or has ended; True if it is the last one."""
@@ -45,8 +50,9 @@ class OriginTurns:
 class Turn:
     """The turn of one site, an asynchronous context manager. However its body ends, the others go on."""
 
-    def __init__(self, turns: OriginTurns) -> None:
+    def __init__(self, turns: OriginTurns, name: str = "") -> None:
         self._turns = turns
+        self._name = name
         self._has_listed = False
         self._is_held = False
 
@@ -64,19 +70,34 @@ class Turn:
         if self._is_held:
             self._turns.give_up()
         if not self._has_listed:
+            self._note_unread()
             self._turns.one_listed()
 
-    async def listed(self) -> None:
-        """Let the others list, until all of them have listed or ended. When the run is stopped, they end at once."""
+    @property
+    def unread(self) -> Sequence[str]:
+        """The names of the sites of the origin whose list did not come to its end in this run."""
+        return [name for name in self._turns.unread if name != self._name]
+
+    async def listed(self, *, to_the_end: bool = True) -> None:
+        """Let the others list, until all of them have listed or ended. When the run is stopped, they end at once.
+
+        `to_the_end`: the site's own list came to its end.
+        """
         if self._has_listed:
             return
         self._has_listed = True
+        if not to_the_end:
+            self._note_unread()
         if self._turns.one_listed():
             return
         self._turns.give_up()
         self._is_held = False
         await self._turns.all_listed()
         await self._take()
+
+    def _note_unread(self) -> None:
+        if self._name:
+            self._turns.unread.append(self._name)
 
     async def _take(self) -> None:
         await self._turns.take()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
 from metaharvest.reports.findings import EMPTY, FEWER, MANY_DELETIONS, MISSING, SHRANK
+from metaharvest.reports.words import joined
 from metaharvest.text import one_line, shown_url
 
 CHANGED = "oai.repository-changed"
@@ -148,6 +149,21 @@ _FOUND_OUT = (
     'If the record was deleted, the repository should say so (a header with status="deleted"). If it was lost, or '
     "moved out of the set, its keeper should look into it."
 )
+
+
+def deletions_wait(number: int, names: Sequence[str]) -> Finding:
+    """Why deletions wait: the lists of these sites of the same source repository did not come to their end."""
+    documents = "1 document of this site is" if number == 1 else f"{number:,} documents of this site are"
+    quoted = joined([f"'{name}'" for name in names])
+    lists = "The list of the site" if len(names) == 1 else "The lists of the sites"
+    return Finding(
+        "records.deletions-wait",
+        f"The repository says that {documents} deleted. {lists} {quoted} did not come to "
+        f"{'its' if len(names) == 1 else 'their'} end and may name them by now. Nothing was deleted.",
+        "Nothing is to be done if the next harvest reads all lists. If not, the repository's keeper looks why. The "
+        "administrator switches off a site that is not needed: `metaharvest sites disable NAME`.",
+        Level.WARNING,
+    )
 
 
 def many_deletions(number: int, held: int, name: str) -> Finding:

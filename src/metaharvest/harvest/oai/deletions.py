@@ -70,6 +70,11 @@ class DeletionPlan:
     confirmed: int
     too_many: int = 0
 
+    @property
+    def to_delete(self) -> int:
+        """The number of documents that are to be deleted."""
+        return sum(fate is Fate.DELETE for _, fate in self.fates)
+
 
 def plan_deletions(waiting: Waiting, options: SiteOptions) -> DeletionPlan:
     """What becomes of the deletions that wait. Pure.
@@ -100,7 +105,8 @@ def _fate(document_id: str, waiting: Waiting, options: SiteOptions) -> Fate:
 async def carry_out_deletions(harvest: SiteHarvest) -> int:
     """Have the target delete documents, as planned. Returns the number of deletions that have their outcome now.
 
-    Where the target is away or the time is up, they wait.
+    They wait where the target is away, the time is up, or the list of another site of the origin did not come to its
+    end, as the records may have moved there.
     """
     site_run, target, ctx = harvest.site_run, harvest.target, harvest.ctx
     site = site_run.site
@@ -111,6 +117,8 @@ async def carry_out_deletions(harvest: SiteHarvest) -> int:
     why: Finding | None = None
     if plan.too_many:
         why = listings.many_deletions(plan.too_many, waiting.held, site.name)
+    elif (number := plan.to_delete) and ctx.turn.unread:
+        why = listings.deletions_wait(number, ctx.turn.unread)
     for count, (entry, fate) in enumerate(plan.fates):
         if count % _IN_TURN == 0:
             await asyncio.sleep(0)

@@ -100,7 +100,7 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     tally = pages.so_far.tally
     if has_ended:
         await _retry_failing(replace(harvest, source=pages.in_hand), tally)
-    await _have_others_list(harvest)
+    await _have_others_list(harvest, has_ended=has_ended)
     tally.listed += await carry_out_deletions(harvest)
     if broken_off is not None:
         raise broken_off
@@ -317,12 +317,15 @@ async def _retry_failing(harvest: SiteHarvest, tally: Tally) -> None:
     tally.unchanged += retried.unchanged
 
 
-async def _have_others_list(harvest: SiteHarvest) -> None:
-    """Wait until the other sites of the origin that are due have listed: a record may have moved to one of them."""
+async def _have_others_list(harvest: SiteHarvest, *, has_ended: bool) -> None:
+    """Wait until the other sites of the origin that are due have listed: a record may have moved to one of them.
+
+    `has_ended`: this site's list came to its end.
+    """
     if harvest.site_run.same_origin.others:
         await harvest.write(lambda session: ())  # so that they know all that this site has
     with harvest.ctx.deadlines.site_waits():
-        await harvest.ctx.turn.listed()
+        await harvest.ctx.turn.listed(to_the_end=has_ended)
 
 
 def _is_own(known: Mapping[str, KnownRecord], holding: Holding) -> bool:
