@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from metaharvest.harvest.plan import Batch, above_those_of_others
+from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import Holding, ListedDocument, OutcomeKind, SameOrigin, Site, SiteRun, SiteRunKind
-from metaharvest.sites.ledger import LedgerEntry
 
 SITE_RUN = SiteRun(
     7, Site(1, "own", "u", ()), SiteRunKind.RETRY, lambda _: (None, None), same_origin=SameOrigin(frozenset({2}))

@@ -8,8 +8,8 @@ from datetime import date
 import pytest
 
 from metaharvest.harvest.oai.deletions import Fate, Waiting, plan_deletions
+from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import Deletions, OutcomeKind, SiteOptions
-from metaharvest.sites.ledger import LedgerEntry
 
 TELL = SiteOptions()
 NOTE = SiteOptions(deletions=Deletions.NOTE)

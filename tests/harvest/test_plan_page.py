@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PagePlan, plan_page
+from metaharvest.ledger.entries import LedgerEntry
+from metaharvest.ledger.records import Brought, KnownRecord
 from metaharvest.model import (
     Action,
     Deletions,
@@ -23,8 +25,6 @@ from metaharvest.model import (
     SiteRunKind,
     Withdrawal,
 )
-from metaharvest.sites.ledger import LedgerEntry
-from metaharvest.sites.records import Brought, KnownRecord
 from metaharvest.sources.base import ListedRecord
 
 OWN, SIBLING, STRANGER = 1, 2, 3

@@ -9,8 +9,8 @@ import pytest
 from metaharvest.journal.forensics import shrank, vanished
 from metaharvest.journal.log_rows import fingerprint, outcome_rows
 from metaharvest.journal.totals import Totals
+from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import Finding, Level, ListedDocument, Outcome, OutcomeKind, SiteRunStatus, ValidationLevel
-from metaharvest.sites.ledger import LedgerEntry
 
 DOCUMENT = ListedDocument("alder.1", 2, "eml", "https://example.org/1.xml")
 DOUBT = Finding("eml.package-id", "It is doubtful.", "Look.", Level.WARNING)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from metaharvest.journal.splits import sorted_rows
-from metaharvest.sites.records import Unnamed
+from metaharvest.ledger.records import Unnamed
 
 SINCE = date(2026, 11, 20)
 

@@ -459,7 +459,7 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
 @click.pass_obj
 def confirm(invocation: Invocation, name: str) -> None:
     """Let the next harvest delete the documents that their repository says are deleted, however many they are."""
-    from metaharvest.sites.records import confirm_deletions
+    from metaharvest.ledger.deletions import confirm_deletions
     from metaharvest.sites.registry import find_site
 
     with invocation.harvester.writing() as session:

@@ -31,8 +31,8 @@ from metaharvest.harvest.site_target import RunTargets
 from metaharvest.harvest.tasks import held_for, in_thread, side_by_side
 from metaharvest.journal.journal import Clock, Journal
 from metaharvest.journal.unexpected import is_no_memory
+from metaharvest.ledger.looks import sites_to_look_at
 from metaharvest.model import Finding, SameOrigin, Site, SiteRunKind
-from metaharvest.sites.looks import sites_to_look_at
 from metaharvest.sites.origins import sites_of_one_origin
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.lookup import SourceFor

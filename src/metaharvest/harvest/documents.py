@@ -23,6 +23,7 @@ from metaharvest.harvest.decide import other_site_owns
 from metaharvest.journal.outcomes import OutcomeNote, Storing
 from metaharvest.journal.phases import Phases
 from metaharvest.journal.unexpected import unexpected_error
+from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import (
     Action,
     FetchedDocument,
@@ -35,7 +36,6 @@ from metaharvest.model import (
     ValidationLevel,
     Verdict,
 )
-from metaharvest.sites.ledger import LedgerEntry
 from metaharvest.targets.base import Upload
 from metaharvest.validation import Treatment
 

@@ -14,23 +14,22 @@ from datetime import date
 from enum import Enum, auto
 from pathlib import Path
 
-from sqlalchemy import URL, Engine, insert, or_, select, text
+from sqlalchemy import URL, Engine, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.config.settings import Settings
 from metaharvest.database.dialects import reason_of
 from metaharvest.database.engine import Sessions, create_tables, open_url, readers
-from metaharvest.database.models import DocumentWithdrawal, HarvestDocument, SiteCheckpoint
+from metaharvest.database.models import DocumentWithdrawal
 from metaharvest.errors import DatabaseUnavailable
+from metaharvest.ledger.rows import copy_rows
 from metaharvest.model import Holding, Site
 from metaharvest.sites.registry import raw_rows
 from metaharvest.targets.base import Holder, Target
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.nothing import ForgettingSession, NoTarget
 from metaharvest.targets.owners import session_of
-
-_COPIED_AT_ONCE = 1000
 
 
 class Compared(Enum):
@@ -172,10 +171,6 @@ def _no_room(reason: str) -> DatabaseUnavailable:
 
 def _copy(real: Engine, scratch: Engine, with_records: bool) -> None:
     """Copy the schedule as it stands, broken rows too, and the ledger's rows of what failed; see `rehearsal`."""
-    which = [HarvestDocument.next_attempt.is_not(None), HarvestDocument.failing_since.is_not(None)]
-    if with_records:
-        which.append(HarvestDocument.datestamp.is_not(None))
-    failed = select(HarvestDocument.__table__).where(or_(*which))
     with readers(real)() as session, scratch.begin() as connection:
         for row in raw_rows(session):
             columns = ", ".join(row)
@@ -186,10 +181,4 @@ def _copy(real: Engine, scratch: Engine, with_records: bool) -> None:
             connection.execute(insertion, plain)
         if withdrawn := [dict(row) for row in session.execute(select(DocumentWithdrawal.__table__)).mappings()]:
             connection.execute(insert(DocumentWithdrawal), withdrawn)
-        rows = session.execute(failed.execution_options(yield_per=_COPIED_AT_ONCE)).mappings()
-        for chunk in rows.partitions(_COPIED_AT_ONCE):
-            connection.execute(insert(HarvestDocument), [dict(row) for row in chunk])
-        if with_records and (
-            standing := [dict(row) for row in session.execute(select(SiteCheckpoint.__table__)).mappings()]
-        ):
-            connection.execute(insert(SiteCheckpoint), standing)
+        copy_rows(session, connection, with_records=with_records)

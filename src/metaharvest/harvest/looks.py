@@ -11,8 +11,8 @@ from metaharvest.errors import FetchError, TargetError
 from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.journal.looks import Look, Seen
+from metaharvest.ledger.looks import DueLook, due_looks
 from metaharvest.model import FetchedDocument, ListVersion, SiteRunKind
-from metaharvest.sites.looks import DueLook, due_looks
 from metaharvest.sources.base import RefetchingSource
 
 _PATIENCE = 10.0

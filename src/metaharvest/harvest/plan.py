@@ -15,10 +15,10 @@ from metaharvest.harvest.decide import decide
 from metaharvest.harvest.documents import WENT_IN, Todo, settled
 from metaharvest.harvest.staging import Staging
 from metaharvest.journal.resumption import LoggedOutcome, logged_outcomes
+from metaharvest.ledger import entries, records, rows
+from metaharvest.ledger.entries import Key, LedgerEntry
+from metaharvest.ledger.records import Brought, KnownRecord
 from metaharvest.model import Action, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
-from metaharvest.sites import ledger, records
-from metaharvest.sites.ledger import Key, LedgerEntry
-from metaharvest.sites.records import Brought, KnownRecord
 
 Known = Mapping[Key, LedgerEntry]
 
@@ -45,7 +45,7 @@ class Batch:
         left: dict[str, LedgerEntry] = {}
         for entry in self.unlisted:
             name = entry.document_id
-            if name not in self.named and (name not in left or entry.outcome in ledger.GOOD):
+            if name not in self.named and (name not in left or entry.outcome in entries.GOOD):
                 left[name] = entry
         return left
 
@@ -55,7 +55,7 @@ class Batch:
         return [
             name
             for name, entry in self.left.items()
-            if entry.outcome not in ledger.GOOD
+            if entry.outcome not in entries.GOOD
             and (entry.target_revision is not None or entry.outcome == OutcomeKind.DEFERRED)
         ]
 
@@ -139,7 +139,7 @@ def _vanished(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun) 
     """What the target has of this site, and the list names in no revision any more."""
     for name, entry in batch.left.items():
         holding = holdings.get(name)
-        if entry.outcome in ledger.GOOD:
+        if entry.outcome in entries.GOOD:
             yield entry
         elif holding is not None and holding.site_id in (None, site_run.site.site_id):
             yield replace(entry, target_revision=holding.revision)
@@ -170,7 +170,7 @@ def retry_batches(harvest: SiteHarvest, staged: Staging) -> Iterator[Batch]:
         upto = documents[-1].document_id if documents else None
         ids = list({document.document_id for document in documents})
         with harvest.ctx.reading() as session:
-            entries = list(ledger.entries_of(session, harvest.site.site_id, ids))
+            entries = list(rows.entries_of(session, harvest.site.site_id, ids))
             are_records = harvest.site.options.oai is not None
             of_records = records.known_records(session, harvest.site.site_id, ids) if are_records else {}
         # The target may have these as they were: what comes for them is their next revision then.
@@ -200,7 +200,7 @@ def _ledger_pages(harvest: SiteHarvest, after: str | None, upto: str | None) -> 
     number = harvest.ctx.batch
     while True:
         with harvest.ctx.reading() as session:
-            entries = ledger.entries_between(session, harvest.site.site_id, after, upto, number)
+            entries = rows.entries_between(session, harvest.site.site_id, after, upto, number)
         is_last = len(entries) < number
         # The last document may have more revisions than were read: it is left for the next page.
         page = entries if is_last else [each for each in entries if each.document_id != entries[-1].document_id]

@@ -29,8 +29,8 @@ from metaharvest.harvest.deadlines import Deadlines, StopSignal
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.journal.journal import Clock, Journal
 from metaharvest.journal.runs import finished_before
+from metaharvest.ledger import retries
 from metaharvest.model import RunStatus, Site, SiteRunKind, SiteRunStatus
-from metaharvest.sites import ledger
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
@@ -160,7 +160,7 @@ def _chosen(
     Should there be no time for all, it is not the same ones that go without every night.
     """
     with database_errors(engine), readers(engine)() as session:
-        to_retry = ledger.sites_to_retry(session, request.today)
+        to_retry = retries.sites_to_retry(session, request.today)
         finished = finished_before(session, journal.run_id, request.today)
     chosen = choose(sites, request, to_retry, journal.left_unfinished, finished)
     return sorted(chosen, key=lambda each: _due_since(each[0])), to_retry

@@ -30,8 +30,8 @@ from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import held_for, in_thread
 from metaharvest.harvest.treatment import treatment_of
 from metaharvest.journal.unexpected import is_no_room
+from metaharvest.ledger import retries
 from metaharvest.model import ListedDocument, Site, SiteRun, SiteRunKind
-from metaharvest.sites import ledger
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import Listing, PagedListing, PagedSource, Source
 
@@ -122,7 +122,7 @@ async def _listing(site_run: SiteRun, source: Source | PagedSource, ctx: RunCont
 def _to_retry(site_run: SiteRun, ctx: RunContext) -> Iterator[ListedDocument]:
     """The site's documents that are to be tried again."""
     with ctx.reading() as session:
-        yield from ledger.to_retry(session, site_run.site.site_id, ctx.journal.today)
+        yield from retries.to_retry(session, site_run.site.site_id, ctx.journal.today)
 
 
 def _in_time(documents: Iterable[ListedDocument], ctx: RunContext) -> Iterator[ListedDocument]:

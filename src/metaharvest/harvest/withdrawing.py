@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from sqlalchemy import Engine, Update, delete, select, update
+from sqlalchemy import Engine, delete, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.engine import database_errors, readers, run_lock, writers
@@ -26,7 +26,8 @@ from metaharvest.database.rows import insert_rows
 from metaharvest.database.scrubbing import scrub
 from metaharvest.errors import MetaharvestError
 from metaharvest.journal.erasure import ErasedText, erase_document
-from metaharvest.model import ListedDocument, OutcomeKind, Site
+from metaharvest.ledger.rows import ask_again, note_withdrawal
+from metaharvest.model import ListedDocument, Site
 from metaharvest.sites.registry import forget_lists, read_site
 from metaharvest.targets import owners
 from metaharvest.targets.base import Deletion, Target
@@ -115,8 +116,7 @@ def take_back(engine: Engine, targets: Targets, request: WithdrawalRequest, toda
         at_targets = tuple([_restore(engine, target, found) for target in found.targets])
         with writers(engine).begin() as session:
             session.execute(delete(DocumentWithdrawal).where(DocumentWithdrawal.document_id == found.document_id))
-            again = {"outcome": OutcomeKind.DEFERRED.value, "next_attempt": today}
-            session.execute(_its_ledger(found).values(**again))
+            ask_again(session, found.document_id, list(found.sites), today)
             if found.sites:
                 forget_lists(session, list(found.sites))
             by = f" by {request.by}" if request.by else ""
@@ -171,29 +171,12 @@ def _note(session: Session, found: _Found, request: WithdrawalRequest, today: da
     elif request.reason:
         row.reason = clean(request.reason)
     row.erased = row.erased or request.erase
-    gone = {
-        "outcome": OutcomeKind.FILTERED.value,
-        "target_revision": None,
-        "failing_since": None,
-        "next_attempt": None,
-        "attempts": 0,
-        "pending_run": None,
-        "pending_sha256": None,
-        "to_delete": False,
-        **({"title": None} if request.erase else {}),
-    }
-    session.execute(_its_ledger(found).values(**gone))
+    note_withdrawal(session, found.document_id, list(found.sites), erase=request.erase)
     if found.sites:
         forget_lists(session, list(found.sites))
     by = f" by {row.withdrawn_by}" if row.withdrawn_by else ""
     erased = ", and its content erased" if request.erase else ""
     _log(session, found, f"{found.document_id} was withdrawn{by}{erased}. The reason: {row.reason}", today, now)
-
-
-def _its_ledger(found: _Found) -> Update:
-    return update(_LEDGER).where(
-        _LEDGER.document_id == found.document_id, _LEDGER.site_schedule_id.in_(list(found.sites))
-    )
 
 
 def _log(session: Session, found: _Found, message: str, today: date, now: datetime) -> None:

@@ -14,15 +14,13 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Self, TypeVar
 
-from sqlalchemy import Engine, insert, update
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.locks import HeldLock
-from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
 from metaharvest.journal import forensics, lists, looks, outcomes, problems, purge, runs, site_runs
-from metaharvest.journal.ledger_rows import delete_entries, ledger_key
 from metaharvest.journal.lists import ListNote
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
 from metaharvest.journal.outcomes import OutcomeNote, Settled, settled_rows, write_settled
@@ -31,6 +29,8 @@ from metaharvest.journal.repositories import named_repositories
 from metaharvest.journal.site_runs import Closing, Opening
 from metaharvest.journal.unexpected import unexpected_error
 from metaharvest.journal.writer import GroupLimits, Writer
+from metaharvest.ledger.entries import LedgerEntry
+from metaharvest.ledger.rows import delete_entries, note_pending
 from metaharvest.model import (
     FetchedDocument,
     Finding,
@@ -38,14 +38,12 @@ from metaharvest.model import (
     ListedDocument,
     ListVersion,
     OriginalColumns,
-    OutcomeKind,
     RunStatus,
     Site,
     SiteRun,
     SiteRunKind,
     SiteRunStatus,
 )
-from metaharvest.sites import ledger
 from metaharvest.sites.clock import REPAIR, is_steady, long_pause
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets import owners
@@ -299,8 +297,8 @@ class Journal:
     async def forget(
         self,
         site_run: SiteRun,
-        entries: Sequence[ledger.LedgerEntry],
-        vanished: Sequence[ledger.LedgerEntry] = (),
+        entries: Sequence[LedgerEntry],
+        vanished: Sequence[LedgerEntry] = (),
         told: int = 0,
     ) -> None:
         """Delete from the ledger what is listed no longer; log uploads of which it is not known whether they arrived.
@@ -325,34 +323,19 @@ class Journal:
         site_run: SiteRun,
         fetched: FetchedDocument,
         target_revision: int | None,
-        known: ledger.LedgerEntry | None = None,
+        known: LedgerEntry | None = None,
     ) -> str | None:
         """Commit that this upload is about to be sent, so that a crash does not leave its fate unknown for ever.
 
         `known`: what the ledger has of the document. Nothing is noted if another site has the document, or is sending
         it: then the answer is that site's name.
         """
-        document = fetched.document
-        key = [
-            HarvestDocument.site_schedule_id == site_run.site.site_id,
-            HarvestDocument.document_id == document.document_id,
-            HarvestDocument.revision == document.revision,
-        ]
-        pending = {"pending_run": self.run_id, "pending_sha256": fetched.sha256, "target_revision": target_revision}
-        if document.origin is not None:
-            pending |= {"revision": document.revision, "digest": document.origin.digest or None}
-            if known is not None:
-                key = [HarvestDocument.harvest_document_id == known.entry_id]
-        if known is not None and known.is_in_doubt:
-            # It was asked for, and this is what came: if it does not arrive, it is tried again as any other.
-            pending |= {"outcome": OutcomeKind.DEFERRED.value}
 
         def mark(session: Session) -> str | None:
             ours = (site_run.site.site_id, *site_run.same_origin.others)
-            if other := owners.other_sender(session, document.document_id, ours):
+            if other := owners.other_sender(session, fetched.document.document_id, ours):
                 return other
-            if session.execute(update(HarvestDocument).where(*key).values(**pending)).rowcount == 0:  # type: ignore[attr-defined]
-                session.execute(insert(HarvestDocument).values({**ledger_key(site_run, document), **pending}))
+            note_pending(session, site_run, self.run_id, fetched, target_revision, known)
             return None
 
         return await self._soon(mark)

@@ -8,10 +8,9 @@ from enum import Enum, auto
 
 from sqlalchemy.orm import Session
 
-from metaharvest.journal.ledger_rows import Columns, write_ledger
 from metaharvest.journal.log_rows import LogRow, Stamp, whose, write_log
+from metaharvest.ledger.looks import CHANGED, DueLook, note_looks
 from metaharvest.model import Finding, Level, ListVersion, SiteRun
-from metaharvest.sites.looks import CHANGED, DueLook
 
 
 class Seen(Enum):
@@ -37,16 +36,7 @@ def write(session: Session, site_run: SiteRun, looks: Sequence[Look], stamp: Sta
     A document that could not be fetched is passed over: nobody asked for it tonight.
     """
     write_log(session, [(row, whose(site_run)) for look in looks for row in _rows(look)], stamp)
-    changed: list[Columns] = [
-        {
-            "harvest_document_id": look.due.entry_id,
-            "looked_at": stamp.today,
-            "etag": look.version.etag,
-            "last_modified": look.version.last_modified,
-        }
-        for look in looks
-    ]
-    write_ledger(session, (), changed)
+    note_looks(session, [(look.due, look.version) for look in looks], stamp.today)
 
 
 def _rows(look: Look) -> Iterator[LogRow]:

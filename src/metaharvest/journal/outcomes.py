@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from sqlalchemy import exc, update
+from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import masked
-from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import TargetError
-from metaharvest.journal.ledger_rows import Columns, forget_missing, ledger_key, write_ledger
 from metaharvest.journal.log_rows import Stamp, outcome_rows, whose, write_log
 from metaharvest.journal.phases import Phases
+from metaharvest.ledger.entries import LedgerEntry, Values, entry_values
+from metaharvest.ledger.rows import Columns, forget_missing, ledger_key, update_by_key, write_ledger
 from metaharvest.model import (
     Action,
     Deletions,
@@ -31,7 +31,6 @@ from metaharvest.model import (
     OutcomeKind,
     SiteRun,
 )
-from metaharvest.sites import ledger
 from metaharvest.targets import owners
 from metaharvest.targets.base import Deletion, JournalSession, Upload
 from metaharvest.text import one_line
@@ -59,7 +58,7 @@ class OutcomeNote:
     site_run: SiteRun
     outcome: Outcome
     storing: Storing | None
-    known: ledger.LedgerEntry | None
+    known: LedgerEntry | None
     deleting: JournalSession | None = None
     restamping: JournalSession | None = None
     stays: bool = False
@@ -164,7 +163,7 @@ def _write_one(session: Session, entry: OutcomeNote, stamp: Stamp) -> None:
             _write_one(session, less, stamp)
 
 
-Settled = tuple[Outcome, ledger.LedgerEntry | None]
+Settled = tuple[Outcome, LedgerEntry | None]
 """That a document is in the target already, and what the ledger has known of it."""
 
 
@@ -173,7 +172,7 @@ def settled_rows(site_run: SiteRun, settled: Sequence[Settled], today: date) -> 
     new: list[Columns] = []
     changed: list[Columns] = []
     for outcome, known in settled:
-        values = ledger.entry_values(known, outcome, today)
+        values = entry_values(known, outcome, today)
         if values is None:
             continue
         if known is None:
@@ -267,7 +266,7 @@ def _write_ledger(session: Session, entries: Sequence[OutcomeNote], outcomes: Se
         (entry, values)
         for entry, outcome in zip(entries, outcomes, strict=True)
         if outcome.kind is not OutcomeKind.DUPLICATE
-        and (values := ledger.entry_values(entry.known, outcome, stamp.today)) is not None
+        and (values := entry_values(entry.known, outcome, stamp.today)) is not None
     ]
     new: list[Columns] = []
     changed: list[Columns] = []
@@ -279,21 +278,11 @@ def _write_ledger(session: Session, entries: Sequence[OutcomeNote], outcomes: Se
     write_ledger(session, new, changed)
 
 
-def _update_by_key(session: Session, entry: OutcomeNote, values: ledger.Values) -> bool:
+def _update_by_key(session: Session, entry: OutcomeNote, values: Values) -> bool:
     """Update a row that was not there when the outcome was decided: the one that says an upload is pending."""
     if entry.storing is not None or (entry.outcome.sha256 is None and not entry.outcome.unconfirmed):
         return False
-    document = entry.outcome.document
-    changed = session.execute(
-        update(HarvestDocument)
-        .where(
-            HarvestDocument.site_schedule_id == entry.site_run.site.site_id,
-            HarvestDocument.document_id == document.document_id,
-            HarvestDocument.revision == document.revision,
-        )
-        .values(**values)
-    )
-    return bool(changed.rowcount)  # type: ignore[attr-defined]
+    return update_by_key(session, entry.site_run, entry.outcome.document, values)
 
 
 def _not_stored(reason: str) -> Finding:

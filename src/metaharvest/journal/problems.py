@@ -16,9 +16,9 @@ from sqlalchemy import ColumnElement, and_, case, delete, exists, false, func, i
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog, SiteCheckpoint, SiteProblem
+from metaharvest.ledger.entries import GOOD
 from metaharvest.model import OutcomeKind, SiteRunKind
 from metaharvest.reports.findings import MANY_DELETIONS, MISSING, SPLIT, is_attention
-from metaharvest.sites.ledger import GOOD
 
 OPEN, FIXED, GONE = "open", "fixed", "gone"
 

@@ -8,6 +8,7 @@ from sqlalchemy import Table, func, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRun
+from metaharvest.ledger.rows import move_dates
 from metaharvest.model import SiteRunStatus
 from metaharvest.sites.registry import read_sites_harvested_after, set_next_harvest
 
@@ -15,7 +16,6 @@ _GRACE = timedelta(days=1)
 """Two machines need not agree on the day."""
 
 _DATES = {
-    "documents": ("harvest_document", ("failing_since", "next_attempt", "looked_at", "missing_since")),
     "problems": ("site_problem", ("first_seen", "last_seen", "ended_on")),
     "log rows": ("harvest_log", ("harvest_date",)),
     "runs": ("harvest_run", ("harvest_date",)),
@@ -33,7 +33,8 @@ def repair_dates(session: Session, now: datetime, today: date) -> dict[str, int]
 
     Sites whose last harvest lies in the future are due at once. A next date in the future stays where the last is past.
     """
-    repaired = {"sites": _repair_sites(session, today)}
+    documents = move_dates(session, today + _GRACE, today)
+    repaired = {"sites": _repair_sites(session, today), "documents": documents}
     for values, limit, value in ((_DATES, today + _GRACE, today), (_TIMES, now + _GRACE, now)):
         for what, (name, columns) in values.items():
             rows = [_move(session, Base.metadata.tables[name], column, limit, value) for column in columns]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from collections.abc import Sequence
+
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestLog
+from metaharvest.ledger.entries import Key
 from metaharvest.model import OutcomeKind, SiteRun
-from metaharvest.sites.ledger import Key
 
 LoggedOutcome = tuple[OutcomeKind, int | None]
 """An outcome as it was logged, with the revision that the target held then."""
@@ -29,3 +31,19 @@ def logged_outcomes(
         key = str(document_id), int(revision or 0)
         logged.setdefault(key, []).append((OutcomeKind(str(outcome)), target_revision))
     return logged
+
+
+def number_logged(session: Session, site_run: SiteRun) -> int:
+    """How many outcomes are logged in this site run."""
+    query = select(func.count()).where(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.outcome.is_not(None))
+    return session.scalar(query) or 0
+
+
+def logged_documents(session: Session, site_run: SiteRun, document_ids: Sequence[str]) -> frozenset[str]:
+    """Those of these documents whose outcomes are logged in this site run."""
+    query = select(HarvestLog.document_id).where(
+        HarvestLog.site_run_id == site_run.site_run_id,
+        HarvestLog.document_id.in_(document_ids),
+        HarvestLog.outcome.is_not(None),
+    )
+    return frozenset(str(each) for each in session.scalars(query))

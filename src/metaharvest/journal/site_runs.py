@@ -20,16 +20,15 @@ from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import (
     Base,
     HarvestDetailLog,
-    HarvestDocument,
     HarvestLog,
     HarvestSiteRun,
-    SiteCheckpoint,
 )
 from metaharvest.journal import problems, totals
 from metaharvest.journal.log_rows import LogRow, Stamp, Whose, whose, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.phases import UNKNOWN, Phases
 from metaharvest.journal.unexpected import unexpected_error
+from metaharvest.ledger.rows import forget_sites, numbers_of_entries
 from metaharvest.model import (
     FINE_OUTCOMES,
     Finding,
@@ -42,7 +41,6 @@ from metaharvest.model import (
     SiteRunKind,
     SiteRunStatus,
 )
-from metaharvest.sites import ledger
 from metaharvest.sites.registry import Harvested, read_sites_of, set_dates
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import shown_url
@@ -131,8 +129,7 @@ def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> lis
 def forget_rehearsed(session: Session, sites: Iterable[Site]) -> None:
     """Delete what a rehearsal has noted of these sites in the ledger, so that it changes nothing of them."""
     numbers = [site.site_id for site in sites if site.is_rehearsed]
-    for table in (HarvestDocument, SiteCheckpoint) if numbers else ():
-        session.execute(delete(table).where(table.site_schedule_id.in_(numbers)))
+    forget_sites(session, numbers)
 
 
 def fail(session: Session, site: Site | BrokenSite, kind: SiteRunKind, reason: str, row: LogRow, stamp: Stamp) -> None:
@@ -204,7 +201,7 @@ def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tup
     if not with_version:
         return {}
     last = totals.last_listings(session, with_version)
-    numbers = ledger.numbers_of_entries(session, with_version)
+    numbers = numbers_of_entries(session, with_version)
     known: dict[int, tuple[ListVersion, int]] = {}
     for opening in openings:
         site, version = opening.site, opening.site.list_version

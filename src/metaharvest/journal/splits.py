@@ -12,22 +12,20 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 
-from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import Base, HarvestDocument
 from metaharvest.journal import listings
-from metaharvest.journal.checkpoints import forget, mark_missing
 from metaharvest.journal.forensics import is_much
 from metaharvest.journal.log_rows import LogRow
+from metaharvest.ledger import records
+from metaharvest.ledger.records import Unnamed
+from metaharvest.ledger.rows import delete_entries
+from metaharvest.ledger.sweeps import full_lists
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
 from metaharvest.reports.findings import SPLIT
-from metaharvest.sites import records
-from metaharvest.sites.records import BEFORE_SPLIT, IS_HELD, Unnamed, full_lists
 from metaharvest.sites.registry import read_sites
 from metaharvest.text import one_line
 
-_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _NAMED = 10
 
 
@@ -53,27 +51,27 @@ def sort(session: Session, site: Site, listing: int, today: date) -> list[LogRow
 
     The row that names those of records that are missing, if there are any. `listing`: the number of the site's list.
     """
-    rows = _before_split(session, site) if site.options.split_from == site.name else []
+    rows = records.before_split(session, site.site_id) if site.options.split_from == site.name else []
     if not rows:
         return []
     ids = [each.site_id for each in _sites(session, site) if each.enabled or each.site_id == site.site_id]
     full = full_lists(session, ids)
     if not all(each in full and full[each].last for each in ids):
         return []
-    others = _known(session, [each for each in ids if each != site.site_id], [each.document_id for each in rows])
+    others = records.known_at(
+        session, [each for each in ids if each != site.site_id], [each.document_id for each in rows]
+    )
     sorting = sorted_rows(rows, others)
-    forget(session, sorting.forgotten)
-    here = update(_LEDGER).where(_LEDGER.c.site_schedule_id == site.site_id, _LEDGER.c.listing == BEFORE_SPLIT)
-    here = here.where(~_LEDGER.c.to_delete, _LEDGER.c.pending_sha256.is_(None))
+    delete_entries(session, sorting.forgotten)
     if site.options.oai is not None and site.options.oai.until is not None:
         # A record that changes leaves a list that ends at a date: it is not missing.
-        session.execute(here.values(listing=None))
+        records.end_split(session, site.site_id, None)
         return []
-    session.execute(here.values(listing=max(listing - 1, 1)))
+    records.end_split(session, site.site_id, max(listing - 1, 1))
     if not sorting.missing:
         return []
     new = [each.entry_id for each in sorting.missing if each.missing_since is None]
-    mark_missing(session, new, today)
+    records.mark_missing(session, new, today)
     held, named = records.number_held(session, site.site_id), records.number_named(session, site.site_id)
     ids_missing = [each.document_id for each in islice(sorting.missing, MAX_FINDINGS)]
     return [listings.missing(ids_missing, len(sorting.missing), held, is_much(len(new), named))]
@@ -103,26 +101,3 @@ def _sites(session: Session, site: Site) -> list[Site]:
 
 def _set_of(site: Site) -> str:
     return (site.options.oai.set_spec if site.options.oai else None) or "none"
-
-
-def _before_split(session: Session, site: Site) -> list[Unnamed]:
-    """Rows of this site from before, but for deletions that wait, and uploads of which nothing is known."""
-    query = select(*_LEDGER.c["harvest_document_id", "document_id"], IS_HELD, _LEDGER.c.missing_since).where(
-        _LEDGER.c.site_schedule_id == site.site_id,
-        _LEDGER.c.listing == BEFORE_SPLIT,
-        ~_LEDGER.c.to_delete,
-        _LEDGER.c.pending_sha256.is_(None),
-    )
-    rows = session.connection().execute(query.order_by(_LEDGER.c.document_id))
-    return [Unnamed(row[0], row[1], bool(row[2]), row[3]) for row in rows]
-
-
-def _known(session: Session, site_ids: Sequence[int], document_ids: Sequence[str]) -> dict[str, int]:
-    """Those of these documents that the ledger has of these sites: of which."""
-    found: dict[str, int] = {}
-    columns = _LEDGER.c["document_id", "site_schedule_id"]
-    for first in range(0, len(document_ids), 500):
-        some = _LEDGER.c.document_id.in_(document_ids[first : first + 500])
-        query = select(*columns).where(_LEDGER.c.site_schedule_id.in_(site_ids), some)
-        found |= {row[0]: row[1] for row in session.connection().execute(query)}
-    return found

@@ -28,6 +28,8 @@ from metaharvest.database.engine import (
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestOperation, HarvestRun, HarvestSiteRun
 from metaharvest.errors import DatabaseError, LockHeld, SettingsError, TransformError
 from metaharvest.fetch.local_files import is_file_url, refusal
+from metaharvest.ledger.deletions import deletions_to_confirm
+from metaharvest.ledger.sweeps import full_lists, listing_state
 from metaharvest.model import Deletions, RunStatus, Site
 from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.monitoring.settings_checks import check_secret
@@ -38,7 +40,6 @@ from metaharvest.reports.words import counted
 from metaharvest.sites.clock import LONGEST_PAUSE, is_too_far, long_pause, some_of, wrong_clock
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites
-from metaharvest.sites.records import deletions_to_confirm, full_lists, listing_state
 from metaharvest.sites.registry import read_sites, split_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets.lookup import Targets

@@ -25,9 +25,9 @@ from metaharvest.database.models import (
     ReportDelivery,
     SiteProblem,
 )
+from metaharvest.ledger.retries import numbers_failing
 from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.queries.outbox import outbox_state
-from metaharvest.sites.ledger import numbers_failing
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import read_sites
 

@@ -10,6 +10,8 @@ from sqlalchemy import ColumnElement, Select, and_, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_HARVEST, HarvestDocument, HarvestRun
+from metaharvest.ledger.entries import nights
+from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind
 from metaharvest.queries.last_findings import (
     DOCUMENTS_AT_ONCE,
@@ -23,8 +25,6 @@ from metaharvest.queries.log import require_rule
 from metaharvest.queries.records import Record, columns, docid, revision_of
 from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import last_names
-from metaharvest.sites.ledger import nights
-from metaharvest.sites.records import MISSING_SINCE
 from metaharvest.sites.registry import read_sites
 from metaharvest.text import shown_url
 

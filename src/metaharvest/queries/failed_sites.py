@@ -10,8 +10,8 @@ from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun
+from metaharvest.ledger.entries import nights
 from metaharvest.model import SiteRunKind, SiteRunStatus
-from metaharvest.sites.ledger import nights
 
 FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
 

@@ -19,6 +19,7 @@ from metaharvest.database.models import (
     HarvestSiteRun,
 )
 from metaharvest.errors import MetaharvestError, UnknownDocument
+from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.model import OutcomeKind
 from metaharvest.queries.documents import as_of, nights_failing
 from metaharvest.queries.last_findings import reasons_put_off
@@ -34,7 +35,6 @@ from metaharvest.queries.records import (
 )
 from metaharvest.queries.sites import last_names, site_names
 from metaharvest.queries.suggestions import did_you_mean
-from metaharvest.sites.records import MISSING_SINCE
 from metaharvest.text import one_line, shown_url
 
 _EVENT = (

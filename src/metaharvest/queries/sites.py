@@ -12,15 +12,15 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.database.models import HarvestSiteRun
+from metaharvest.ledger.retries import numbers_failing
+from metaharvest.ledger.sweeps import FullLists, full_lists
 from metaharvest.model import Site, SiteOptions
 from metaharvest.queries.failed_sites import FAILED, FailedSite, failed_sites
 from metaharvest.queries.records import Record
 from metaharvest.queries.trends import HARVESTS, harvests, last_real_harvest
 from metaharvest.sites.due import is_due
-from metaharvest.sites.ledger import numbers_failing
 from metaharvest.sites.options import options_shown
 from metaharvest.sites.overdue import overdue_sites
-from metaharvest.sites.records import FullLists, full_lists
 from metaharvest.sites.registry import find_site, raw_rows, read_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line, shown_url

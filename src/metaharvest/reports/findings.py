@@ -13,10 +13,10 @@ from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select, tru
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
+from metaharvest.ledger.entries import nights
 from metaharvest.model import ERROR_OUTCOMES, Level, OutcomeKind
 from metaharvest.reports.words import ATTENTION, OUTCOME_TITLES, counted, docid_of
 from metaharvest.rules import RULES, TRACEBACK_RULE
-from metaharvest.sites.ledger import nights
 from metaharvest.text import clean, one_line, shown_url
 
 MAX_MESSAGE = 800

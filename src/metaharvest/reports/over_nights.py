@@ -22,12 +22,13 @@ from metaharvest.database.models import (
     SiteCheckpoint,
     SiteProblem,
 )
+from metaharvest.ledger.entries import nights
+from metaharvest.ledger.records import unnamed
+from metaharvest.ledger.retries import number_put_off, numbers_failing
 from metaharvest.model import Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
 from metaharvest.reports.findings import EMPTY, FEWER, MOVED, SHRANK, since_when, title_of
 from metaharvest.reports.words import OUTCOME_TITLES, Doubts, counted
 from metaharvest.rules import RULES
-from metaharvest.sites.ledger import nights, number_put_off, numbers_failing
-from metaharvest.sites.records import unnamed
 from metaharvest.sites.registry import read_sites_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line

@@ -13,11 +13,11 @@ from sqlalchemy import distinct, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import SiteProblem
+from metaharvest.ledger.deletions import deletions_unconfirmed
 from metaharvest.model import Deletions, Site
 from metaharvest.reports.findings import FindingGroup
 from metaharvest.reports.words import counted
 from metaharvest.sites.overdue import Overdue
-from metaharvest.sites.records import deletions_unconfirmed
 from metaharvest.sites.registry import read_sites_of
 from metaharvest.text import one_line
 

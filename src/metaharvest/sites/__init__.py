@@ -1,1 +1,1 @@
-"""The registered sites: their rows, when they are due, which are overdue, and the ledger of what each site lists."""
+"""The registered sites: their rows, when they are due, and which are overdue."""

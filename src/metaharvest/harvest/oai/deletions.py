@@ -23,10 +23,10 @@ from metaharvest.journal import listings
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.journal.unexpected import unexpected_error
+from metaharvest.ledger import deletions, records, sweeps
+from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import Deletions, Finding, Level, ListedDocument, Outcome, OutcomeKind, SiteOptions
 from metaharvest.reports.findings import MOVED
-from metaharvest.sites import records
-from metaharvest.sites.ledger import LedgerEntry
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def plan_deletions(waiting: Waiting, options: SiteOptions) -> DeletionPlan:
     to_go = [each for each in waiting.entries if each.document_id not in {*waiting.owners, *waiting.listed}]
     # Deletions that came since the confirmation were not put off before.
     confirmed = min(waiting.confirmed, sum(each.is_to_be_confirmed for each in to_go))
-    too_many, most = 0, records.most_unconfirmed(options.max_loss, waiting.held)
+    too_many, most = 0, deletions.most_unconfirmed(options.max_loss, waiting.held)
     if options.deletions is not Deletions.NOTE and len(to_go) - confirmed > most:
         # No confirmation is left, or those that came since would take the places of ones that are listed again.
         too_many, confirmed = len(to_go), 0
@@ -158,11 +158,11 @@ def _waiting(harvest: SiteHarvest) -> Waiting:
     """To be called in a thread. The documents may have been given to other sites since their deletions were planned."""
     site_run, site, ctx = harvest.site_run, harvest.site, harvest.ctx
     with ctx.reading() as session:
-        entries = records.to_delete(session, site.site_id, site_run.site_run_id)
-        elsewhere = records.waiting_before_split(session, site, [each.document_id for each in entries])
+        entries = deletions.to_delete(session, site.site_id, site_run.site_run_id)
+        elsewhere = deletions.waiting_before_split(session, site, [each.document_id for each in entries])
         entries = [each for each in entries if each.document_id not in elsewhere]
         held = records.number_held(session, site.site_id)
-        confirmed = records.listing_state(session, site.site_id).confirmed
+        confirmed = sweeps.listing_state(session, site.site_id).confirmed
         ids = [each.document_id for each in entries]
         deletes = site.options.deletions is not Deletions.NOTE
         listed_by = records.listed_by(session, site_run.same_origin.enabled, ids) if deletes else {}
@@ -192,7 +192,7 @@ def _moved(document_id: str, site_name: str) -> Finding:
 
 
 def _keep_confirmed(site_id: int, number: int, session: Session) -> Iterable[LogRow]:
-    records.keep_listing_state(session, site_id, {"confirmed": number})
+    sweeps.keep_listing_state(session, site_id, {"confirmed": number})
     return ()
 
 

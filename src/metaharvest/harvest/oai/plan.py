@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from metaharvest.harvest.decide import other_site_owns
 from metaharvest.harvest.documents import Todo
+from metaharvest.ledger.entries import LedgerEntry
+from metaharvest.ledger.records import Brought, KnownRecord
 from metaharvest.model import Action, Deletions, Finding, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
-from metaharvest.sites.ledger import LedgerEntry
-from metaharvest.sites.records import Brought, KnownRecord
 from metaharvest.sources.base import ListedRecord
 from metaharvest.targets.withdrawals import withdrawn
 

@@ -37,13 +37,13 @@ from metaharvest.harvest.oai.sweep_end import SweepSoFar, keep_last_page
 from metaharvest.harvest.plan import retry_batches
 from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import in_thread, side_by_side
-from metaharvest.journal import checkpoints, listings, problems, splits
-from metaharvest.journal.checkpoints import PageEnd
+from metaharvest.journal import listings, problems, resumption, splits
 from metaharvest.journal.log_rows import LogRow
+from metaharvest.ledger import records, retries, sweeps
+from metaharvest.ledger.entries import GOOD
+from metaharvest.ledger.records import KnownRecord
+from metaharvest.ledger.sweeps import ListingState, PageEnd
 from metaharvest.model import FetchedDocument, Holding, ListedDocument, OriginalColumns, SiteRun
-from metaharvest.sites import records
-from metaharvest.sites.ledger import GOOD
-from metaharvest.sites.records import KnownRecord, ListingState
 from metaharvest.sources.base import DocumentSource, ListedRecord, Page, PagedListing, PagedSource
 
 _AT_ONCE = 64
@@ -134,7 +134,7 @@ class _Pages:
         end, today = await self._bring_in_page(page), self._harvest.ctx.journal.today
 
         def keep(session: Session) -> Iterable[LogRow]:
-            checkpoints.write_page_end(session, self._harvest.site_run, end, today)
+            sweeps.write_page_end(session, self._harvest.site_run, end, today)
             return ()
 
         await self._harvest.write(keep)
@@ -168,7 +168,7 @@ class _Pages:
         ids = list(dict.fromkeys(record.document.document_id for record in page.records))
         with ctx.reading() as session:
             known = records.known_records(session, site_run.site.site_id, ids)
-            logged = checkpoints.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
+            logged = resumption.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
         holdings = target.holdings(ids)
         elsewhere = self._elsewhere(page, known, holdings) if site_run.same_origin.others else Elsewhere()
         used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])
@@ -235,13 +235,13 @@ class _InHand:
 async def _listing_state(site_run: SiteRun, ctx: RunContext) -> ListingState:
     def read() -> ListingState:
         with ctx.reading() as session:
-            return records.listing_state(session, site_run.site.site_id, ctx.treatment.digest)
+            return sweeps.listing_state(session, site_run.site.site_id, ctx.treatment.digest)
 
     return await in_thread(read)
 
 
 def _ask_for_all(site_run: SiteRun, session: Session) -> Iterable[LogRow]:
-    checkpoints.ask_for_all(session, site_run.site.site_id)
+    sweeps.ask_for_all(session, site_run.site.site_id)
     return ()
 
 
@@ -277,7 +277,7 @@ async def _begun(harvest: SiteHarvest, listing: PagedListing, state: ListingStat
     is_same = _is_of(site_run, state)
     first = state.listing if is_same else number
     unchanged, duplicate = (state.unchanged, state.duplicate) if is_same else (0, 0)
-    logged = await harvest.read(lambda session: checkpoints.number_logged(session, site_run))
+    logged = await harvest.read(lambda session: resumption.number_logged(session, site_run))
     tally = Tally(logged + unchanged + duplicate, unchanged, duplicates=duplicate)
     return SweepSoFar(AccountedFor(number, first, again), tally, *how)
 
@@ -288,7 +288,7 @@ def _note_begun(
     """`is_changed`: the site's files have changed, so its records are judged again. `is_first`: it had no list yet."""
     site = site_run.site
     if listing.is_other:
-        checkpoints.ask_for_others(session, site.site_id)
+        records.ask_for_others(session, site.site_id)
         problems.end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
     split = splits.begun(session, site) if is_first and site.options.split_from else []
     return [*listings.begun(site, listing.findings), *split, *([listings.judged_anew()] if is_changed else [])]
@@ -305,7 +305,7 @@ async def _retry_failing(harvest: SiteHarvest, tally: Tally) -> None:
     site_run = harvest.site_run
 
     def stage(session: Session) -> None:
-        staged.fill(records.failing(session, site_run.site.site_id, site_run.site_run_id))
+        staged.fill(retries.failing(session, site_run.site.site_id, site_run.site_run_id))
 
     with Staging() as staged:
         await harvest.read(stage)

@@ -17,12 +17,13 @@ from metaharvest.harvest.documents import Tally
 from metaharvest.harvest.oai.deletions import other_owners
 from metaharvest.harvest.oai.plan import AccountedFor, PagePlan
 from metaharvest.harvest.tasks import in_thread
-from metaharvest.journal import checkpoints, listings, splits
-from metaharvest.journal.checkpoints import PageEnd
+from metaharvest.journal import listings, splits
 from metaharvest.journal.forensics import is_much
 from metaharvest.journal.log_rows import LogRow
+from metaharvest.ledger import records, sweeps
+from metaharvest.ledger.rows import delete_entries
+from metaharvest.ledger.sweeps import PageEnd
 from metaharvest.model import MAX_FINDINGS, SiteRun
-from metaharvest.sites import records
 from metaharvest.sources.base import Page
 
 
@@ -87,7 +88,7 @@ async def keep_last_page(harvest: SiteHarvest, page: Page, end: PageEnd, so_far:
     elsewhere = await in_thread(partial(_elsewhere, harvest, so_far)) if is_complete else None
 
     def keep(session: Session) -> Iterable[LogRow]:
-        checkpoints.write_page_end(session, site_run, end, today)
+        sweeps.write_page_end(session, site_run, end, today)
         if page.is_last:
             return _note_end(session, site_run, page, so_far, end, elsewhere, today)
         return _note_left_out(session, site_run, page, so_far, end, today)[0]
@@ -134,7 +135,7 @@ def _note_left_out(
         anew = replace(
             end, checkpoint=page.again, document_ids=(), to_delete=(), older=(), as_known=(), again=so_far.seen.again
         )
-        checkpoints.write_page_end(session, site_run, anew, today)
+        sweeps.write_page_end(session, site_run, anew, today)
     if any(finding.rule == listings.LIST_SIZE for finding in page.findings):
         return [], left_out
     announced = so_far.announced if so_far.announced == named + left_out else None
@@ -183,10 +184,10 @@ def _note_missing(
     if sum(each.missing_since is None for each in unnamed) <= left_out:
         unnamed = [each for each in unnamed if each.missing_since is not None]
     gone = [each for each in unnamed if each.is_held and each.document_id not in elsewhere]
-    checkpoints.forget(session, sorted({each.entry_id for each in unnamed} - {each.entry_id for each in gone}))
+    delete_entries(session, sorted({each.entry_id for each in unnamed} - {each.entry_id for each in gone}))
     if not gone:
         return []
     new = [each.entry_id for each in gone if each.missing_since is None]
     known, is_shrunk = records.number_held(session, site_id), is_much(len(new), records.number_named(session, site_id))
-    checkpoints.mark_missing(session, new, today)
+    records.mark_missing(session, new, today)
     return [listings.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), known, is_shrunk)]

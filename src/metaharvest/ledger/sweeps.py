@@ -1,35 +1,30 @@
-"""How far the listing of a repository has come, written beside the outcomes of the records that it has listed."""
+"""How far the sweep of a source repository has come, kept beside the outcomes of the records that it has listed."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import bindparam, func, insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import Base, HarvestDocument, HarvestLog, SiteCheckpoint
+from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
 from metaharvest.errors import NotWritten
-from metaharvest.journal.ledger_rows import delete_entries, forget_missing, ledger_key
+from metaharvest.ledger.entries import LedgerEntry
+from metaharvest.ledger.records import KnownRecord, listed_by, missing_at
+from metaharvest.ledger.rows import forget_missing, ledger_key
 from metaharvest.model import Checkpoint, ListedDocument, OutcomeKind, SiteRun
 from metaharvest.model.lengths import CHECKPOINT
-from metaharvest.sites.ledger import LedgerEntry
-from metaharvest.sites.records import (
-    AGAIN,
-    FULL,
-    MOVED,
-    TREATMENT,
-    KnownRecord,
-    keep_listing_state,
-    listed_by,
-    missing_at,
-)
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _AT_ONCE = 500
+
+
+_CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
+
 _NAMED = (
     update(_LEDGER)
     .where(
@@ -38,7 +33,71 @@ _NAMED = (
     )
     .values(listing=bindparam("number"), missing_since=None)
 )
+
 _BY_ID = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
+
+TREATMENT, AGAIN, MOVED, FULL = "treatment", "again", "moved", "full"
+"""What is kept beside the source's own words in a checkpoint: see ListingState."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListingState:
+    """How far the listing of a site has come: see SiteCheckpoint. All is 0 where nothing was listed yet.
+
+    `treatment` is the digest of the Treatment by which all of its records were judged, those that a full list under way
+    is still to name included; `again`: that list judges also the records that have not changed. So many records have
+    `moved` in the list under way. `full`: a full list was asked for, and has not begun.
+    """
+
+    checkpoint: Checkpoint | None = None
+    listing: int = 0
+    site_run_id: int | None = None
+    unchanged: int = 0
+    duplicate: int = 0
+    confirmed: int = 0
+    treatment: str = ""
+    again: bool = False
+    moved: int = 0
+    full: bool = False
+
+
+def listing_state(session: Session, site_id: int, treatment: str = "") -> ListingState:
+    """How far the listing of this site has come. `treatment` is taken for that of a list from before it was kept."""
+    row = session.get(SiteCheckpoint, site_id)
+    if row is None:
+        return ListingState()
+    checkpoint: dict[str, Any] | None = json.loads(row.checkpoint) if row.checkpoint else None
+    state = ListingState(checkpoint, row.listing, row.site_run_id, row.unchanged, row.duplicate, row.confirmed)
+    if checkpoint is None:
+        return state
+    state = replace(state, treatment=checkpoint.pop(TREATMENT, treatment), again=checkpoint.pop(AGAIN, False))
+    return replace(state, moved=checkpoint.pop(MOVED, 0), full=checkpoint.pop(FULL, False))
+
+
+@dataclass(frozen=True, slots=True)
+class FullLists:
+    """The time of a repository's last full list, by its own clock (empty: never), and its deletedRecord."""
+
+    last: str = ""
+    deleted_record: str = ""
+
+    @property
+    def is_the_only_way(self) -> bool:
+        """True if lists of changes do not name all deleted records."""
+        return self.deleted_record in ("no", "transient")
+
+
+def full_lists(session: Session, site_ids: Sequence[int] | None = None) -> dict[int, FullLists]:
+    """The full lists of these sites, or of all, by site number. A site without a list yet is left out."""
+    query = select(_CHECKPOINTS.c.site_schedule_id, _CHECKPOINTS.c.checkpoint)
+    if site_ids is not None:
+        query = query.where(_CHECKPOINTS.c.site_schedule_id.in_(site_ids))
+    found = {}
+    for site_id, text in session.connection().execute(query):
+        checkpoint = json.loads(text) if text else {}
+        identity = checkpoint.get("identity") or {}
+        found[site_id] = FullLists(checkpoint.get("full_at") or "", identity.get("deleted_record") or "")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,37 +181,10 @@ def ask_for_all(session: Session, site_id: int) -> None:
         row.checkpoint = json.dumps({**json.loads(row.checkpoint), FULL: True})
 
 
-def ask_for_others(session: Session, site_id: int) -> None:
-    """Note that the site asks for other records from now on: which of those that are known are among them will show."""
-    here = update(_LEDGER).where(_LEDGER.c.site_schedule_id == site_id)
-    session.execute(here.values(listing=None, missing_since=None))
-    session.execute(here.where(~_LEDGER.c.to_delete).values(next_attempt=None))
-
-
-def mark_missing(session: Session, entry_ids: Sequence[int], today: date) -> None:
-    """Note since when these rows are not named any more: what failed of them is not tried again."""
-    rows = [{"this": entry_id} for entry_id in entry_ids]
-    if rows:
-        session.connection().execute(_BY_ID.values(missing_since=today, next_attempt=None), rows)
-
-
-def forget(session: Session, entry_ids: Sequence[int]) -> None:
-    """Delete these rows."""
-    for first in range(0, len(entry_ids), _AT_ONCE):
-        delete_entries(session, entry_ids[first : first + _AT_ONCE])
-
-
-def number_logged(session: Session, site_run: SiteRun) -> int:
-    """How many outcomes are logged in this site run."""
-    query = select(func.count()).where(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.outcome.is_not(None))
-    return session.scalar(query) or 0
-
-
-def logged_documents(session: Session, site_run: SiteRun, document_ids: Sequence[str]) -> frozenset[str]:
-    """Those of these documents whose outcomes are logged in this site run."""
-    query = select(HarvestLog.document_id).where(
-        HarvestLog.site_run_id == site_run.site_run_id,
-        HarvestLog.document_id.in_(document_ids),
-        HarvestLog.outcome.is_not(None),
-    )
-    return frozenset(str(each) for each in session.scalars(query))
+def keep_listing_state(session: Session, site_id: int, values: Mapping[str, Any]) -> None:
+    """Write these columns of the site's row, which may not be there yet."""
+    here = _CHECKPOINTS.c.site_schedule_id == site_id
+    if session.scalar(select(_CHECKPOINTS.c.site_schedule_id).where(here)) is None:
+        session.execute(insert(_CHECKPOINTS).values(site_schedule_id=site_id, **values))
+    else:
+        session.execute(update(_CHECKPOINTS).where(here).values(**values))

@@ -1,11 +1,12 @@
 """Which documents are to be looked at again, although their site lists them as they were.
 
 A document is fetched once for each revision. If its site changes it later and forgets to raise the revision, nothing
-shows: so a few a night are compared with what the repository has. Nothing is written here.
+shows: so a few a night are compared with what the repository has.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -14,8 +15,9 @@ from sqlalchemy import Row, Select, exists, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDocument, HarvestSiteSchedule, SiteProblem
+from metaharvest.ledger.entries import GOOD
+from metaharvest.ledger.rows import Columns, write_ledger
 from metaharvest.model import ListedDocument, ListVersion
-from metaharvest.sites.ledger import GOOD
 
 CHANGED = "list.changed-content"
 """The rule of a document with other bytes than the repository has under the same revision."""
@@ -92,3 +94,17 @@ def _due(row: Row[Any], was_changed: bool) -> DueLook:
     return DueLook(
         row.harvest_document_id, document, ListVersion(row.etag, row.last_modified, row.sha256 or ""), was_changed
     )
+
+
+def note_looks(session: Session, looks: Sequence[tuple[DueLook, ListVersion]], today: date) -> None:
+    """Note that these documents were looked at, and what their server calls the bytes that the target has."""
+    rows: list[Columns] = [
+        {
+            "harvest_document_id": due.entry_id,
+            "looked_at": today,
+            "etag": version.etag,
+            "last_modified": version.last_modified,
+        }
+        for due, version in looks
+    ]
+    write_ledger(session, (), rows)

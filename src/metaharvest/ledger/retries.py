@@ -1,0 +1,96 @@
+"""The documents that are failing, and those that are to be tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from sqlalchemy import ColumnElement, Integer, and_, exists, func, literal_column, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from metaharvest.database.models import Base, HarvestDocument, HarvestLog
+from metaharvest.ledger.entries import GOOD
+from metaharvest.model import ERROR_OUTCOMES, ListedDocument, OutcomeKind
+
+_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
+
+
+MOST_FAILED = 100
+"""So many records that failed for good are looked at again in each harvest, though their datestamp is as it was."""
+
+
+def numbers_failing(session: Session, site_ids: Sequence[int] | None = None) -> dict[int, tuple[int, date]]:
+    """How many documents are failing, and since when the first of them has been, by site; of sites without: nothing.
+
+    Failing is what could not be taken in, or was put off.
+    """
+    site_id = HarvestDocument.site_schedule_id
+    # Of all sites, not by an index: SQLite would look up each row by itself, which takes thirty times as long.
+    by = site_id + literal_column("0", Integer) if site_ids is None else site_id
+    query = select(by, func.count(), func.min(HarvestDocument.failing_since)).group_by(by)
+    if site_ids is not None:
+        query = query.where(site_id.in_(site_ids))
+    rows = session.execute(query.where(HarvestDocument.failing_since.is_not(None)))
+    return {site_id: (number, since) for site_id, number, since in rows if since is not None}
+
+
+def number_put_off(session: Session, site_id: int) -> int:
+    """How many of the failing documents of a site were put off the last time."""
+    ours = (HarvestDocument.site_schedule_id == site_id, HarvestDocument.failing_since.is_not(None))
+    put_off = HarvestDocument.outcome == OutcomeKind.DEFERRED.value
+    return session.scalar(select(func.count()).select_from(HarvestDocument).where(*ours, put_off)) or 0
+
+
+def to_retry(session: Session, site_id: int, today: date) -> Iterator[ListedDocument]:
+    """The site's documents that are to be tried again today, sorted by document id and revision."""
+    statement = (
+        select(*_LEDGER.c["document_id", "revision", "document_type", "document_url"])
+        .where(HarvestDocument.site_schedule_id == site_id, *_waiting(today))
+        .order_by(HarvestDocument.document_id, HarvestDocument.revision)
+    )
+    for row in session.execute(statement.execution_options(yield_per=1000)):
+        yield ListedDocument(*row)
+
+
+def sites_to_retry(session: Session, today: date) -> set[int]:
+    """The sites that have documents to try again today."""
+    # Not DISTINCT: SQLite would then read the whole ledger in the order of the sites.
+    return set(session.scalars(select(HarvestDocument.site_schedule_id).where(*_waiting(today))))
+
+
+def _waiting(today: date) -> tuple[ColumnElement[bool], ...]:
+    """Rows that are due for another try, except revisions that are too late: a higher one is in the target by now."""
+    later = aliased(HarvestDocument)
+    superseded = exists().where(
+        later.site_schedule_id == HarvestDocument.site_schedule_id,
+        later.document_id == HarvestDocument.document_id,
+        later.revision > HarvestDocument.revision,
+        later.outcome.in_(GOOD),
+    )
+    return HarvestDocument.next_attempt <= today, ~HarvestDocument.to_delete, ~superseded
+
+
+def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[ListedDocument]:
+    """The records that are not in the target as they should be, and have no outcome in this site run.
+
+    All those that were put off, or failed for a while, or that a list has named as they were before. Of those that
+    failed for good, which may have been mended without a new datestamp, a few: those that were tried least often. None
+    of those that are missing.
+    """
+    columns = _LEDGER.c["document_id", "revision", "document_type", "document_url"]
+    ended = select(HarvestLog.document_id).where(
+        HarvestLog.site_run_id == site_run_id, HarvestLog.document_id.is_not(None), HarvestLog.outcome.is_not(None)
+    )
+    is_asked_for = _LEDGER.c.listing.is_not(None)
+    is_here = _LEDGER.c.site_schedule_id == site_id
+    is_there = and_(~_LEDGER.c.to_delete, or_(_LEDGER.c.missing_since.is_(None), _LEDGER.c.pending_sha256.is_not(None)))
+    here = (is_here, is_asked_for, _LEDGER.c.document_id.not_in(ended), is_there)
+    is_error = _LEDGER.c.outcome.in_([kind.value for kind in ERROR_OUTCOMES])
+    is_late = or_(_LEDGER.c.outcome == OutcomeKind.DEFERRED.value, _LEDGER.c.pending_sha256.is_not(None))
+    owed = or_(is_late, _LEDGER.c.next_attempt.is_not(None))
+    for row in session.connection().execute(select(*columns).where(*here, owed).order_by(_LEDGER.c.document_id)):
+        yield ListedDocument(*row)
+    few = select(*columns).where(*here, is_error, ~owed)
+    few = few.order_by(_LEDGER.c.attempts, _LEDGER.c.document_id).limit(MOST_FAILED)
+    for row in session.connection().execute(few):
+        yield ListedDocument(*row)

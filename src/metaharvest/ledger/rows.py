@@ -1,0 +1,202 @@
+"""Reads and writes rows of the ledger, harvest_document. `entries.py` decides their values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
+from metaharvest.database.rows import insert_rows
+from metaharvest.ledger.entries import VALUES, LedgerEntry, Values
+from metaharvest.model import FetchedDocument, ListedDocument, OutcomeKind, SiteRun
+
+_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
+_CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
+
+Columns = dict[str, object]
+
+ENTRY = _LEDGER.c["harvest_document_id", "document_id", "revision", *VALUES, "pending_sha256"]
+"""The columns of a LedgerEntry."""
+
+_OF_SITE = (
+    select(*ENTRY)
+    .where(_LEDGER.c.site_schedule_id == bindparam("site"))
+    .order_by(_LEDGER.c.document_id, _LEDGER.c.revision)
+)
+
+_AFTER = _LEDGER.c.document_id > bindparam("after")
+
+_UPTO = _LEDGER.c.document_id <= bindparam("upto")
+
+_FIRST = _OF_SITE.limit(bindparam("number"))
+
+_BETWEEN = {
+    (False, False): _FIRST,
+    (True, False): _FIRST.where(_AFTER),
+    (False, True): _FIRST.where(_UPTO),
+    (True, True): _FIRST.where(_AFTER, _UPTO),
+}
+
+_THESE = _OF_SITE.where(_LEDGER.c.document_id.in_(bindparam("documents", expanding=True)))
+
+_NUMBERS = (
+    select(HarvestDocument.site_schedule_id, func.count())
+    .where(HarvestDocument.site_schedule_id.in_(bindparam("sites", expanding=True)))
+    .group_by(HarvestDocument.site_schedule_id)
+)
+
+_AT_ONCE = 500
+_COPIED_AT_ONCE = 1000
+
+
+def entries_between(
+    session: Session, site_id: int, after: str | None, upto: str | None, number: int
+) -> list[LedgerEntry]:
+    """The site's first `number` entries with document ids above `after` and up to `upto`; None: no limit on that side.
+
+    They are sorted by document id and revision.
+    """
+    statement = _BETWEEN[after is not None, upto is not None]
+    values = {"site": site_id, "number": number, "after": after, "upto": upto}
+    given = {name: value for name, value in values.items() if value is not None}
+    return [LedgerEntry(*row) for row in session.connection().execute(statement, given).all()]
+
+
+def entries_of(session: Session, site_id: int, document_ids: Sequence[str]) -> Iterator[LedgerEntry]:
+    """The site's entries of these documents, sorted by document id and revision."""
+    for row in session.connection().execute(_THESE, {"site": site_id, "documents": document_ids}):
+        yield LedgerEntry(*row)
+
+
+def numbers_of_entries(session: Session, site_ids: Collection[int]) -> dict[int, int]:
+    """How many entries each of these sites has, by site; sites without any are left out."""
+    return {row[0]: row[1] for row in session.execute(_NUMBERS, {"sites": list(site_ids)})}
+
+
+def ledger_key(site_run: SiteRun, document: ListedDocument) -> Columns:
+    """The columns that name a document in the ledger, and say where it is."""
+    return {
+        "site_schedule_id": site_run.site.site_id,
+        "document_id": document.document_id,
+        "revision": document.revision,
+        "document_url": document.url,
+        "document_type": document.document_type,
+    }
+
+
+def write_ledger(session: Session, new: Sequence[Columns], changed: Sequence[Columns]) -> None:
+    """Insert and update ledger rows, those with the same columns in one statement."""
+    for rows in _alike(new):
+        insert_rows(session.connection(), _LEDGER, rows)
+    for rows in _alike(changed):
+        session.execute(update(HarvestDocument), rows)
+
+
+def delete_entries(session: Session, entry_ids: Sequence[int]) -> None:
+    """Delete these rows."""
+    for first in range(0, len(entry_ids), _AT_ONCE):
+        some = _LEDGER.c.harvest_document_id.in_(entry_ids[first : first + _AT_ONCE])
+        session.execute(delete(_LEDGER).where(some))
+
+
+def forget_missing(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> None:
+    """Delete the rows of these sites about those of these records that are missing there, and are not being sent."""
+    is_theirs = (_LEDGER.c.site_schedule_id.in_(site_ids), _LEDGER.c.document_id.in_(document_ids))
+    is_missing = (_LEDGER.c.missing_since.is_not(None), _LEDGER.c.pending_sha256.is_(None))
+    session.execute(delete(_LEDGER).where(*is_theirs, *is_missing))
+
+
+def update_by_key(session: Session, site_run: SiteRun, document: ListedDocument, values: Values) -> bool:
+    """Update the row of this document and revision; False if there is none."""
+    key = (
+        _LEDGER.c.site_schedule_id == site_run.site.site_id,
+        _LEDGER.c.document_id == document.document_id,
+        _LEDGER.c.revision == document.revision,
+    )
+    return bool(session.execute(update(_LEDGER).where(*key).values(**values)).rowcount)  # type: ignore[attr-defined]
+
+
+def note_pending(
+    session: Session,
+    site_run: SiteRun,
+    run_id: int,
+    fetched: FetchedDocument,
+    target_revision: int | None,
+    known: LedgerEntry | None,
+) -> None:
+    """Note that this upload is about to be sent. `known`: what the ledger has of the document."""
+    document = fetched.document
+    pending = {"pending_run": run_id, "pending_sha256": fetched.sha256, "target_revision": target_revision}
+    if document.origin is not None:
+        pending |= {"revision": document.revision, "digest": document.origin.digest or None}
+    if known is not None and known.is_in_doubt:
+        # It was asked for, and this is what came: if it does not arrive, it is tried again as any other.
+        pending |= {"outcome": OutcomeKind.DEFERRED.value}
+    if known is not None and document.origin is not None:
+        this = update(_LEDGER).where(_LEDGER.c.harvest_document_id == known.entry_id)
+        is_noted = bool(session.execute(this.values(**pending)).rowcount)  # type: ignore[attr-defined]
+    else:
+        is_noted = update_by_key(session, site_run, document, pending)
+    if not is_noted:
+        session.execute(insert(_LEDGER).values({**ledger_key(site_run, document), **pending}))
+
+
+def note_withdrawal(session: Session, document_id: str, site_ids: Collection[int], *, erase: bool) -> None:
+    """Note that this document is no longer in the target: it is not held, and not tried again. `erase`: no title."""
+    gone = {
+        "outcome": OutcomeKind.FILTERED.value,
+        "target_revision": None,
+        "failing_since": None,
+        "next_attempt": None,
+        "attempts": 0,
+        "pending_run": None,
+        "pending_sha256": None,
+        "to_delete": False,
+        **({"title": None} if erase else {}),
+    }
+    here = update(_LEDGER).where(_LEDGER.c.document_id == document_id, _LEDGER.c.site_schedule_id.in_(site_ids))
+    session.execute(here.values(**gone))
+
+
+def ask_again(session: Session, document_id: str, site_ids: Collection[int], today: date) -> None:
+    """Note that this document, which was withdrawn, is to be tried again."""
+    here = update(_LEDGER).where(_LEDGER.c.document_id == document_id, _LEDGER.c.site_schedule_id.in_(site_ids))
+    session.execute(here.values(outcome=OutcomeKind.DEFERRED.value, next_attempt=today))
+
+
+def forget_sites(session: Session, site_ids: Collection[int]) -> None:
+    """Delete all that is known of the documents of these sites, and how far their lists have come."""
+    for table in (_LEDGER, _CHECKPOINTS) if site_ids else ():
+        session.execute(delete(table).where(table.c.site_schedule_id.in_(site_ids)))
+
+
+def move_dates(session: Session, after: date, today: date) -> int:
+    """Move dates after `after` to today; the highest number of rows of which one date was moved."""
+    moved = 0
+    for name in ("failing_since", "next_attempt", "looked_at", "missing_since"):
+        statement = update(_LEDGER).where(_LEDGER.c[name] > after).values({name: today})
+        moved = max(moved, session.connection().execute(statement).rowcount)
+    return moved
+
+
+def copy_rows(session: Session, connection: Connection, *, with_records: bool) -> None:
+    """Copy the rows of documents that failed into another database. `with_records`: also those of records."""
+    which = [_LEDGER.c.next_attempt.is_not(None), _LEDGER.c.failing_since.is_not(None)]
+    if with_records:
+        which.append(_LEDGER.c.datestamp.is_not(None))
+    rows = session.execute(select(_LEDGER).where(or_(*which)).execution_options(yield_per=_COPIED_AT_ONCE)).mappings()
+    for chunk in rows.partitions(_COPIED_AT_ONCE):
+        connection.execute(insert(_LEDGER), [dict(row) for row in chunk])
+    if with_records and (standing := [dict(row) for row in session.execute(select(_CHECKPOINTS)).mappings()]):
+        connection.execute(insert(_CHECKPOINTS), standing)
+
+
+def _alike(rows: Sequence[Columns]) -> Iterator[list[Columns]]:
+    """The rows, those with the same columns together."""
+    groups: dict[frozenset[str], list[Columns]] = {}
+    for row in rows:
+        groups.setdefault(frozenset(row), []).append(row)
+    yield from groups.values()
