@@ -166,11 +166,10 @@ def test_a_repository_that_refuses_dates_for_one_night_loses_no_change_while_rec
         assert {"oai:test:5", "oai:test:26"} <= set(harvest(repository.base_url, first.checkpoint).good)
 
 
-@pytest.mark.parametrize("datestamp", [datetime(1995, 1, 1, tzinfo=UTC), datetime(2008, 6, 12, 1, 30, tzinfo=UTC)])
-def test_the_others_come_though_the_first_record_cannot_be_had_and_nobody_says_when_it_is(datestamp: datetime) -> None:
+def test_the_others_come_though_the_first_record_cannot_be_had_and_nobody_says_when_it_is() -> None:
     with OaiServer(25) as repository:
         repository.odd.add(Odd.NO_EARLIEST)
-        repository.records["oai:test:1"].datestamp = datestamp
+        repository.records["oai:test:1"].datestamp = datetime(2005, 3, 3, 3, 3, 3, tzinfo=UTC)
         repository.tamper = lists_break_off_at(1)
         assert set(harvest(repository.base_url).good) == set(repository.records) - {"oai:test:1"}
 

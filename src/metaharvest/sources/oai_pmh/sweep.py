@@ -52,8 +52,7 @@ FEW = 30
 
 MOST_FAILED = 33
 """Windows that failed without a record between them, after which the repository is left alone: halving 37 years of
-seconds takes 31. Twice as many, once it has answered: a record in the middle is in both halves. Windows that failed in
-the last harvest do not count."""
+seconds takes 31. The smallest ones count once; those that failed in the last harvest do not."""
 
 _MOST_LOOKED_AT = 1_000
 
@@ -331,10 +330,11 @@ class Sweeping:
         """
         window = self.sweep.todo[0]
         self._to_come_again |= counts.named.keys()
-        self._failed += not (failed.is_token or window in self._state.holes)
-        if self._failed > (2 * MOST_FAILED if self._has_answered else MOST_FAILED):
-            raise self._broken_off(failed.finding)
         is_one_by_one, halves = self._is_one_by_one(window), self._halves(window)
+        is_counted = window in self._state.holes or (window.one_by_one and halves is None)
+        self._failed += not (failed.is_token or is_counted)
+        if self._failed > MOST_FAILED:
+            raise self._broken_off(failed.finding)
         is_first = failed.is_token and not self._was_refused
         self._was_refused = self._was_refused or failed.is_token
         if not (is_first or (failed.is_token and is_one_by_one)):
