@@ -187,7 +187,7 @@ def test_the_first_list_names_every_record_once_and_is_complete(repository: Publ
     listing, pages = listed(repository)
     assert sorted(names_of(pages)) == sorted(NAMES)
     assert listing.is_complete
-    assert not listing.is_begun
+    assert not listing.goes_on
     assert len([page for page in pages if page.records]) == 3
 
 
@@ -229,7 +229,7 @@ def test_a_list_that_was_broken_off_goes_on_from_its_checkpoint_or_begins_again(
     again, rest = listed(repository, last_checkpoint(first))
     assert again.is_complete
     assert {*names_of(first), *names_of(rest)} == set(NAMES)
-    if again.is_begun:
+    if again.goes_on:
         assert not {*names_of(first)} & {*names_of(rest)}
     else:
         assert sorted(names_of(rest)) == sorted(NAMES)
@@ -239,7 +239,7 @@ def test_everything_is_listed_again_if_that_is_asked_for(repository: PublishingR
     _, first = listed(repository, most_pages=1)
     listing, pages = listed(repository, last_checkpoint(first), full=True)
     assert listing.is_complete
-    assert not listing.is_begun
+    assert not listing.goes_on
     assert sorted(names_of(pages)) == sorted(NAMES)
 
 

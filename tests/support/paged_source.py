@@ -71,10 +71,10 @@ class Source:
     ) -> PagedListing:
         """Its pages, from where the checkpoint stands."""
         position: Any = (checkpoint or {}).get("token")
-        is_begun = position is not None and not full and not self._repository.refuses_tokens
-        self._repository.asked.append("full" if full else f"from {position}" if is_begun else "list")
-        pages = self._pages(int(position) if is_begun else 0)
-        return PagedListing(pages, self._repository.is_complete or full, is_begun)
+        goes_on = position is not None and not full and not self._repository.refuses_tokens
+        self._repository.asked.append("full" if full else f"from {position}" if goes_on else "list")
+        pages = self._pages(int(position) if goes_on else 0)
+        return PagedListing(pages, self._repository.is_complete or full, goes_on)
 
     def original_columns(self, _document_id: str) -> OriginalColumns:
         """None."""

@@ -57,7 +57,7 @@ class Page:
     announced: int | None = None
     is_last: bool = False
     left_out: float = 0
-    again: Checkpoint | None = None
+    repeat: Checkpoint | None = None
     in_all: int | None = None
     in_all_before: int = 0
 
@@ -67,7 +67,7 @@ class PagedListing:
     """A repository's list, page by page; what was yielded may be harvested at once.
 
     `is_complete`: it names everything that there is, not only what has changed, so that what it does not name is
-    missing once it has ended. `is_begun`: it goes on from a checkpoint. `is_other`: it asks for other records than
+    missing once it has ended. `goes_on`: it goes on from a checkpoint. `is_other`: it asks for other records than
     the list before, another format or another set. `is_empty`: everything was asked for, and nothing was listed, which
     is not taken for complete. `findings` are about the repository. `pages` raises BrokenOff where the list does not
     come to its end; if it does, the checkpoint of the last page is the one from which the next harvest knows what to
@@ -76,7 +76,7 @@ class PagedListing:
 
     pages: AsyncGenerator[Page, None]
     is_complete: bool
-    is_begun: bool
+    goes_on: bool
     findings: tuple[Finding, ...] = ()
     is_other: bool = False
     is_empty: bool = False

@@ -422,7 +422,7 @@ def test_a_harvest_that_died_goes_on_from_its_token(pages: int) -> None:
         repository.now += DAY
         second = harvest(repository.base_url, first.checkpoint)
         assert first.good + second.good == ALL
-        assert second.listing.is_begun
+        assert second.listing.goes_on
         assert second.broken is None
         assert second.checkpoint is not None
         assert second.checkpoint["watermark"] == "2026-11-20T03:00:00Z"  # of the list's first answer
@@ -432,9 +432,9 @@ def test_a_full_list_that_is_asked_for_begins_at_the_beginning_unless_the_run_is
     with OaiServer(30) as repository:
         first = harvest(repository.base_url, most_pages=2)
         again = harvest(repository.base_url, first.checkpoint, full=True)
-        assert (again.good, again.listing.is_begun, again.listing.is_complete) == (ALL, False, True)
+        assert (again.good, again.listing.goes_on, again.listing.is_complete) == (ALL, False, True)
         resumed = harvest(repository.base_url, first.checkpoint, full=True, resumed=True)
-        assert (resumed.good, resumed.listing.is_begun, resumed.listing.is_complete) == (ALL[20:], True, True)
+        assert (resumed.good, resumed.listing.goes_on, resumed.listing.is_complete) == (ALL[20:], True, True)
 
 
 def test_a_stored_token_that_is_refused_begins_the_window_again() -> None:
@@ -443,7 +443,7 @@ def test_a_stored_token_that_is_refused_begins_the_window_again() -> None:
         repository.odd.add(Odd.TOKEN_EXPIRES_ONCE)
         second = harvest(repository.base_url, first.checkpoint)
         assert second.good == ALL
-        assert not second.listing.is_begun
+        assert not second.listing.goes_on
         assert second.listing.is_complete
 
 

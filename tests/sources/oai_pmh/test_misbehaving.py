@@ -119,7 +119,7 @@ def test_after_a_list_that_led_nowhere_the_next_harvest_begins_again(odd: Odd) -
         second = harvest(repository.base_url, first.checkpoint)
         assert sorted(second.good) == sorted(ALL)
         assert second.listing.is_complete
-        assert not second.listing.is_begun
+        assert not second.listing.goes_on
         assert second.broken is None
 
 
@@ -160,7 +160,7 @@ def test_a_dead_token_begins_the_list_again_however_it_is_refused(body: bytes, s
         second = harvest(repository.base_url, first.checkpoint)
         # Every token is refused now: smaller lists need none.
         assert (sorted(second.good), second.broken) == (sorted(ALL), None)
-        assert second.listing.is_begun is False
+        assert second.listing.goes_on is False
         assert "oai.page-failed" in second.rules
 
 
@@ -527,7 +527,7 @@ def test_a_list_in_parts_goes_on_in_the_next_harvest_where_it_was_stopped(method
             good.update(found.good)
             checkpoint, nights = found.checkpoint, nights + 1
             assert found.listing.is_complete
-            assert found.listing.is_begun == (nights > 1)
+            assert found.listing.goes_on == (nights > 1)
             stamps.append(repository.now)
             repository.now += timedelta(days=1)
             assert nights < 30

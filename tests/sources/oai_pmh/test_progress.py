@@ -85,14 +85,14 @@ def test_a_window_that_was_begun_and_has_no_live_token_is_divided(change: dict[s
     sweep = begun(replace(KNOWN, sweep=replace(UNDER_WAY, **change)))  # type: ignore[arg-type]
     middle = "2026-01-11T01:30:00Z"
     assert sweep.todo == (Window(until=middle), Window(middle))
-    assert (sweep.token, sweep.received, sweep.divided, sweep.is_begun) == ("", 0, True, False)
+    assert (sweep.token, sweep.received, sweep.divided, sweep.goes_on) == ("", 0, True, False)
 
 
 def test_the_windows_that_have_ended_are_not_asked_for_again() -> None:
     sweep = replace(UNDER_WAY, todo=(Window("2026-01-02"), Window("2026-01-20")), token="", came=7)
     again = begun(replace(KNOWN, sweep=sweep))
     assert again.todo[-1] == Window("2026-01-20")
-    assert (again.is_begun, again.came) == (True, 7)
+    assert (again.goes_on, again.came) == (True, 7)
 
 
 # -- what is kept

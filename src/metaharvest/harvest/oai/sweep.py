@@ -86,7 +86,7 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
             async for page in listed:
                 if why := ctx.deadlines.heed() or next(iter(target.health.given_up), None):
                     raise BrokenOff(why)
-                if page.is_last or page.again is not None or page.left_out:
+                if page.is_last or page.repeat is not None or page.left_out:
                     await pages.end_sweep(page)
                 else:
                     await pages.harvest_page(page)
@@ -266,12 +266,12 @@ def _is_to_judge_again(site_run: SiteRun, state: ListingState, ctx: RunContext) 
 async def _begun(harvest: SiteHarvest, listing: PagedListing, state: ListingState) -> SweepSoFar:
     """Where the sweep goes on, or begins: its number, and what this site run has accounted for already."""
     site_run, ctx = harvest.site_run, harvest.ctx
-    number = state.listing if listing.is_begun else state.listing + 1
+    number = state.listing if listing.goes_on else state.listing + 1
     judges_again = _is_to_judge_again(site_run, state, ctx)
     again = judges_again or state.again or (_is_full(state, ctx) and ctx.treatment.transforms)
     treatment = ctx.treatment.digest if judges_again and not listing.is_empty else state.treatment
-    moved = state.moved if listing.is_begun else 0
-    how = listing.is_complete, listing.is_empty, listing.is_begun, treatment, moved
+    moved = state.moved if listing.goes_on else 0
+    how = listing.is_complete, listing.is_empty, listing.goes_on, treatment, moved
     if not site_run.resumed:
         return SweepSoFar(AccountedFor(number, number, again), Tally(), *how)
     is_same = _is_of(site_run, state)

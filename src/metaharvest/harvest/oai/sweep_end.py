@@ -110,7 +110,7 @@ def _note_end(
     rows, left_out = _note_left_out(session, site_run, page, so_far, end, today)
     if elsewhere is not None and records.number_listed(session, site.site_id, end.listing):
         # A list that leaves out as many each time counts something else.
-        spared = 0 if page.again is None and left_out < inf else left_out
+        spared = 0 if page.repeat is None and left_out < inf else left_out
         rows += _note_missing(session, site_run, end.listing, elsewhere, spared, today)
     elif so_far.is_empty or elsewhere is not None:
         unnamed = records.unnamed(session, site.site_id, end.listing)
@@ -131,15 +131,15 @@ def _note_left_out(
     left_out = max(page.left_out, _parted(so_far, page, named))
     if not 0 < left_out < inf:
         return [], left_out
-    if page.again is not None:
+    if page.repeat is not None:
         anew = replace(
-            end, checkpoint=page.again, document_ids=(), to_delete=(), older=(), as_known=(), again=so_far.seen.again
+            end, checkpoint=page.repeat, document_ids=(), to_delete=(), older=(), as_known=(), again=so_far.seen.again
         )
         sweeps.write_page_end(session, site_run, anew, today)
     if any(finding.rule == listings.LIST_SIZE for finding in page.findings):
         return [], left_out
     announced = so_far.announced if so_far.announced == named + left_out else None
-    asks_again = page.again is not None
+    asks_again = page.repeat is not None
     return [listings.left_out(int(left_out), announced, site_run.site.name, asks_again=asks_again)], left_out
 
 

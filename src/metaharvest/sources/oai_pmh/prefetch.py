@@ -1,8 +1,8 @@
-"""Asks for one answer of a list and reads it, a few hundred records at a time.
+"""Fetches the answers of a list and reads them, a few hundred records at a time; prefetches the next answer.
 
-No answer is read in the event loop, however short it is: a thread costs no more. A record of a usual page takes 40 to
-48 µs of the processor in either. In a harvest, the next answer is on its way meanwhile: its token is read from the
-end of an answer that has not been read yet. That token is a guess. It counts if the answer turns out to have it.
+Answers are read in a thread, however short they are. A record of a usual page takes 40 to 48 µs of the processor in a
+thread and in the event loop alike. The token of a prefetch comes from the end of an answer that has not been read
+yet. It is a guess: the prefetched answer is used if the answer that was read has this token.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from metaharvest.sources.oai_pmh.spooled import spool
 Result = TypeVar("Result")
 
 _TURNS = 3
-"""Of the event loop, in which a question gets on its way: reading an answer takes the interpreter from it."""
+"""Turns of the event loop that a request needs to leave: afterwards, reading an answer keeps the interpreter busy."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A question that is asked ahead, and when its answer was sent; see Repository.ask_list."""
+class _Request:
+    """A prefetch: its task returns the date of the answer, as Repository.ask_list does."""
 
     arguments: Mapping[str, str]
     date: asyncio.Task[str]
 
 
-class Reading:
-    """Reads answers, one after the other, each in one thread: a parser of lxml belongs to its thread.
+class Prefetcher:
+    """Fetches and reads answers one after the other, in one thread: a parser of lxml belongs to its thread.
 
-    Where it `asks_ahead`, what an answer to ListRecords leads to is asked for as soon as that answer has come; but not
-    after one that failed, until another one was read to its end.
+    `is_on`: the page after an answer to ListRecords is requested as soon as that answer has come. After a page that
+    failed, prefetching stops until an answer was read to its end.
     """
 
     def __init__(self, repository: Repository, records: Records, patience: Patience) -> None:
         self._repository = repository
         self._records = records
         self._patience = patience
-        self.asks_ahead = False
+        self.is_on = False
         self._has_failed = False
-        self._asked: _Asked | None = None
+        self._request: _Request | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metaharvest-oai")
         self._reader = AnswerReader()
 
@@ -64,7 +64,7 @@ class Reading:
 
     async def __aexit__(self, *_: object) -> None:
         try:
-            await self._give_up_asked()
+            await self._cancel_request()
         finally:
             self._reader.close()
             self._thread.shutdown(wait=False)
@@ -75,48 +75,48 @@ class Reading:
 
         Raises FetchError, and NoAnswer.
         """
-        answer.date = await self._fetched(answer.verb, arguments)
+        answer.date = await self._fetch(answer.verb, arguments)
         parts = self._reader.parts(self._spool, answer, self._records)
         while part := await self._in_thread(partial(next, parts, None)):
             yield part
         self._has_failed = False
 
-    async def failed(self) -> None:
-        """The last answer is of no use: what it leads to is not wanted now."""
+    async def note_failure(self) -> None:
+        """Stop prefetching after a failed page."""
         self._has_failed = True
-        await self._give_up_asked()
+        await self._cancel_request()
 
-    async def _fetched(self, verb: str, arguments: Mapping[str, str]) -> str:
-        """Put the answer into the spool; when it was sent. Raises FetchError."""
-        asked = self._asked
-        if asked is not None and asked.arguments == arguments:
-            self._asked = None
+    async def _fetch(self, verb: str, arguments: Mapping[str, str]) -> str:
+        """Put the answer into the spool. Returns its date. Raises FetchError."""
+        request = self._request
+        if request is not None and request.arguments == arguments:
+            self._request = None
             self._spool, self._other = self._other, self._spool
-            date = await asked.date
+            date = await request.date
         else:
-            await self._give_up_asked()
+            await self._cancel_request()
             date = await self._repository.ask_list(verb, arguments, self._spool, self._patience)
-        if self.asks_ahead and verb == "ListRecords" and not (self._has_failed or self._patience.heed()):
-            await self._ask_ahead(verb, arguments)
+        if self.is_on and verb == "ListRecords" and not (self._has_failed or self._patience.heed()):
+            await self._prefetch(verb, arguments)
         return date
 
-    async def _ask_ahead(self, verb: str, arguments: Mapping[str, str]) -> None:
-        """Ask for what the answer in the spool leads to, unless that is the same again."""
+    async def _prefetch(self, verb: str, arguments: Mapping[str, str]) -> None:
+        """Request the page after the answer in the spool, unless its token is the one that was just sent."""
         token = await self._in_thread(partial(next_token, self._spool))
         if not token or arguments.get("resumptionToken") == token:
             return
         following = {"resumptionToken": token}
         asking = self._repository.ask_list(verb, following, self._other, self._patience)
-        self._asked = _Asked(following, asyncio.create_task(asking))
+        self._request = _Request(following, asyncio.create_task(asking))
         for _ in range(_TURNS):
             await asyncio.sleep(0)
 
-    async def _give_up_asked(self) -> None:
-        """Nobody wants what was asked ahead any more."""
-        if self._asked is not None:
-            asked, self._asked = self._asked, None
-            asked.date.cancel()
-            await asyncio.gather(asked.date, return_exceptions=True)
+    async def _cancel_request(self) -> None:
+        """Cancel the prefetch, if there is one."""
+        if self._request is not None:
+            request, self._request = self._request, None
+            request.date.cancel()
+            await asyncio.gather(request.date, return_exceptions=True)
 
     async def _in_thread(self, call: Callable[[], Result]) -> Result:
         """A caller that is cancelled ends the reader's process, and waits for the thread, which uses the spool."""

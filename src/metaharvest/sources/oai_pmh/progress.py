@@ -1,7 +1,7 @@
 """How far a sweep has come, where the next one begins, and what is remembered of a source repository. Pure.
 
-A sweep is a queue of windows. It is a full one, over everything, or one of changes, from the watermark on. The
-watermark is the first responseDate of the last sweep that came to its end. The journal keeps a `State` as JSON.
+A sweep is a queue of windows. A full sweep lists everything; a sweep of changes begins at the watermark. The watermark
+is the first responseDate of the last sweep that came to its end. The journal keeps a `State` as JSON.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from metaharvest.model import Checkpoint, OaiOptions
 from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment, written
 from metaharvest.sources.oai_pmh.probes import From, Newest, Probed
 from metaharvest.sources.oai_pmh.protocol import Identity
-from metaharvest.sources.oai_pmh.windows import Window, window
+from metaharvest.sources.oai_pmh.windows import Window, joined, window
 
 FEW = 2_000
-"""A list of at most this many records is asked for every night until it certainly has ended; a longer one, twice."""
+"""A list of at most this many records is repeated until its end is certain; a longer one, once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,11 @@ class Sweep:
     """A sweep under way. `todo` are its windows; the first one is under way.
 
     `token` leads to the next page of that window, until the moment `expires`. `first` is the responseDate of the
-    sweep's first answer; the clock in it was `ahead` of the web server's by this number of seconds. `came` is the
-    number of records of the windows that have ended, `received` that of the window under way, of which `moved` came
-    again elsewhere in the list. `announced` is the number of records that the whole list has (completeListSize),
-    unless it was `divided` into windows before the repository said so. `left_out` is the number of records that the
-    windows left out; None: nobody knows. `holes` are windows whose records cannot be had. `odd` counts oddities until
-    now, `odd_before` those of the windows that have ended.
+    sweep's first answer. The clock in it was `ahead` of the web server's by this number of seconds. The windows that
+    have ended brought `came` records, the window under way `received`. Of these, `moved` came a second time, with
+    another datestamp or on another page. The whole list has `announced` records (completeListSize); it may have been
+    `divided` into windows. The windows left out `left_out` records; None: unknown. `holes` are windows whose records
+    cannot be fetched. `odd` counts oddities until now, `odd_before` those of the windows that have ended.
     """
 
     full: bool
@@ -51,8 +50,8 @@ class Sweep:
     odd_before: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     @property
-    def is_begun(self) -> bool:
-        """True if records of it came in earlier harvests, and are not asked for again."""
+    def goes_on(self) -> bool:
+        """True if it goes on from an earlier harvest, whose records are not requested again."""
         return bool(self.token or self.came)
 
     @property
@@ -65,25 +64,25 @@ class Sweep:
         expires, today = moment(self.expires), moment(now)
         return bool(self.token) and expires is not None and today is not None and expires < today
 
-    def begun_again(self, *windows: Window) -> Sweep:
-        """The sweep with these windows in place of the first one, or with that one from its beginning."""
+    def restarted(self, *windows: Window) -> Sweep:
+        """The sweep with these windows in place of the first one; without any, it begins the first one again."""
         todo = (*(windows or self.todo[:1]), *self.todo[1:])
         again = replace(self, todo=todo, token="", expires="", received=0, moved=0, odd=self.odd_before)
         return replace(again, divided=self.divided or len(windows) > 1)
 
-    def joined(self, whole: Window) -> Sweep:
-        """The sweep with one window in place of all."""
-        return replace(self.begun_again(), todo=(whole,))
+    def joined(self) -> Sweep:
+        """The sweep with one window in place of all; its records are fetched individually."""
+        return replace(self.restarted(), todo=(joined(self.todo),))
 
     def without_first(self, left_out: int | None) -> Sweep:
-        """The sweep after its first window, which left out this number of records; None: nobody knows."""
-        ended = replace(self.begun_again(), todo=self.todo[1:], came=self.came + self.received)
+        """The sweep after its first window, which left out this number of records; None: unknown."""
+        ended = replace(self.restarted(), todo=self.todo[1:], came=self.came + self.received)
         is_known = left_out is not None and self.left_out is not None
         number = (left_out or 0) + (self.left_out or 0) if is_known else None
         return replace(ended, left_out=number, odd=self.odd, odd_before=self.odd)
 
     def with_hole(self) -> Sweep:
-        """The sweep without its first window, whose records cannot be had."""
+        """The sweep without its first window, which becomes a hole."""
         return replace(self.without_first(0), holes=(*self.holes, self.todo[0]))
 
     def in_days(self) -> Sweep:
@@ -93,16 +92,16 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is kept of a repository from one harvest to the next.
+    """What is kept of a source repository from one harvest to the next.
 
     `asked` are the options that make another list if they change. `full_at` is the watermark of the last full sweep.
-    `ahead`: the seconds by which the clock of the watermark was ahead of the web server's. `in_days`: seconds are
-    advertised, not accepted. `short`: the last list lacked this number of records (0: nobody knows how many), and is
-    asked for once more; None: it is not. `usual`: each list lacks this number, as the repository counts in its own way.
-    The last full sweep announced `size` records (0: unknown; None: a version without this number listed them) and
-    brought `listed`. `newest` is the newest known record (see Newest), `from_checked` the time of the last check with
-    it. `from_is_off`: lists of changes leave records out, so every sweep is a full one. `holes` are windows whose
-    records cannot be had; they are asked for in each harvest.
+    `ahead`: the seconds by which the clock of the watermark was ahead of the web server's. `in_days`: Identify names
+    seconds, but requests with seconds are refused. `short`: the last list lacked this number of records (0: unknown),
+    and is requested once more; None: it is not. `usual`: each list lacks this number, and is complete without it. The
+    last full sweep announced `size` records (0: unknown; None: an older version of this program listed them, without
+    this number), and brought `listed`. `newest` is the newest known record (see Newest), `from_checked` the time of the
+    last check with it. `from_is_off`: lists of changes leave records out, so every sweep is a full one. `holes` are
+    windows whose records cannot be fetched; each harvest tries them.
     """
 
     asked: tuple[object, ...]
@@ -129,11 +128,11 @@ class State:
         return {**own, "sweep": asdict(self.sweep) if self.sweep else None}
 
     def is_second(self, sweep: Sweep) -> bool:
-        """True if this sweep asks once more for the list of the last one, which lacked records."""
+        """True if this sweep repeats the last one, whose list lacked records."""
         return self.short is not None and not (sweep.full and self.watermark)
 
-    def again(self, sweep: Sweep, short: int | None) -> State:
-        """The state from which the next harvest asks once more for all that this sweep has asked for."""
+    def to_repeat(self, sweep: Sweep, short: int | None) -> State:
+        """The state from which the next harvest repeats this sweep. `short`: see State."""
         return replace(self, watermark="" if sweep.full else self.watermark, short=short, sweep=None)
 
 
@@ -141,7 +140,7 @@ class State:
 class SweepEnd:
     """How a sweep has ended. `size`: the number of records that the list announced, or had on one page (see State).
 
-    `short`: this number of announced records did not come, and the list is an error. `usual`: see State. `is_empty`: no
+    `short`: the list is an error, as it lacks this number of announced records. `usual`: see State. `is_empty`: no
     record with an identifier came.
     """
 
@@ -153,14 +152,14 @@ class SweepEnd:
 
 
 def next_sweep(state: State, options: OaiOptions, identity: Identity, *, full: bool) -> Sweep:
-    """The sweep that a harvest goes on with, or begins. `full`: it is to be a full one."""
+    """The sweep that a harvest goes on with, or begins. `full`: a full sweep is wanted."""
     now, seconds = identity.response_date, has_seconds(state, identity)
     under_way, is_due = state.sweep, _is_full_due(state, options, now)
     if under_way is not None and (under_way.full or not (full or (is_due and not under_way.token))):
         if not (under_way.is_stuck or under_way.has_expired(now)):
             return under_way
         halves = under_way.todo[0].halves(identity.earliest, now, seconds=seconds)
-        return under_way.begun_again(*(halves or ()))
+        return under_way.restarted(*(halves or ()))
     is_full = full or not state.watermark or is_due
     since = None if is_full else _since(state, identity)
     whole = window(options.begin, options.until, since, seconds=seconds)
@@ -171,18 +170,17 @@ def next_sweep(state: State, options: OaiOptions, identity: Identity, *, full: b
 def state_after(state: State, sweep: Sweep, end: SweepEnd | None, before: str) -> State:
     """The state after a page, or after the sweep's `end`. `before` is a date before the sweep began.
 
-    The watermark moves at the end. It does not where the same list is asked for once more, nor after a full list
-    without a record.
+    The watermark moves at the end. It stays where the sweep is repeated, and after a full list without a record.
     """
     if end is None:
         return replace(state, sweep=sweep)
     state = replace(state, usual=end.usual)
     if end.short:
-        return state.again(sweep, end.short)
+        return state.to_repeat(sweep, end.short)
     if sweep.full and end.is_empty:
-        return state.again(sweep, None)
+        return state.to_repeat(sweep, None)
     if sweep.left_out is None and (sweep.came <= FEW or not state.is_second(sweep)):
-        return state.again(sweep, 0)
+        return state.to_repeat(sweep, 0)
     first = sweep.first or before
     if sweep.full:
         state = replace(state, full_at=first, listed=sweep.came, size=end.size)
@@ -196,7 +194,7 @@ def has_seconds(state: State, identity: Identity) -> bool:
 
 
 def _since(state: State, identity: Identity) -> str | None:
-    """From where on to ask for changes; not from before the repository's first record, which some refuse.
+    """The `from` of a list of changes. It is not before the first record, as some source repositories refuse that.
 
     Seen at https://github.com/IQSS/dataverse/issues/9309.
     """
@@ -243,13 +241,13 @@ def asked_by(base_url: str, options: OaiOptions) -> tuple[object, ...]:
 
 
 def asks_for_others(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> bool:
-    """Whether the checkpoint is of a list of other records: another format, origin, another set or dates."""
+    """True if the checkpoint is of a list of other records: with another format, origin, set or dates."""
     before = checkpoint.get("asked") if checkpoint else None
     return isinstance(before, list) and before[-1:] != list(asked[-1:])
 
 
 def state_from(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> State:
-    """The state in the checkpoint; an empty one where there is none, or it is of another list, or unreadable."""
+    """The state in the checkpoint; an empty one if there is none, it is of another list, or it is unreadable."""
     if not checkpoint or checkpoint.get("asked") != list(asked):
         identity = checkpoint.get("identity") if checkpoint else None
         return State(asked, identity if isinstance(identity, Mapping) else {})
@@ -272,7 +270,7 @@ def _windows_from(given: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]:
 
 
 def _upgraded(checkpoint: Checkpoint) -> dict[str, Any]:
-    """A checkpoint from before windows. A full list that was under way begins again."""
+    """The checkpoint, if need be from before there were windows: a full list that was under way begins again."""
     given = dict(checkpoint)
     if "sweep" in given:
         return given

@@ -1,4 +1,4 @@
-"""Records one by one, by GetRecord, a few at a time: for the method list-identifiers, and around a page that fails."""
+"""Fetches records individually, by GetRecord: for the method list-identifiers, and if a window cannot be listed."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from metaharvest.text import one_line
 
 _AT_ONCE = 3
 _MOST_IN_A_ROW = 20
-"""Records in a row that cannot be had, after which it is looked whether the repository gives out others.
+"""Failed records in a row, after which some others are tried.
 
 Seen at https://github.com/IQSS/dataverse/issues/8005.
 """
 
 _PROBES = 10
 _MOST_BARREN = 3
-"""Pages in a row that were given up, after which no more are asked for."""
+"""Pages in a row whose records all failed, after which the list is given up."""
 
 _OF_RECORD = frozenset({"idDoesNotExist", "cannotDisseminateFormat"})
 
 
 class Stopped(Exception):
-    """No more records are asked for; `error` says why."""
+    """No more records are requested; `error` says why."""
 
     def __init__(self, error: FetchError) -> None:
         super().__init__(str(error))
@@ -46,11 +46,10 @@ class NotThere(FetchError):
 
 
 class SingleRecords:
-    """Asks one repository for records by themselves.
+    """Fetches records of one source repository individually.
 
-    A record that cannot be had fails alone. After many failures in a row some other records are tried: if the
-    repository gives out one of them, it is asked for all; if not, the page is given up, and after a few such pages the
-    list.
+    A record that fails costs no other record. After many failures in a row, some other records of the page are tried.
+    If one of them comes, all are requested. Otherwise the page is given up; after a few such pages, the list.
     """
 
     def __init__(self, repository: Repository, records: Records, http: HttpSettings, patience: Patience) -> None:
@@ -60,17 +59,17 @@ class SingleRecords:
         self._once = http.model_copy(update={"retries": 0})
         self._patience = patience
         self._failed = self._barren = 0
-        self._looked_at = _MOST_IN_A_ROW
-        self._had = ""
+        self._check_at = _MOST_IN_A_ROW
+        self._last_success = ""
 
     async def all_of(self, headers: Sequence[ListedRecord]) -> list[ListedRecord]:
-        """The records of these headers, in their order; those that are deleted are not asked for. Raises Stopped."""
+        """The records of these headers, in their order. Deleted records are not requested. Raises Stopped."""
         found: list[ListedRecord | None] = []
         for start in range(0, len(headers), _AT_ONCE):
-            if self._failed >= self._looked_at and not await self._gives_out_any(headers[start:]):
-                found += map(self._given_up, headers[start:])
+            if self._failed >= self._check_at and not await self._gives_out_any(headers[start:]):
+                found += map(self._skipped_record, headers[start:])
                 break
-            # If one of them ends the list, the others are waited for first: what they use is closed then.
+            # All of them end before an exception is raised: it closes the connections that they use.
             asked = (self._one(header) for header in headers[start : start + _AT_ONCE])
             for one in await asyncio.gather(*asked, return_exceptions=True):
                 if isinstance(one, BaseException):
@@ -87,12 +86,12 @@ class SingleRecords:
             record = await self._record(identifier)
         except FetchError as error:
             self._failed += not isinstance(error, NotThere)
-            return self._unhad(header, error.findings)
-        self._failed, self._looked_at, self._had = 0, _MOST_IN_A_ROW, identifier
+            return self._failed_record(header, error.findings)
+        self._failed, self._check_at, self._last_success = 0, _MOST_IN_A_ROW, identifier
         return record
 
     async def _record(self, identifier: str) -> ListedRecord | None:
-        """One record. Raises FetchError; and Stopped, if no more are to be asked for."""
+        """One record. Raises FetchError; and Stopped, if no more records are to be requested."""
         http = self._http if self._failed < _MOST_IN_A_ROW else self._once
         try:
             content, _ = await in_attempts(lambda: self._ask(identifier), http, self._patience)
@@ -103,24 +102,24 @@ class SingleRecords:
             raise
 
     async def _gives_out_any(self, headers: Sequence[ListedRecord]) -> bool:
-        """Whether the repository gives out one that was had before, or one of a few of these. Raises Stopped."""
+        """True if the last record that came, or one of a few of these records, can be fetched. Raises Stopped."""
         others = [_identifier(header.document) for header in headers if _is_asked_for(header)]
         some = others[:: max(1, len(others) // _PROBES)][-_PROBES:]
         failure: FetchError | None = None
-        for identifier in [self._had, *some] if self._had else some:
-            failure = await self._failure(identifier)
+        for identifier in [self._last_success, *some] if self._last_success else some:
+            failure = await self._why_not(identifier)
             if failure is None:
                 break
         if failure is None:
-            self._looked_at, self._barren = self._failed + _MOST_IN_A_ROW, 0
+            self._check_at, self._barren = self._failed + _MOST_IN_A_ROW, 0
             return True
         self._barren += 1
         if self._barren >= _MOST_BARREN:
             raise Stopped(failure)
         return False
 
-    async def _failure(self, identifier: str) -> FetchError | None:
-        """Why this record cannot be had; None if it can, or is not there. Raises Stopped."""
+    async def _why_not(self, identifier: str) -> FetchError | None:
+        """Why this record cannot be fetched; None if it can, or does not exist. Raises Stopped."""
         try:
             await self._record(identifier)
         except NotThere:
@@ -132,11 +131,11 @@ class SingleRecords:
     async def _ask(self, identifier: str) -> tuple[bytes, float]:
         return await self._repository.record(self._records.arguments(identifier), self._patience.left())
 
-    def _unhad(self, header: ListedRecord, why: Sequence[Finding]) -> ListedRecord:
+    def _failed_record(self, header: ListedRecord, why: Sequence[Finding]) -> ListedRecord:
         findings = (_about(_identifier(header.document), finding) for finding in why)
         return replace(self._records.unhad(header.document, *findings), is_away=True)
 
-    def _given_up(self, header: ListedRecord) -> ListedRecord:
+    def _skipped_record(self, header: ListedRecord) -> ListedRecord:
         if not _is_asked_for(header):
             return header
         identifier = _identifier(header.document)

@@ -46,7 +46,7 @@ from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.single_records import checked_record
-from metaharvest.sources.oai_pmh.sweep import Sweeping
+from metaharvest.sources.oai_pmh.sweep import Sweeper
 from metaharvest.sources.oai_pmh.windows import Window
 from metaharvest.text import one_line
 
@@ -87,33 +87,33 @@ class OaiSource:
         sweep = next_sweep(state, options, identity, full=full or bool(ahead) or state.from_is_off)
         sweep = replace(sweep, ahead=max(sweep.ahead, int(identity.ahead.total_seconds())))
         records = Records(self._site.list_url, options, digests=self._is_harvest, largest=http.max_document_bytes)
-        sweeping = Sweeping(self._repository, records, options, identity, state, sweep, http)
+        sweeper = Sweeper(self._repository, records, options, identity, state, sweep, http)
         if self._is_harvest and identity.version == "2.0":
-            sweeping.probe = partial(self._probe, state, identity, patience)
-        pages = sweeping.pages(patience)
+            sweeper.probe = partial(self._probe, state, identity, patience)
+        pages = sweeper.pages(patience)
         first = await _first(pages)
-        is_empty = first.is_last and sweeping.is_empty
+        is_empty = first.is_last and sweeper.is_empty
         # A record that changes leaves a window with an end: it is not missing.
         is_whole = sweep.full and options.until is None
-        begin = sweeping.ask_ahead if self._is_harvest else None
+        begin = sweeper.start_prefetch if self._is_harvest else None
         return PagedListing(
             _with_first(first, pages, begin),
             is_whole and not is_empty,
-            sweeping.is_begun,
+            sweeper.goes_on,
             findings,
             is_other,
             is_whole and is_empty,
         )
 
-    async def _probe(self, state: State, identity: Identity, patience: Patience, sweeping: Sweeping) -> Probed:
+    async def _probe(self, state: State, identity: Identity, patience: Patience, sweeper: Sweeper) -> Probed:
         """Ask, after a list has ended, how many records there are in all, and whether `from` is right.
 
         The number is asked after a list of changes; `from` is tried after each full list, and now and then.
         """
         options, now = self._options, identity.response_date
-        probes = Probes(self._repository, options, identity, patience, in_days=sweeping.in_days)
-        before, is_full = newest_of(state), sweeping.sweep.full
-        probed = Probed(newest=sweeping.newest.or_newer(before.datestamp, before.identifier, now))
+        probes = Probes(self._repository, options, identity, patience, in_days=sweeper.in_days)
+        before, is_full = newest_of(state), sweeper.sweep.full
+        probed = Probed(newest=sweeper.newest.or_newer(before.datestamp, before.identifier, now))
         checks = options.until is None and (is_full or is_due(state.from_checked, now))
         if patience.heed():
             return probed

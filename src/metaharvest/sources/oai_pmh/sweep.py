@@ -2,13 +2,13 @@
 
     while there are windows to do:
         list the first one, page by page, by its tokens
-        a page that fails is asked for again, if that may help
-        a page that fails again, or whose token is refused, divides the window in two
-        the records of a window that has few, or is the smallest, are asked for one by one
-        a window of which not even that is possible is a hole, and the next one follows
+        request a page that fails again, if that may help
+        divide the window in two if a page fails again, or its token is refused
+        fetch records individually if the window has few, or is the smallest
+        keep the window as a hole if not even that is possible, and go on with the next one
 
-Each page comes with a checkpoint, from which another harvest goes on. A list that ends too early is never taken for a
-whole one: it is broken off, and the finding says after how many records of how many.
+Each page comes with a checkpoint, from which another harvest goes on. A list that ends too early never counts as whole:
+it breaks off, and the finding says after how many records of how many.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from metaharvest.sources.oai_pmh.bounds import DATE
 from metaharvest.sources.oai_pmh.counts import UNDATED, Counts, check_size, key_and_version
 from metaharvest.sources.oai_pmh.datestamps import ahead_of
 from metaharvest.sources.oai_pmh.describe import refused
-from metaharvest.sources.oai_pmh.prefetch import Reading
+from metaharvest.sources.oai_pmh.prefetch import Prefetcher
 from metaharvest.sources.oai_pmh.probes import Newest, Probed
 from metaharvest.sources.oai_pmh.progress import State, Sweep, SweepEnd, state_after
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.single_records import SingleRecords, Stopped
-from metaharvest.sources.oai_pmh.windows import Window, joined
+from metaharvest.sources.oai_pmh.windows import Window
 from metaharvest.text import one_line
 
 ENDLESS = 100_000
@@ -48,21 +48,21 @@ Lists without an end: https://github.com/OpenSKOS/OpenSKOS/issues/8
 """
 
 FEW = 30
-"""Records that are asked for one by one rather than in smaller windows."""
+"""A window with at most this many records is not divided: they are fetched individually."""
 
 MOST_FAILED = 33
-"""Windows that failed without a record between them, after which the repository is left alone: halving 37 years of
-seconds takes 31. The smallest ones count once; those that failed in the last harvest do not."""
+"""The list breaks off after this many failed windows without a record. Halving 37 years down to a second takes 31. The
+smallest windows count once; the holes of the last harvest do not count."""
 
 _MOST_LOOKED_AT = 1_000
 
 _NOTHING_RULES = frozenset({"oai.not-oai", "http.empty"})
-"""A program ended while it wrote a page. In place of the first page of a list, it is something else."""
+"""Rules of a program that ended while it wrote a page. On the first page of a list, they have another cause."""
 
 _ONE_PAGE_RULES = frozenset(
     {"http.deadline", "http.timeout-read", "http.truncated", "http.too-large", "http.encoding", "http.protocol"}
 )
-"""What may be so of one page alone: there is too much in it, or something that cannot be written.
+"""Rules that may concern one page alone: it is too large, or has a character that cannot be written.
 
 Seen at https://github.com/DSpace/DSpace/issues/10721 and https://github.com/zenodo/zenodo-rdm/issues/1149.
 """
@@ -71,19 +71,18 @@ _PARTIAL, _TOO_LARGE = 206, 413
 
 
 class PageFailed(Exception):
-    """A page cannot be had; smaller ones perhaps can. `is_token`: its token is refused."""
+    """A page failed; smaller windows may help. `token_refused`: the source repository refused its token."""
 
-    def __init__(self, finding: Finding, *, is_token: bool = False) -> None:
+    def __init__(self, finding: Finding, *, token_refused: bool = False) -> None:
         super().__init__(finding.message)
         self.finding = finding
-        self.is_token = is_token
+        self.token_refused = token_refused
 
 
-class Sweeping:
-    """One harvest of a sweep; `state` is what is kept of it. `sweep` says how far it has come, `in_days`: see State.
+class Sweeper:
+    """One harvest's part of a sweep. `state` is kept from harvest to harvest, `sweep` says how far the sweep has come.
 
-    `is_begun`: records came in earlier harvests, and are not asked for again. `is_done`: the sweep has ended. `probe`
-    asks the repository short questions then.
+    `in_days`: see State. `goes_on`: see Sweep. `is_done`: the sweep has ended. `probe` then sends short requests.
     """
 
     def __init__(
@@ -107,46 +106,52 @@ class Sweeping:
         self._notes: list[Finding] = []
         self._yielded = self._bytes = self._nameless = 0
         self._size: int | None = None
-        self._before = sweep.came + sweep.received
-        self._is_resumed = bool(sweep.token)
-        self._was_refused = self._has_answered = False
-        self._heeds_windows = self._lists_identifiers = True
+        self._came_earlier = sweep.came + sweep.received
+        self._token_is_old = bool(sweep.token)
+        self._token_was_refused = self._has_answered = False
+        self._respects_windows = self._lists_identifiers = True
         self._tried: tuple[Finding, bool] | None = None
         self._failed = 0
-        self._of_hole: Finding | None = None
+        self._why_hole: Finding | None = None
         self._end = SweepEnd(usual=state.usual)
         self._counted: int | None = None
         self.sweep = sweep
         self.in_days = state.in_days
-        self.is_begun = sweep.is_begun
+        self.goes_on = sweep.goes_on
         self.is_done = False
         self.newest = Newest()
-        self.probe: Callable[[Sweeping], Awaitable[Probed]] | None = None
-        self.most_records = http.max_list_records
+        self.probe: Callable[[Sweeper], Awaitable[Probed]] | None = None
+        self._most_records = http.max_list_records
         if state.listed and not sweep.full:
-            self.most_records = min(self.most_records, 10 * state.listed + ENDLESS)
+            self._most_records = min(self._most_records, 10 * state.listed + ENDLESS)
 
     @property
     def is_empty(self) -> bool:
         """True if no record with an identifier came, deleted ones included."""
-        return not (self._before or self._yielded)
+        return not (self._came_earlier or self._yielded)
 
-    def ask_ahead(self) -> None:
-        """Ask for each answer as soon as possible, now that a caller takes the pages, and closes them."""
-        self._reading.asks_ahead = True
+    def start_prefetch(self) -> None:
+        """Prefetch from now on. The caller must close the pages: that cancels the last prefetch."""
+        self._prefetcher.is_on = True
 
     async def pages(self, patience: Patience) -> AsyncGenerator[Page, None]:
-        """The pages; the last is empty, and has the checkpoint of a whole list. Raises BrokenOff."""
+        """The pages; the last one has no records. Raises BrokenOff."""
         self._patience = patience
         self._singles = SingleRecords(self._repository, self._records, self._http, patience)
-        async with Reading(self._repository, self._records, patience) as self._reading:
+        async with Prefetcher(self._repository, self._records, patience) as self._prefetcher:
             while self.sweep.todo:
                 async with aclosing(self._window()) as pages:
                     async for page in pages:
                         yield page
-        if wrong := self._add_up():
+        if wrong := self._check_divided():
             yield Page((), self.checkpoint())
             raise self._broken_off(wrong)
+        yield await self._last_page()
+        if self.sweep.holes:
+            raise self._broken_off(_of_holes(self.sweep.holes, self._why_hole), kind=ListedWithHoles)
+
+    async def _last_page(self) -> Page:
+        """The page after all windows, with the checkpoint of a sweep that has ended."""
         if self._identity.has_seconds and not self.in_days and (odd := self._records.without_time()):
             self._notes.append(odd)
             self.in_days = True
@@ -157,13 +162,12 @@ class Sweeping:
         self.is_done = True
         self._end = replace(self._end, size=self._size, is_empty=self.is_empty)
         left_out = inf if self.sweep.left_out is None else self.sweep.left_out
-        last = Page((), self.checkpoint(), left_out=left_out, again=self._again())
+        last = Page((), self.checkpoint(), left_out=left_out, repeat=self._repeat())
         if self.sweep.holes:
-            yield last
-            raise self._broken_off(_of_holes(self.sweep.holes, self._of_hole), kind=ListedWithHoles)
-        last = replace(last, findings=(*self._told(), *self._records.findings()), announced=self._counted, is_last=True)
-        probed = self._end.probed
-        yield replace(last, in_all=probed.in_all, in_all_before=probed.in_all_before)
+            return last
+        findings, probed = (*self._findings(), *self._records.findings()), self._end.probed
+        last = replace(last, findings=findings, announced=self._counted, is_last=True)
+        return replace(last, in_all=probed.in_all, in_all_before=probed.in_all_before)
 
     def checkpoint(self) -> dict[str, object]:
         """What is kept, as JSON."""
@@ -171,17 +175,17 @@ class Sweeping:
         end = self._end if self.is_done else None
         return dict(state_after(state, self.sweep, end, self._identity.response_date).as_checkpoint())
 
-    def _again(self) -> dict[str, object] | None:
-        """The checkpoint from which the same list is asked for once more; None if it was asked for again already."""
+    def _repeat(self) -> dict[str, object] | None:
+        """The checkpoint from which the next harvest repeats the sweep; None if this one was the repetition."""
         if self._state.is_second(self.sweep):
             return None
         state = replace(self._state, in_days=self.in_days, usual=self._end.usual)
-        return dict(state.again(self.sweep, self.sweep.left_out or 0).as_checkpoint())
+        return dict(state.to_repeat(self.sweep, self.sweep.left_out or 0).as_checkpoint())
 
     # -- one window
 
     async def _window(self) -> AsyncGenerator[Page, None]:
-        """The first window to its end, or divided. Raises BrokenOff."""
+        """The pages of the first window, until it ends or is replaced. Raises BrokenOff."""
         sweep = self.sweep
         self._records.count_from(sweep.odd)
         is_whole = not (sweep.divided or self._seen)
@@ -197,13 +201,13 @@ class Sweeping:
                     async for page in pages:
                         yield page
             except PageFailed as failed:
-                await self._reading.failed()
+                await self._prefetcher.note_failure()
                 if not await self._wait_to_try_again(counts, failed):
                     await self._divide(counts, failed)
                     return
 
     async def _answer(self, counts: Counts) -> AsyncGenerator[Page, None]:
-        """One answer, and what follows from it. Raises BrokenOff, and PageFailed."""
+        """The pages of one answer; a long answer has several. Raises BrokenOff, and PageFailed."""
         self._require_time()
         window, sent = self.sweep.todo[0], self.sweep.token
         answer = Answer("ListIdentifiers" if self._is_one_by_one(window) else "ListRecords")
@@ -211,17 +215,17 @@ class Sweeping:
         number = new = 0
         counts.on_page.clear()
         try:
-            async with aclosing(self._reading.answer(answer, self._arguments(window))) as parts:
+            async with aclosing(self._prefetcher.answer(answer, self._arguments(window))) as parts:
                 async for part in parts:
                     if held:
                         yield self._page(held, counts)
-                    held, named = self._not_seen(part, window, counts)
+                    held, named = self._fresh(part, window, counts)
                     number, new, counts.fresh = number + len(part), new + named, counts.fresh + len(held)
                     if answer.verb == "ListIdentifiers":
                         held = await self._singles.all_of(held)
         except (FetchError, NoAnswer, Stopped) as error:
-            raise await self._failure(error, window) from error
-        was_resumed, self._is_resumed = self._is_resumed, False
+            raise await self._error_after(error, window) from error
+        token_was_old, self._token_is_old = self._token_is_old, False
         number += len(answer.unusable)
         new += counts.note_unusable(answer)
         self._seen.update((key, UNDATED) for key in answer.unusable if key is not None)
@@ -229,7 +233,7 @@ class Sweeping:
         if answer.is_ill_formed:
             self._records.note("ill-formed", answer.damage)
         if answer.errors and not number:
-            if not self._ends_by_errors(answer, counts, was_resumed=was_resumed):
+            if not self._ends_by_errors(answer, counts, token_was_old=token_was_old):
                 return
             wrong = None
         elif answer.is_whole and not answer.errors:
@@ -252,7 +256,7 @@ class Sweeping:
             yield self._page(held, counts, self.checkpoint())
 
     def _move_on(self, answer: Answer, counts: Counts, *, is_stuck: bool) -> None:
-        """Note a whole answer in the sweep. `is_stuck`: its token leads nowhere, and the window begins again."""
+        """Note a whole answer in the sweep. `is_stuck`: its token leads nowhere."""
         token, sweep = answer.token, self.sweep
         if not sweep.first:
             ahead = int(ahead_of(answer.response_date, answer.date).total_seconds())
@@ -270,13 +274,13 @@ class Sweeping:
             self.sweep = replace(sweep, token=token.text, expires=token.expires)
 
     def _end_window(self, counts: Counts) -> Finding | None:
-        """The first window has come to its end; why it has too few records."""
+        """Remove the first window from the sweep. Returns the error if it has too few records."""
         self._notes += counts.notes
         sweep, is_whole = self.sweep, not self.sweep.divided
         short, usual = (self._state.short, self._end.usual) if is_whole else (None, 0)
         check = check_size(counts, short=short, usual=usual, is_full=sweep.full)
         if check.short:
-            return self._end_short(check.finding, check.short, check.usual)
+            return self._note_shortfall(check.finding, check.short, check.usual)
         if is_whole:
             received = counts.before + counts.received
             self._end = replace(self._end, usual=check.usual)
@@ -288,86 +292,86 @@ class Sweeping:
         self.sweep = sweep.without_first(None if counts.in_doubt else check.left_out)
         return None
 
-    def _add_up(self) -> Finding | None:
-        """Compare the windows of a divided list with what the whole one has; why they have too few records."""
+    def _check_divided(self) -> Finding | None:
+        """Return the error if the windows of a divided list lack announced records, or records that came before."""
         sweep, lacks = self.sweep, len(self._to_come_again)
         if lacks > max(1, len(self._seen) // 100) and not sweep.holes:
-            return self._end_short(_left_out(lacks), lacks, self._end.usual)
-        if not sweep.divided or not sweep.announced or self._before or sweep.holes:
+            return self._note_shortfall(_left_out(lacks), lacks, self._end.usual)
+        if not sweep.divided or not sweep.announced or self._came_earlier or sweep.holes:
             return None
         counts = Counts(self._seen, announced=sweep.announced, nameless=self._nameless)
         counts.received = counts.different
         check = check_size(counts, short=self._state.short, usual=self._state.usual, is_full=sweep.full)
         self._size = sweep.announced if sweep.announced >= counts.different else 0
         if check.short:
-            return self._end_short(check.finding, check.short, check.usual)
+            return self._note_shortfall(check.finding, check.short, check.usual)
         self._end = replace(self._end, usual=check.usual)
         self._notes += [check.finding] if check.finding else []
         self.sweep = replace(sweep, left_out=check.left_out)
         return None
 
-    def _end_short(self, why: Finding | None, short: int, usual: int) -> Finding | None:
-        """The list is an error, as announced records did not come: the next harvest asks for it once more."""
+    def _note_shortfall(self, why: Finding | None, short: int, usual: int) -> Finding | None:
+        """End the sweep with the error `why`: the next harvest repeats it."""
         self.is_done, self._end = True, replace(self._end, short=short, usual=usual)
         return why
 
     # -- pages that fail
 
     async def _wait_to_try_again(self, counts: Counts, failed: PageFailed) -> bool:
-        """Count a page that failed, and wait before it is asked for again; False if it is not."""
+        """Count a failed page. Returns True, after a pause, if it is to be requested again."""
         counts.broken += 1
         rules = {"oai.cut-off"} if self.sweep.divided else {"oai.cut-off", "http.encoding", *_NOTHING_RULES}
-        if failed.is_token or failed.finding.rule not in rules or counts.broken > self._http.retries:
+        if failed.token_refused or failed.finding.rule not in rules or counts.broken > self._http.retries:
             return False
         await self._patience.sleep(back_off(counts.broken, self._http))
         return True
 
     async def _divide(self, counts: Counts, failed: PageFailed) -> None:
-        """Replace the first window by smaller ones, or ask for its records one by one, or give it up.
+        """Replace the first window by smaller ones, fetch its records individually, or make it a hole.
 
-        Tokens may expire while records are asked for one by one: where a window cannot be smaller, it begins again as
-        long as more records come of it. Raises BrokenOff.
+        Tokens may expire while records are fetched individually: the smallest window begins again as long as it brings
+        new records. Raises BrokenOff.
         """
         window = self.sweep.todo[0]
         self._to_come_again |= counts.named.keys()
         is_one_by_one, halves = self._is_one_by_one(window), self._halves(window)
         is_counted = window in self._state.holes or (window.one_by_one and halves is None)
-        self._failed += not (failed.is_token or is_counted)
+        self._failed += not (failed.token_refused or is_counted)
         if self._failed > MOST_FAILED:
             raise self._broken_off(failed.finding)
-        is_first = failed.is_token and not self._was_refused
-        self._was_refused = self._was_refused or failed.is_token
-        if not (is_first or (failed.is_token and is_one_by_one)):
+        is_first = failed.token_refused and not self._token_was_refused
+        self._token_was_refused = self._token_was_refused or failed.token_refused
+        if not (is_first or (failed.token_refused and is_one_by_one)):
             self._note_smaller(failed.finding)
-        if failed.is_token and halves is None and (is_first or (is_one_by_one and counts.fresh)):
-            self.sweep = self.sweep.begun_again()
-        elif halves and (failed.is_token or is_one_by_one or not await self._has_at_most(FEW, window)):
-            self.sweep = self.sweep.begun_again(*halves)
-        elif not is_one_by_one and self._heeds_windows:
-            self.sweep = self.sweep.begun_again(replace(window, one_by_one=True))
+        if failed.token_refused and halves is None and (is_first or (is_one_by_one and counts.fresh)):
+            self.sweep = self.sweep.restarted()
+        elif halves and (failed.token_refused or is_one_by_one or not await self._has_at_most(FEW, window)):
+            self.sweep = self.sweep.restarted(*halves)
+        elif not is_one_by_one and self._respects_windows:
+            self.sweep = self.sweep.restarted(replace(window, one_by_one=True))
         elif not is_one_by_one:
-            self.sweep = self.sweep.joined(joined(self.sweep.todo))
+            self.sweep = self.sweep.joined()
         else:
             if self._is_everything(window):
                 raise self._broken_off(failed.finding)
-            self._of_hole, self.sweep = failed.finding, self.sweep.with_hole()
+            self._why_hole, self.sweep = failed.finding, self.sweep.with_hole()
         if not self._yielded:
-            self.is_begun, self._before = self.sweep.is_begun, self.sweep.came
+            self.goes_on, self._came_earlier = self.sweep.goes_on, self.sweep.came
 
     def _is_everything(self, window: Window) -> bool:
-        """True if there is no other window, and the repository has answered nothing."""
+        """True if there is no other window, and the source repository has answered nothing."""
         return self.sweep.todo == (window,) and not (self.sweep.came or self._has_answered)
 
     def _halves(self, window: Window) -> tuple[Window, Window] | None:
-        """The window in two; None if it is as small as windows are, or they are of no use."""
-        if not self._heeds_windows:
+        """The halves of the window; None if it has the smallest size, or windows are not respected."""
+        if not self._respects_windows:
             return None
         identity = self._identity
         seconds = identity.has_seconds and not self.in_days
         return window.halves(identity.earliest, identity.response_date, seconds=seconds)
 
     async def _has_at_most(self, most: int, window: Window) -> bool | None:
-        """Ask whether a window has at most this number of records, all in one answer; None if there is no answer."""
+        """True if one ListIdentifiers names at most this number of records in the window; None if it fails."""
         if not self._lists_identifiers:
             return None
         self._require_time()
@@ -379,31 +383,31 @@ class Sweeping:
         except (FetchError, NoAnswer):
             self._lists_identifiers = False
             return None
-        self._look_at(stamps, window)
+        self._check_datestamps(stamps, window)
         return number <= most and not (answer.token and answer.token.text)
 
-    def _look_at(self, datestamps: Sequence[str], window: Window) -> None:
-        """Note if most of these are far outside of the window: the repository takes no notice of windows.
+    def _check_datestamps(self, datestamps: Sequence[str], window: Window) -> None:
+        """Note if most datestamps are far outside of the window: the source repository ignores windows.
 
         Seen at https://github.com/inveniosoftware/invenio-app-rdm/issues/2153.
         """
         far = sum(map(window.is_far, datestamps))
-        self._heeds_windows = self._heeds_windows and 2 * far <= len(datestamps)
+        self._respects_windows = self._respects_windows and 2 * far <= len(datestamps)
 
     def _note_smaller(self, why: Finding) -> None:
-        """Warn, once, that a page could not be had."""
+        """Warn, once, that a page failed."""
         message = "A page of the list could not be had, and its records were asked for in smaller lists"
         if not any(each.rule == "oai.page-failed" for each in self._notes):
             self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", IN_THE_LOG, Level.WARNING))
 
-    async def _failure(self, error: FetchError | NoAnswer | Stopped, window: Window) -> BrokenOff | PageFailed:
-        """What follows from an answer that did not come."""
+    async def _error_after(self, error: FetchError | NoAnswer | Stopped, window: Window) -> BrokenOff | PageFailed:
+        """The exception after a failed request: PageFailed if smaller windows may help."""
         cause = error.error if isinstance(error, Stopped) else error
         why = cause.finding if isinstance(cause, NoAnswer) else cause.findings[0]
         sweep, stopped = self.sweep, self._patience.heed()
         is_stopped = stopped is not None or isinstance(error, Stopped)
-        if sweep.token and not isinstance(error, Stopped) and _is_of_token(error, self._is_resumed):
-            return PageFailed(why, is_token=True)
+        if sweep.token and not isinstance(error, Stopped) and _refuses_token(error, self._token_is_old):
+            return PageFailed(why, token_refused=True)
         if not is_stopped:
             is_part = sweep.divided or window.one_by_one
             is_refused = isinstance(cause, FetchError) and _is_refusal(cause)
@@ -414,25 +418,24 @@ class Sweeping:
         transient = isinstance(cause, FetchError) and cause.transient
         return self._broken_off(stopped or why, transient=transient)
 
-    def _ends_by_errors(self, answer: Answer, counts: Counts, *, was_resumed: bool) -> bool:
-        """Whether errors of the protocol end the list; otherwise it is asked for in another way.
+    def _ends_by_errors(self, answer: Answer, counts: Counts, *, token_was_old: bool) -> bool:
+        """True if errors of the protocol end the list. False: it is to be requested in another way.
 
-        `was_resumed`: a token, if one was sent, is from another harvest, and may be forgotten by now. Raises BrokenOff,
-        and PageFailed.
+        `token_was_old`: the token is from an earlier harvest, and may have expired. Raises BrokenOff, and PageFailed.
         """
         codes = {error.code for error in answer.errors}
         why, window, has_token = refused(answer.verb, answer.errors), self.sweep.todo[0], bool(self.sweep.token)
-        if "noRecordsMatch" in codes and not (was_resumed and has_token):
+        if "noRecordsMatch" in codes and not (token_was_old and has_token):
             self._accept()
             counts.has_ended = True
             if has_token:
                 counts.end_in_error(answer)
         elif has_token:
-            raise PageFailed(why, is_token=True)
+            raise PageFailed(why, token_refused=True)
         elif "badArgument" in codes and window.has_seconds:
             self._try_days(why)
         elif self.sweep.divided or window.one_by_one:
-            self._heeds_windows = self._heeds_windows and "badArgument" not in codes
+            self._respects_windows = self._respects_windows and "badArgument" not in codes
             raise PageFailed(why)
         elif "badArgument" in codes and window.begin and not self._options.begin:
             self._try_all(why)
@@ -441,7 +444,7 @@ class Sweeping:
         return counts.has_ended
 
     def _try_days(self, why: Finding) -> None:
-        """Ask for whole days. `why`: the repository's words about seconds.
+        """Request whole days. `why`: the source repository's error about seconds.
 
         Seen at https://github.com/wimmuskee/shell-oaiharvester/issues/7.
         """
@@ -451,7 +454,7 @@ class Sweeping:
         self.sweep = self.sweep.in_days()
 
     def _try_all(self, why: Finding) -> None:
-        """Ask for all records. `why`: the repository's words about `from`.
+        """Request all records. `why`: the source repository's error about `from`.
 
         Seen at https://github.com/DSpace/xoai/pull/34.
         """
@@ -461,14 +464,14 @@ class Sweeping:
         self.sweep = replace(self.sweep, todo=(replace(self.sweep.todo[0], begin=None),))
 
     def _accept(self) -> None:
-        """The repository took a request: what it refused before is certain."""
+        """Note a successful request: it confirms the warning about the refused one before it."""
         self._has_answered = True
         if self._tried is not None:
             finding, in_days = self._tried
             self._notes.append(finding)
             self.in_days, self._tried = self.in_days or in_days, None
 
-    # -- what a request is, and what came of it
+    # -- requests and their records
 
     def _is_one_by_one(self, window: Window) -> bool:
         return window.one_by_one or self._options.method is ListMethod.LIST_IDENTIFIERS
@@ -482,15 +485,15 @@ class Sweeping:
         prefix = {} if has_none else {"metadataPrefix": self._options.prefix}
         return {**prefix, "set": self._options.set_spec or "", **window.arguments()}
 
-    def _not_seen(self, part: Sequence[ListedRecord], window: Window, counts: Counts) -> tuple[list[ListedRecord], int]:
-        """The records that have not come before in this harvest, as they are; how many are new in this window.
+    def _fresh(self, part: Sequence[ListedRecord], window: Window, counts: Counts) -> tuple[list[ListedRecord], int]:
+        """The records whose version is new in this harvest, and the number of records that are new in this window.
 
-        One that has changed meanwhile comes again as another version.
+        A record that changes during the harvest comes again with another version.
         """
         fresh: list[ListedRecord] = []
         new, is_whole = 0, counts.named is self._seen
         if self.sweep.divided:
-            self._look_at([each.document.origin.datestamp for each in part if each.document.origin], window)
+            self._check_datestamps([each.document.origin.datestamp for each in part if each.document.origin], window)
         for record in part:
             key, version = key_and_version(record)
             before = self._seen.get(key)
@@ -519,51 +522,51 @@ class Sweeping:
         announced = self.sweep.announced if self.sweep.divided else counts.announced
         return Page(records, checkpoint, announced=announced)
 
-    def _told(self) -> tuple[Finding, ...]:
-        """The notes, each of them once."""
+    def _findings(self) -> tuple[Finding, ...]:
+        """The findings about the list until now, each of them once."""
         return limited(dict.fromkeys(self._notes))
 
     def _require_time(self) -> None:
-        """Raises BrokenOff if nothing more is to be begun."""
-        if why := self._patience.heed() or self._is_endless():
+        """Raises BrokenOff if the time is up, or a limit is reached."""
+        if why := self._patience.heed() or self._limit_reached():
             raise self._broken_off(why)
 
-    def _is_endless(self) -> Finding | None:
-        """Why no more is asked for: more records came than can be right."""
-        came = max(self._before + self._yielded, self.sweep.came + self.sweep.received)
-        if came > self.most_records:
-            return _too_many_records(self.most_records, self._http.max_list_records)
+    def _limit_reached(self) -> Finding | None:
+        """The finding about too many records or bytes; None if the limits are not reached."""
+        came = max(self._came_earlier + self._yielded, self.sweep.came + self.sweep.received)
+        if came > self._most_records:
+            return _too_many_records(self._most_records, self._http.max_list_records)
         return _too_many_bytes(self._bytes) if self._bytes > self._http.max_run_bytes else None
 
     def _broken_off(
         self, why: Finding, more: int = 0, *, transient: bool = False, kind: type[BrokenOff] = BrokenOff
     ) -> BrokenOff:
-        """The list ends here, after what was yielded and this number `more`."""
+        """The error of a list that breaks off after all yielded records and `more` others."""
         of = f" of {self.sweep.announced:,}" if self.sweep.announced else ""
         set_spec = self._options.set_spec or ""
         of_set = f" of the set {one_line(set_spec, 60)}" if set_spec else ""
-        came = self._before + self._yielded + more
+        came = self._came_earlier + self._yielded + more
         message = f"The list{of_set} broke off after {came:,}{of} records: {why.message}"
         finding = Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
-        return kind(finding, *self._told(), *self._records.findings(is_whole=False), transient=transient)
+        return kind(finding, *self._findings(), *self._records.findings(is_whole=False), transient=transient)
 
 
-def _is_of_token(error: FetchError | NoAnswer, was_resumed: bool) -> bool:
-    """Whether a token may be refused by this: one from another harvest may be dead by now.
+def _refuses_token(error: FetchError | NoAnswer, token_was_old: bool) -> bool:
+    """True if the error may mean that the token is refused: a token of an earlier harvest may have expired.
 
-    1.x has no other way to refuse any of them than the status 400. Seen at
+    Version 1.x refuses a token with the status 400. Seen at
     https://github.com/mattbierbaum/arxiv-public-datasets/issues/26.
     """
     if isinstance(error, NoAnswer):
-        return was_resumed
+        return token_was_old
     if error.status == 400:
         return True
     is_of_page = error.findings[0].rule in _ONE_PAGE_RULES or error.status >= 500
-    return was_resumed and not error.transient and not is_of_page
+    return token_was_old and not error.transient and not is_of_page
 
 
 def _may_be_of_page(error: FetchError | NoAnswer, *, is_first: bool) -> bool:
-    """Whether this page alone may be one that cannot be had. `is_first`: it is the first one of the whole list."""
+    """True if the error may concern this page alone. `is_first`: it is the first page of the whole list."""
     if isinstance(error, NoAnswer):
         return not is_first and error.finding.rule in _NOTHING_RULES
     rule = error.findings[0].rule
@@ -573,7 +576,7 @@ def _may_be_of_page(error: FetchError | NoAnswer, *, is_first: bool) -> bool:
 
 
 def _is_refusal(error: FetchError) -> bool:
-    """True if the server refused a page by its status, as servers do that keep programs out.
+    """True if the server refused a page by its status, as a wall against robots does.
 
     Seen at https://github.com/Gluejar/regluit/issues/1154.
     """
@@ -588,7 +591,7 @@ def _stamps_and_number(tree: etree._Element, answer: Answer) -> tuple[list[str],
 
 
 def _of_holes(holes: Sequence[Window], why: Finding | None) -> Finding:
-    """The finding about windows whose records cannot be had; `why`: what came of the last one."""
+    """The finding about windows whose records cannot be fetched. `why`: the error of the last one."""
     named = "; ".join(f"from {each.begin or 'the first record'} until {each.until or 'today'}" for each in holes[:5])
     more = f" and {len(holes) - 5:,} more" if len(holes) > 5 else ""
     message = f"The records with these datestamps cannot be had: {named}{more}. All others were asked for."
@@ -625,6 +628,6 @@ def _too_many_bytes(came: int) -> Finding:
 
 
 def _bytes_of(record: ListedRecord) -> int:
-    """What is stored of a record: its metadata and its about containers."""
+    """The size of a record's metadata and about containers."""
     about = record.document.origin.about if record.document.origin else ()
     return len(record.content or b"") + sum(map(len, about))
