@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.databases import TestDatabase
-from support.oai_network import ALL, TOTALS, Network, lists
+from support.oai_network import ALL, TOTALS, Network, is_list, lists
 from support.oai_server import OaiServer
 
 TOLD = "It became 3 sites: 'repo' (set a), 'repo-b' (set b), 'repo-c' (set c). Each of them lists all of its records"
@@ -236,6 +236,29 @@ def test_nothing_is_missing_before_all_sites_have_listed_everything(network: Net
     assert missing_records(network) == ["11", "2", "20"]
     assert network.held() == ALL
     assert sites_of(network) == {"repo": 11, "repo-b": 3, "repo-c": 11}
+
+
+def test_nothing_is_missing_while_records_of_a_site_cannot_be_listed_or_its_row_is_broken(network: Network) -> None:
+    server, rows = network.server, network.harvester.rows
+    network.register()
+    network.harvest()
+    as_before(network, "a", "b", "c")
+    upgrade(network)
+    rows("UPDATE harvest_site_schedule SET unit = 'fortnights' WHERE name = 'repo-b'")
+    for _ in range(2):
+        night(network)
+        assert missing_records(network) == []
+    rows("UPDATE harvest_site_schedule SET unit = 'days' WHERE name = 'repo-b'")
+    server.tamper = lambda body, asked: body.partition(b"oai:test:11<")[0] if is_list(asked) else body
+    for _ in range(2):
+        assert night(network)["repo-b"]["status"] == "incomplete"
+        assert missing_records(network) == []
+    server.tamper = None
+    for _ in range(2):
+        night(network)
+    assert missing_records(network) == []
+    assert network.held() == ALL
+    assert sites_of(network) == {"repo": 9, "repo-b": 4, "repo-c": 12}
 
 
 def test_the_settings_of_the_site_hold_for_all_that_it_was_split_into(tmp_path: Path, server: OaiServer) -> None:

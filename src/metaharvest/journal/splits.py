@@ -1,8 +1,8 @@
 """Sites that an upgrade made of one site with several sets, and whose documents those of that site are.
 
 The first one has the former site's number, its log and its rows in the ledger, whose list has the number BEFORE_SPLIT.
-What a full list of the first one names is its own from then on. When all of the sites have had a full list, the other
-rows are those of the other sites, or missing.
+What a full list of the first one names is its own from then on. When all of the sites have had a full list, and all of
+its records, the other rows are those of the other sites, or missing. A site whose row is broken is waited for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from metaharvest.ledger.rows import delete_entries
 from metaharvest.ledger.sweeps import full_lists
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
 from metaharvest.reports.findings import SPLIT
-from metaharvest.sites.registry import read_sites
+from metaharvest.sites.registry import has_broken_split, read_sites
 from metaharvest.text import one_line
 
 _NAMED = 10
@@ -56,7 +56,9 @@ def sort(session: Session, site: Site, listing: int, today: date) -> list[LogRow
         return []
     ids = [each.site_id for each in _sites(session, site) if each.enabled or each.site_id == site.site_id]
     full = full_lists(session, ids)
-    if not all(each in full and full[each].last for each in ids):
+    if has_broken_split(session) or not all(each in full and full[each].last for each in ids):
+        return []
+    if any(full[each].has_holes for each in ids):
         return []
     others = records.known_at(
         session, [each for each in ids if each != site.site_id], [each.document_id for each in rows]

@@ -76,10 +76,14 @@ def listing_state(session: Session, site_id: int, treatment: str = "") -> Listin
 
 @dataclass(frozen=True, slots=True)
 class FullLists:
-    """The time of a repository's last full list, by its own clock (empty: never), and its deletedRecord."""
+    """The time of a repository's last full list, by its own clock (empty: never), and its deletedRecord.
+
+    `has_holes`: some records could not be had in the last list.
+    """
 
     last: str = ""
     deleted_record: str = ""
+    has_holes: bool = False
 
     @property
     def is_the_only_way(self) -> bool:
@@ -96,7 +100,8 @@ def full_lists(session: Session, site_ids: Sequence[int] | None = None) -> dict[
     for site_id, text in session.connection().execute(query):
         checkpoint = json.loads(text) if text else {}
         identity = checkpoint.get("identity") or {}
-        found[site_id] = FullLists(checkpoint.get("full_at") or "", identity.get("deleted_record") or "")
+        last, deleted = checkpoint.get("full_at") or "", identity.get("deleted_record") or ""
+        found[site_id] = FullLists(last, deleted, bool(checkpoint.get("holes")))
     return found
 
 

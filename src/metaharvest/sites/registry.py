@@ -111,8 +111,17 @@ def edit_site(session: Session, name: str, changes: Mapping[str, object]) -> Sit
 
 def split_sites(session: Session) -> dict[str, str]:
     """The sites that were made of one with several sets, by name: the name of the first of them."""
-    sites = (checked_row(row) for row in raw_rows(session, """WHERE options LIKE '%"split_from"%'"""))
+    sites = _split_rows(session)
     return {each.name: each.options.split_from for each in sites if isinstance(each, Site) and each.options.split_from}
+
+
+def has_broken_split(session: Session) -> bool:
+    """True if the row of an enabled site that was made of one with several sets cannot be used."""
+    return any(isinstance(each, BrokenSite) and each.enabled for each in _split_rows(session))
+
+
+def _split_rows(session: Session) -> list[Site | BrokenSite]:
+    return [checked_row(row) for row in raw_rows(session, """WHERE options LIKE '%"split_from"%'""")]
 
 
 def _rename_split(session: Session, former: str, name: str) -> None:

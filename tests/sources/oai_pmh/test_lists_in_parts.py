@@ -166,6 +166,22 @@ def test_a_repository_that_refuses_dates_for_one_night_loses_no_change_while_rec
         assert {"oai:test:5", "oai:test:26"} <= set(harvest(repository.base_url, first.checkpoint).good)
 
 
+def test_records_in_the_future_that_cannot_be_had_are_asked_for_once_in_each_harvest() -> None:
+    with OaiServer(40) as repository:
+        for number in range(20, 41):
+            stamp = datetime(2027, 1, 1, tzinfo=UTC) + timedelta(days=number)
+            repository.records[f"oai:test:{number}"].datestamp = stamp
+        repository.odd.add(Odd.TOKENS_EXPIRE)
+        checkpoint = None
+        for _ in range(4):
+            repository.forget()
+            checkpoint = harvest(repository.base_url, checkpoint).checkpoint
+            assert checkpoint is not None
+            assert len(checkpoint["holes"]) == 1
+            repository.now += timedelta(days=1)
+        assert len(repository.answered) < 100
+
+
 def test_the_others_come_though_the_first_record_cannot_be_had_and_nobody_says_when_it_is() -> None:
     with OaiServer(25) as repository:
         repository.odd.add(Odd.NO_EARLIEST)

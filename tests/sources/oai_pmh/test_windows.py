@@ -95,3 +95,13 @@ def test_a_window_whose_end_is_before_its_beginning_is_empty() -> None:
     assert Window("2026-01-02", "2026-01-01").is_empty
     assert not Window("2026-01-01", "2026-01-01").is_empty
     assert not Window("2026-01-02").is_empty
+
+
+def test_a_window_has_another_one_if_both_of_its_ends_are_within() -> None:
+    whole = Window("2026-01-10")
+    assert whole.has(Window("2026-01-10T00:00:00Z"))
+    assert whole.has(Window("2026-01-11", "2026-01-12"))
+    assert not whole.has(Window("2026-01-09", "2026-01-11"))
+    assert not whole.has(Window(None, "2026-01-11"))
+    assert not Window("2026-01-10", "2026-01-12").has(Window("2026-01-11"))
+    assert Window().has(Window())

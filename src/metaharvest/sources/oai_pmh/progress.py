@@ -163,7 +163,7 @@ def next_sweep(state: State, options: OaiOptions, identity: Identity, *, full: b
     is_full = full or not state.watermark or is_due
     since = None if is_full else _since(state, identity)
     whole = window(options.begin, options.until, since, seconds=seconds)
-    holes = () if is_full or since is None else state.holes
+    holes = () if is_full or since is None else tuple(each for each in state.holes if not whole.has(each))
     return Sweep(full=since is None, todo=(whole, *holes), divided=bool(holes))
 
 

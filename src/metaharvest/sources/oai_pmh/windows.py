@@ -51,6 +51,13 @@ class Window:
         """The same in whole days."""
         return replace(self, begin=self.begin and self.begin[:10], until=self.until and self.until[:10])
 
+    def has(self, other: Window) -> bool:
+        """True if all of the other window is within this one."""
+        begin, until = moment(self.begin or ""), moment(self.until or "")
+        others_begin, others_until = moment(other.begin or ""), moment(other.until or "")
+        is_after = begin is None or (others_begin is not None and others_begin >= begin)
+        return is_after and (until is None or (others_until is not None and others_until <= until))
+
     def is_far(self, datestamp: str) -> bool:
         """True if the datestamp is days outside: more than clocks and granularities may differ by."""
         when, begin, until = moment(datestamp), moment(self.begin or ""), moment(self.until or "")
