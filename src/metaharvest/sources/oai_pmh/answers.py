@@ -293,18 +293,15 @@ def _cut(
     """The records after the first `number`, each for itself, of an answer that is not well-formed. Raises NoAnswer."""
     found = number > 0
     for record in cut(file, answer.root, answer.verb, item_of(answer.root, answer.verb), number, limits):
-        if isinstance(record, Lost):
-            yield record
-        elif isinstance(record, etree._Element):
-            item = _taken(record, answer, take)
-            if item is not None:
-                yield item
-        elif isinstance(record, Repaired):
-            item = _taken(record.item, answer, take)
-            if item is not None:
-                yield Repaired(item)
-        else:
+        if isinstance(record, Surrounding):
             _conclude(answer, record, found=found)
+        elif isinstance(record, Lost):
+            yield record
+        else:
+            is_repaired = isinstance(record, Repaired)
+            item = _taken(record.item if isinstance(record, Repaired) else record, answer, take)
+            if item is not None:
+                yield Repaired(item) if is_repaired else item
         found = True
 
 
