@@ -73,6 +73,12 @@ _HIDING_ENDS = {
 _SHORT_ONES = rb"(?P<run>(?:<!--[^<-]{0,200}+-->|<\?[^<?]{0,200}+\?>){1,300}+)"
 """Short comments and instructions in a row, which are skipped together: a record may have millions."""
 
+
+def _seen(pattern: str) -> re.Pattern[bytes]:
+    """A pattern as in _compiled, and whatever may hide it."""
+    return _compiled(rf"{_SHORT_ONES.decode()}|{_HIDING.decode()}|(?P<seen>{pattern})")
+
+
 _NOT_BLANK = re.compile(rb"\S")
 _IDENTIFIER = _compiled(r"<~identifier[^<>]*>([^<>]{1,2000})<")
 _METADATA_END = _compiled(r"</~metadata\s*>")
@@ -141,24 +147,27 @@ def cut(
         read: etree._Element | Lost | Repaired[etree._Element] | None = None
         if number > skip:
             read = Lost("", _NO_END) if end is None else frame.read(begin, end)
-            if end is not None and isinstance(read, Lost) and items.has_run_together(begin, end):
+            is_damaged = isinstance(read, Lost) and not read.is_large
+            if end is not None and is_damaged and items.has_run_together(begin, end):
                 end = items.end_of(begin, nests=False)
                 read = Lost("", _NO_END) if end is None else frame.read(begin, end)
-        is_lost = isinstance(read, Lost)
+            if end is not None and isinstance(read, Lost) and read.is_large:
+                read = replace(read, identifier=items.name_of(begin, end))
+        is_damaged = isinstance(read, Lost) and not read.is_large
         at = begin + 1 if end is None else end
         if at - released > WINDOW:
             release(data, at)
             released = at
-        start = items.next(at, is_sure=not isinstance(read, Lost) or read.is_large)
+        start = items.next(at, is_sure=not is_damaged)
         behind = len(data) if start is None else start
-        if not isinstance(read, Lost):
+        if not is_damaged:
             if read is not None:
                 yield read
             if number >= skip:
                 yield from items.lost(at, behind, Lost("", "its beginning is damaged"))
-        elif start is not None or end is not None or ends(data[-TAIL:], root, verb):
+        elif isinstance(read, Lost) and (start is not None or end is not None or ends(data[-TAIL:], root, verb)):
             yield from items.lost(begin, behind, read, least=1)  # unless the answer breaks off in it
-        if is_lost and end is None:
+        if is_damaged and end is None:
             at = begin
     yield frame.surrounding(first, at)
 
@@ -172,20 +181,20 @@ class _Items:
 
     def __init__(self, item: str, data: Data) -> None:
         self._data = data
-        self._tags = _compiled(rf"{_SHORT_ONES.decode()}|{_HIDING.decode()}|</?(?P<name>~{item})(?:\s[^<>]*)?/?>")
+        self._tags = _seen(rf"</?(?P<name>~{item})(?:\s[^<>]*)?/?>")
         first = {"record": r"<\1header[\s/>]", "header": r"<\1identifier[\s/>]", "identifier": ""}[item]
         comment = r"(?:<!--(?:[^-]|-(?!->)){0,200}-->\s*)?"
         self._certain = _compiled(rf"<(~){item}(?:\s[^<>]*)?>\s*{comment}{first}")
         stamped = r"\s*<~datestamp\s*>[^<>]{0,200}</~datestamp\s*>\s*(?:<~setSpec|</~header)[\s>]"
         is_stamped = item != "identifier"
-        self._named = _compiled(r"</~identifier\s*>" + (f"(?={stamped})" if is_stamped else ""))
-        self._ended = _compiled(r"</~(?:datestamp|setSpec)\s*>\s*</~header\s*>")
+        self._named = _seen(r"</~identifier\s*>" + (f"(?={stamped})" if is_stamped else ""))
+        self._ended = _seen(r"</~(?:datestamp|setSpec)\s*>\s*</~header\s*>")
         of_headers = [r"</~identifier\s*>", r"<~datestamp[\s>]"]
-        self._counted = [self._ended, *map(_compiled, of_headers if item != "record" else [])]
+        self._counted = [self._ended, *map(_seen, of_headers if item != "record" else [])]
 
     def next(self, at: int, *, is_sure: bool) -> int | None:
         """The next start tag that is certain, or the very next tag if it `is_sure` that a record follows."""
-        for tag in self._visible(at, len(self._data)):
+        for tag in self._visible(self._tags, at, len(self._data)):
             begin = tag.start()
             if not _is_end(tag):
                 if is_sure and begin - at < LONGEST_TAG and not _NOT_BLANK.search(self._data, at, begin):
@@ -201,17 +210,17 @@ class _Items:
         Its metadata end before the others, or there is one header more than beginnings. Other records are in its
         metadata.
         """
-        begun = [tag.start() for tag in self._visible(begin + 1, end) if self._is_certain(tag.start())]
+        begun = [tag.start() for tag in self._visible(self._tags, begin + 1, end) if self._is_certain(tag.start())]
         if not begun:
             return False
         has_ended = next(matches(_METADATA_END, self._data, begin, begun[0]), None) is not None
-        return has_ended or len(list(islice(matches(self._ended, self._data, begun[-1], end), 2))) > 1
+        return has_ended or len(list(islice(self._visible(self._ended, begun[-1], end), 2))) > 1
 
     def end_of(self, begin: int, *, nests: bool = True) -> int | None:
         """Where the record ends that begins there; None if its end is missing. `nests`: it may have others in it."""
         depth = nested = 0
         name = last = None
-        for tag in self._visible(begin, len(self._data)):
+        for tag in self._visible(self._tags, begin, len(self._data)):
             name = name or tag["name"]
             if tag["name"] != name:
                 continue
@@ -230,10 +239,14 @@ class _Items:
     def lost(self, begin: int, end: int, lost: Lost, least: int = 0) -> Iterator[Lost]:
         """The records of which parts are there, named or counted; at least so many."""
         names = dict.fromkeys(islice(self._identifiers(begin, end), _MOST_LOST))
-        counted = (islice(matches(each, self._data, begin, end), _MOST_LOST) for each in self._counted)
+        counted = (islice(self._visible(each, begin, end), _MOST_LOST) for each in self._counted)
         number = max(least, *(sum(1 for _ in each) for each in counted))
         yield from (replace(lost, identifier=name) for name in names)
         yield from (lost for _ in range(len(names), number))
+
+    def name_of(self, begin: int, end: int) -> str:
+        """The identifier of the record between these places; empty if it cannot be read."""
+        return next(self._identifiers(begin, end), "")
 
     def _identifiers(self, begin: int, end: int) -> Iterator[str]:
         """That of the first record; then each one that is followed by a datestamp, as in a header."""
@@ -241,7 +254,7 @@ class _Items:
         until = metadata.start() if metadata else min(begin + LONGEST_TAG, end)
         if own := _IDENTIFIER.search(self._data, begin, until):
             yield _text(own[1])
-        for found in matches(self._named, self._data, begin, end):
+        for found in self._visible(self._named, begin, end):
             text = self._data[max(found.start() - 2_000, begin) : found.start()].rpartition(b">")[2]
             if text and b"<" not in text:
                 yield _text(text)
@@ -249,11 +262,11 @@ class _Items:
     def _is_certain(self, begin: int) -> bool:
         return self._certain.match(self._data, begin, begin + 2 * LONGEST_TAG) is not None
 
-    def _visible(self, begin: int, end: int) -> Iterator[re.Match[bytes]]:
-        """The start and end tags between there."""
-        for found in matches(self._tags, self._data, begin, end):
+    def _visible(self, pattern: re.Pattern[bytes], begin: int, end: int) -> Iterator[re.Match[bytes]]:
+        """What matches the pattern (see _seen) between there."""
+        for found in matches(pattern, self._data, begin, end):
             if found.start() >= begin:
-                if found["name"]:
+                if found["seen"]:
                     yield found
                 else:
                     begin = found.end() if found["run"] else _hidden_until(self._data, found, end)
@@ -403,7 +416,11 @@ def in_words(message: str) -> str:
 
 def _hidden_until(data: Data, begun: re.Match[bytes], end: int) -> int:
     """Where the comment, section or instruction ends; where it begins, if its end is missing."""
-    found = next(matches(_HIDING_ENDS[begun[0]], data, begun.end(), end), None)
+    at, closing = begun.end(), _HIDING_ENDS[begun[0]]
+    near = min(at + LONGEST_TAG, end)
+    found = closing.search(data, at, near)  # what is cut off at `near` may be no whole end
+    if found is None or found.end() == near:
+        found = next(matches(closing, data, at, end), None)
     return found.end() if found is not None and found[0].endswith(b">") else begun.end()
 
 
