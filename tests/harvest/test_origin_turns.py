@@ -19,7 +19,7 @@ def test_sites_list_one_after_another_and_delete_when_all_have_listed() -> None:
             for step in ("begins", "ends"):
                 said.append(f"{name} {step} its list")
                 await asyncio.sleep(0)
-            await turn.listed()
+            await turn.wait_for_others()
             for step in ("begins", "ends"):
                 said.append(f"{name} {step} its deletions")
                 await asyncio.sleep(0)
@@ -41,7 +41,7 @@ def test_a_site_that_never_comes_to_the_end_of_its_list_holds_up_no_other_one(en
 
     async def harvest_well(turns: OriginTurns) -> None:
         async with turns.turn() as turn:
-            await turn.listed()
+            await turn.wait_for_others()
             ended.append("a")
 
     async def harvest_badly(turns: OriginTurns) -> None:
@@ -69,7 +69,7 @@ def test_a_site_that_is_cancelled_as_it_waits_lets_the_others_go_on(waits_for: s
     async def harvest(name: str, turns: OriginTurns) -> None:
         async with turns.turn() as turn:
             await asyncio.sleep(0.02 if name == "b" else 0)
-            await turn.listed()
+            await turn.wait_for_others()
             ended.append(name)
 
     async def run() -> None:
@@ -86,8 +86,8 @@ def test_a_site_that_is_cancelled_as_it_waits_lets_the_others_go_on(waits_for: s
 def test_a_single_site_waits_for_nobody_and_listing_twice_counts_once() -> None:
     async def run() -> None:
         async with OriginTurns(1).turn() as turn:
-            await asyncio.wait_for(turn.listed(), 1)
-            await asyncio.wait_for(turn.listed(), 1)
+            await asyncio.wait_for(turn.wait_for_others(), 1)
+            await asyncio.wait_for(turn.wait_for_others(), 1)
 
     asyncio.run(run())
 
@@ -114,11 +114,11 @@ def test_a_site_knows_whose_list_did_not_come_to_its_end(ends: str, unread: list
         async def other() -> None:
             async with turns.turn("" if ends == "retry" else "b") as turn:
                 if ends in ("well", "early"):
-                    await turn.listed(to_the_end=ends == "well")
+                    await turn.wait_for_others(to_the_end=ends == "well")
 
         async with turns.turn("a") as turn:
             others = asyncio.create_task(other())
-            await turn.listed()
+            await turn.wait_for_others()
             await others
             return list(turn.unread)
 

@@ -94,7 +94,7 @@ def test_an_unchanged_record_is_settled_and_one_that_is_noted_already_is_not_wri
 
 
 def test_an_unchanged_record_is_checked_again_where_all_are() -> None:
-    plan = planned(record("old"), row=known(), holding=held(), seen=replace(SEEN, again=True))
+    plan = planned(record("old"), row=known(), holding=held(), seen=replace(SEEN, rechecks=True))
     assert intent_of(plan) == (Action.UPDATE, 2, 1)
 
 

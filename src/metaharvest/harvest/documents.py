@@ -118,7 +118,7 @@ class SiteDocuments:
         self._under_way = asyncio.Semaphore(max(connections * UNDER_WAY_PER_CONNECTION, at_once))
         self._waiting = asyncio.Semaphore(MOST_WAITING)
 
-    async def tell_deferred(self) -> None:
+    async def note_deferred(self) -> None:
         """Note why documents were deferred."""
         for reason in self.servers.reasons_to_defer():
             await self._ctx.journal.deferred(self._site_run, [reason])

@@ -47,5 +47,5 @@ async def harvest_documents(harvest: SiteHarvest, batches: Iterator[Batch]) -> T
             for revisions in plan.chains:
                 await site.turn()
                 tasks.create_task(site.bring_in(revisions))
-    await site.tell_deferred()
+    await site.note_deferred()
     return tally

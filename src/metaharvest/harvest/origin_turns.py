@@ -24,17 +24,17 @@ class OriginTurns:
         self._lock = asyncio.Lock()
 
     def turn(self, name: str = "") -> Turn:
-        """The turn of one of the sites, to be entered once: first come, first served. `name`: it has a list to read."""
+        """The turn of one site: first come, first served. `name`: it has a list to read."""
         return Turn(self, name)
 
-    def one_listed(self) -> bool:
-        """Note that one more site has listed, or has ended; True if it is the last one."""
+    def note_listed(self) -> bool:
+        """Note that one more site has listed, or has ended. Returns True if it is the last one."""
         self._to_list -= 1
         if self._to_list <= 0:
             self._all_listed.set()
         return self._all_listed.is_set()
 
-    async def all_listed(self) -> None:
+    async def wait_for_all(self) -> None:
         """Wait until all sites have listed, or have ended."""
         await self._all_listed.wait()
 
@@ -48,7 +48,7 @@ class OriginTurns:
 
 
 class Turn:
-    """The turn of one site, an asynchronous context manager. However its body ends, the others go on."""
+    """The turn of one site, an asynchronous context manager. The others go on however its body ends."""
 
     def __init__(self, turns: OriginTurns, name: str = "") -> None:
         self._turns = turns
@@ -60,7 +60,7 @@ class Turn:
         try:
             await self._take()
         except BaseException:
-            self._turns.one_listed()
+            self._turns.note_listed()
             raise
         return self
 
@@ -71,15 +71,15 @@ class Turn:
             self._turns.give_up()
         if not self._has_listed:
             self._note_unread()
-            self._turns.one_listed()
+            self._turns.note_listed()
 
     @property
     def unread(self) -> Sequence[str]:
         """The names of the sites of the origin whose list did not come to its end in this run."""
         return [name for name in self._turns.unread if name != self._name]
 
-    async def listed(self, *, to_the_end: bool = True) -> None:
-        """Let the others list, until all of them have listed or ended. When the run is stopped, they end at once.
+    async def wait_for_others(self, *, to_the_end: bool = True) -> None:
+        """Let the others list, and wait until all of them have listed or ended. A stop of the run ends them at once.
 
         `to_the_end`: the site's own list came to its end.
         """
@@ -88,11 +88,11 @@ class Turn:
         self._has_listed = True
         if not to_the_end:
             self._note_unread()
-        if self._turns.one_listed():
+        if self._turns.note_listed():
             return
         self._turns.give_up()
         self._is_held = False
-        await self._turns.all_listed()
+        await self._turns.wait_for_all()
         await self._take()
 
     def _note_unread(self) -> None:

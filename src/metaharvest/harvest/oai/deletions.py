@@ -1,6 +1,7 @@
-"""Deletes in the target what a source repository reports as deleted, at the end of the list, unless it is too much.
+"""Deletes records in the target that a source repository reports as deleted, at the end of the list.
 
-What is put off waits in the ledger for the next harvest, and so does what the target did not take.
+Too many deletions at once wait in the ledger until a person confirms them. Deletions that the target did not carry out
+wait for the next harvest.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from metaharvest.reports.findings import MOVED
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 1000
-"""Documents that the target is asked about at a time."""
+"""Documents in one question to the target."""
 
 _IN_TURN = 100
 """Deletions after which other tasks have their turn."""
@@ -39,11 +40,11 @@ _IN_TURN = 100
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The deletions that wait: their rows, and what is known of the documents.
+    """The deletions that wait: their rows in the ledger, and the state of the documents.
 
-    `listed` has the sites of the origin that list the record live, `owners` the sites of other origins that the
-    document belongs to, both by document id. The target has `held` documents of the site; `confirmed` deletions may be
-    made however many they are.
+    `listed` names the site of the origin that lists the record live, `owners` the site of another origin that owns the
+    document, both by document id. The target holds `held` documents of the site. A person has `confirmed` this number
+    of deletions.
     """
 
     entries: Sequence[LedgerEntry]
@@ -54,7 +55,7 @@ class Waiting:
 
 
 class Fate(Enum):
-    """What becomes of a deletion that waits."""
+    """What becomes of a deletion: NOTE leaves the document in the target, PUT_OFF waits for a confirmation."""
 
     DELETE = auto()
     NOTE = auto()
@@ -64,7 +65,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
-    """What becomes of each deletion; so many stay `confirmed`. `too_many` would be deleted, or 0 if they may be."""
+    """The fate of each deletion. This number stays `confirmed`; `too_many`: the number that is put off."""
 
     fates: Sequence[tuple[LedgerEntry, Fate]]
     confirmed: int
@@ -77,10 +78,10 @@ class DeletionPlan:
 
 
 def plan_deletions(waiting: Waiting, options: SiteOptions) -> DeletionPlan:
-    """What becomes of the deletions that wait. Pure.
+    """The fates of the deletions that wait. Pure.
 
-    The document stays where the site only notes deletions, or another site of the origin lists the record live; a
-    document of a site of another origin is refused. All others are put off if they are too many.
+    The document stays if the site only notes deletions, or another site of the origin lists the record live. The
+    deletion is refused if a site of another origin owns the document. All others are put off if they are too many.
     """
     fates = {each.document_id: _fate(each.document_id, waiting, options) for each in waiting.entries}
     to_go = [each for each in waiting.entries if each.document_id not in {*waiting.owners, *waiting.listed}]
@@ -88,7 +89,7 @@ def plan_deletions(waiting: Waiting, options: SiteOptions) -> DeletionPlan:
     confirmed = min(waiting.confirmed, sum(each.is_to_be_confirmed for each in to_go))
     too_many, most = 0, deletions.most_unconfirmed(options.max_loss, waiting.held)
     if options.deletions is not Deletions.NOTE and len(to_go) - confirmed > most:
-        # No confirmation is left, or those that came since would take the places of ones that are listed again.
+        # A person confirms a number: later deletions must not use it up for records that are listed again.
         too_many, confirmed = len(to_go), 0
         fates |= {each.document_id: Fate.PUT_OFF for each in to_go}
     return DeletionPlan([(each, fates[each.document_id]) for each in waiting.entries], confirmed, too_many)
@@ -103,10 +104,10 @@ def _fate(document_id: str, waiting: Waiting, options: SiteOptions) -> Fate:
 
 
 async def carry_out_deletions(harvest: SiteHarvest) -> int:
-    """Have the target delete documents, as planned. Returns the number of deletions that have their outcome now.
+    """Delete documents in the target, as planned. Returns the number of deletions.
 
-    They wait where the target is away, the time is up, or the list of another site of the origin did not come to its
-    end, as the records may have moved there.
+    All of them wait if the target is away, the time is up, or the list of another site of the origin did not come to
+    its end: the records may have moved there.
     """
     site_run, target, ctx = harvest.site_run, harvest.target, harvest.ctx
     site = site_run.site
@@ -122,11 +123,11 @@ async def carry_out_deletions(harvest: SiteHarvest) -> int:
     for count, (entry, fate) in enumerate(plan.fates):
         if count % _IN_TURN == 0:
             await asyncio.sleep(0)
-        outcome = _deleted(entry, plan)
+        outcome = _outcome_of(entry, plan)
         if fate is Fate.DELETE:
             why = why or ctx.deadlines.heed() or next(iter(target.health.given_up), None)
             outcome = (
-                await _deleted_there(outcome, target) if why is None else replace(outcome, kind=OutcomeKind.DEFERRED)
+                await _delete_in_target(outcome, target) if why is None else replace(outcome, kind=OutcomeKind.DEFERRED)
             )
         elif fate is Fate.PUT_OFF:
             outcome = replace(outcome, kind=OutcomeKind.DEFERRED)
@@ -146,8 +147,8 @@ async def carry_out_deletions(harvest: SiteHarvest) -> int:
     return len(waiting.entries)
 
 
-def _deleted(entry: LedgerEntry, plan: DeletionPlan) -> Outcome:
-    """The outcome of a deletion that is carried out; one that is put off may have to be confirmed."""
+def _outcome_of(entry: LedgerEntry, plan: DeletionPlan) -> Outcome:
+    """The outcome if the deletion is carried out. If it is deferred, it waits for its site, or for a confirmation."""
     revision = entry.target_revision or entry.revision
     document = ListedDocument(entry.document_id, revision, entry.document_type, entry.url)
     is_to_be_confirmed = plan.too_many > 0 or (plan.confirmed > 0 and entry.is_to_be_confirmed)
@@ -155,7 +156,7 @@ def _deleted(entry: LedgerEntry, plan: DeletionPlan) -> Outcome:
 
 
 def _waiting(harvest: SiteHarvest) -> Waiting:
-    """To be called in a thread. The documents may have been given to other sites since their deletions were planned."""
+    """Read the deletions that wait, and the owners of their documents as of now. To be called in a thread."""
     site_run, site, ctx = harvest.site_run, harvest.site, harvest.ctx
     with ctx.reading() as session:
         entries = deletions.to_delete(session, site.site_id, site_run.site_run_id)
@@ -172,7 +173,7 @@ def _waiting(harvest: SiteHarvest) -> Waiting:
 
 
 def other_owners(document_ids: Sequence[str], harvest: SiteHarvest) -> dict[str, str]:
-    """The names of the sites of other origins that documents belong to, by document id. To be called in a thread."""
+    """The names of the sites of other origins that own documents, by document id. To be called in a thread."""
     found: dict[str, str] = {}
     for first in range(0, len(document_ids), _AT_ONCE):
         for document_id, holding in harvest.target.holdings(document_ids[first : first + _AT_ONCE]).items():
@@ -196,8 +197,8 @@ def _keep_confirmed(site_id: int, number: int, session: Session) -> Iterable[Log
     return ()
 
 
-async def _deleted_there(outcome: Outcome, target: SiteTarget) -> Outcome:
-    """The outcome after the target was asked to delete; one in the journal's database deletes with the outcome."""
+async def _delete_in_target(outcome: Outcome, target: SiteTarget) -> Outcome:
+    """The outcome after the request to the target. The embedded target deletes when the outcome is written."""
     document_id = outcome.document.document_id
     if target.in_journal is not None:
         return outcome

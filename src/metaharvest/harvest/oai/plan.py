@@ -1,7 +1,7 @@
-"""What is to be done with the records of one page of a repository's list. Pure.
+"""Plans the records of one page of a source repository's list. Pure.
 
-A record has no revision: it gets the next one of ours where its content differs from what was received last, or where
-that is not in the target. What the target holds, and whose it is, is asked before, as it is for listed documents.
+A record has no revision of its own. It gets the next one here if its content differs from the content received last, or
+if that is not in the target. The caller asks the target before, as for listed documents.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from metaharvest.targets.withdrawals import withdrawn
 _BEGINS_WITH_YEAR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 OutcomeAndEntry = tuple[Outcome, LedgerEntry | None]
-"""An outcome, and what the ledger has known of the document."""
+"""An outcome, and the document's row in the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountedFor:
-    """What has been accounted for already.
+    """The records that are accounted for already.
 
-    `listing` is the number of the listing under way; the listings since `first`, that one not included, were begun in
-    the same site run, and broken off. `before` are document ids of pages since the last checkpoint; `logged` are those
-    whose outcomes an interrupted run has logged in this site run. `again`: what has not changed is checked as well.
+    `listing` is the number of the listing under way. The listings from `first` until this one began in the same site
+    run, and broke off. `before` are document ids of pages since the last checkpoint. `logged` are document ids whose
+    outcomes an interrupted run has logged in this site run. `rechecks`: unchanged records are checked as well.
     """
 
     listing: int
     first: int
-    again: bool = False
+    rechecks: bool = False
     before: Collection[str] = ()
     logged: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What the other sites of the origin have `brought` of the records of a page, and which ones they list live.
+    """The records of a page that other sites of the origin have `brought`, and those that they list live.
 
-    Those that are switched off list nothing. Nothing is brought for a site that changes records, or leaves some out.
+    Disabled sites list nothing. For a site with filters or normalising, `brought` records have no digest.
     """
 
     brought: Mapping[str, Brought] = field(default_factory=dict)
@@ -53,17 +53,17 @@ class Elsewhere:
 
 @dataclass(slots=True)
 class PagePlan:
-    """What is to be done with a page.
+    """The plan of a page.
 
-    `listed` of its records are accounted for with it; so many are `unchanged`, of which `settled` are to be noted in
-    the ledger, or name a record that the listing has named before (`duplicate`). So many have `moved`: the listing has
-    named them before, with another datestamp. `ended` have their outcome, `chains` are to be brought in, and the target
-    is to be told that those in `to_delete` were deleted.
+    `listed` counts the records that are accounted for with it. Of these, `unchanged` are in the target, `duplicate`
+    came earlier in the listing, `moved` came earlier with another datestamp. `settled` outcomes go into the ledger
+    alone, `ended` outcomes also into the log. `chains` are brought in, from the records `in_hand`. The documents in
+    `to_delete` are deleted in the target at the end of the list.
 
-    Those in `older` the ledger knows as they were later. No order of a list is promised: if one comes on a later page
-    as it is now, it is in `settled`, or in `as_known` if it is deleted, and the older one is a duplicate. If none does,
-    as from a repository that was restored from a backup, the record is asked for by itself when the list has ended, and
-    accounted for then.
+    `older` are rows of which the page shows an older version. The newer one may come on a later page, as lists have no
+    fixed order: then it is in `settled`, or in `as_known` if it is deleted, and the older one is a duplicate. Otherwise
+    the record is fetched individually at the end of the list, and accounted for then: the source repository may have
+    been restored from a backup.
     """
 
     listed: int = 0
@@ -89,16 +89,16 @@ def plan_page(
     site_names: Mapping[int, str],
     elsewhere: Elsewhere | None = None,
 ) -> PagePlan:
-    """What is to be done with these records, given what the ledger knows of them and what the target holds.
+    """The plan of these records, from their rows in the ledger and the target's holdings.
 
-    `used_up`: the highest revisions that it had of others, which were deleted.
+    `used_up`: the highest revisions of documents that were deleted in the target.
     """
     plan, elsewhere = PagePlan(), elsewhere or Elsewhere()
     newest: dict[str, ListedRecord] = {}
     for record in records:
         named = newest.setdefault(record.document.document_id, record)
         is_older = _is_older(record, _datestamp(named))
-        if not (is_older or _is_gone_elsewhere(record, _datestamp(named), is_there=not named.deleted)):
+        if not (is_older or _has_left_a_set(record, _datestamp(named), is_there=not named.deleted)):
             newest[record.document.document_id] = record
     for record in records:
         document_id = record.document.document_id
@@ -106,7 +106,7 @@ def plan_page(
         is_again = document_id in seen.before or _was_listed(entry, seen)
         is_in_doubt = entry is not None and entry.entry.is_in_doubt
         if record is not newest[document_id]:
-            # Named again on this very page: the newest counts, or the last of those.
+            # The page has the record several times: the newest datestamp counts, and of equal ones the last.
             plan.listed += 1
             plan.duplicate += 1
         elif _is_accounted_for(record, entry, seen):
@@ -114,38 +114,38 @@ def plan_page(
         elif entry and is_again and _adds_nothing(record, entry):
             plan.listed += 1
             plan.duplicate += 1
-        elif entry and _is_of_before(record, entry):
+        elif entry and _is_older_than_known(record, entry):
             plan.older.append(entry)
         else:
             if is_again and is_in_doubt:
-                # The older one, which has waited for this.
+                # The older version, which came earlier in this listing.
                 plan.listed += 1
                 plan.duplicate += 1
             plan.moved += bool(is_again and entry and entry.datestamp not in (None, _datestamp(record)))
             revision = _next_revision(entry, holdings.get(document_id), used_up.get(document_id, 0))
             _decide(
-                record, entry, holdings.get(document_id), revision, plan, site_run, site_names, elsewhere, seen.again
+                record, entry, holdings.get(document_id), revision, plan, site_run, site_names, elsewhere, seen.rechecks
             )
     return plan
 
 
 def _adds_nothing(record: ListedRecord, known: KnownRecord) -> bool:
-    """Whether another entry of the list has named the record as it is now."""
+    """True if the list has shown this version of the record, or a newer one."""
     return (
         (_is_as_received(record, known) and not known.entry.is_in_doubt)
         or _is_older(record, known.datestamp)
-        or _is_gone_elsewhere(record, known.datestamp, is_there=_is_named_live(known))
+        or _has_left_a_set(record, known.datestamp, is_there=_is_named_live(known))
     )
 
 
 def _next_revision(known: KnownRecord | None, holding: Holding | None, used_up: int) -> int:
-    """The next revision of ours: above all that the target has, or had."""
+    """The next revision: above all revisions that the target has, or had."""
     before = known.entry.target_revision if known else None
     return max(holding.revision if holding else 0, before or 0, used_up) + 1
 
 
 def _is_accounted_for(record: ListedRecord, known: KnownRecord | None, seen: AccountedFor) -> bool:
-    """Whether this site run has its outcome already, from before it was interrupted or its list was begun anew."""
+    """True if this site run has its outcome already: it was interrupted, or began its list again."""
     if known is None or not _is_as_received(record, known):
         return False
     in_this_run = known.listing is not None and seen.first <= known.listing < seen.listing
@@ -157,7 +157,7 @@ def _was_listed(known: KnownRecord | None, seen: AccountedFor) -> bool:
 
 
 def _is_as_received(record: ListedRecord, known: KnownRecord | None) -> bool:
-    """Whether the record is the one that was received last."""
+    """True if the record is as it was received last."""
     if known is None:
         return False
     if record.deleted or _is_known_as_deleted(known):
@@ -170,27 +170,27 @@ def _is_known_as_deleted(known: KnownRecord) -> bool:
 
 
 def _is_named_live(known: KnownRecord) -> bool:
-    """Whether the datestamp is that of a live record; of one in doubt it may be that of a deletion that has waited."""
+    """True if the known datestamp is of a live record. Of a record in doubt, it may be of a deletion that waited."""
     return not (_is_known_as_deleted(known) or known.entry.is_in_doubt)
 
 
 def _is_older(record: ListedRecord, datestamp: str | None) -> bool:
-    """Whether the record is an earlier version than one of this datestamp; no order of a list is promised."""
+    """True if the record is older than this datestamp. Lists have no fixed order."""
     own, other = _datestamp(record), datestamp or ""
-    # Datestamps of one granularity sort as their texts do, if they begin with the year.
+    # Datestamps of one granularity sort as text if they begin with the year.
     are_alike = len(own) == len(other) and _BEGINS_WITH_YEAR.match(own) and _BEGINS_WITH_YEAR.match(other)
     return bool(are_alike) and own < other
 
 
-def _is_of_before(record: ListedRecord, known: KnownRecord) -> bool:
-    """Whether an earlier list has named a later version of the record, which this one may still name."""
+def _is_older_than_known(record: ListedRecord, known: KnownRecord) -> bool:
+    """True if an earlier list showed a newer version of the record; it may come on a later page of this list."""
     return not record.deleted and not _is_as_received(record, known) and _is_older(record, known.datestamp)
 
 
-def _is_gone_elsewhere(record: ListedRecord, datestamp: str | None, *, is_there: bool) -> bool:
-    """Whether the record is said to be deleted, and the same list has it with this very datestamp.
+def _has_left_a_set(record: ListedRecord, datestamp: str | None, *, is_there: bool) -> bool:
+    """True if the record is reported as deleted, and the same list has it live with this very datestamp.
 
-    Some repositories say so of a record that has left one of their sets for another one.
+    Some source repositories report so a record that has moved from one of their sets to another.
     """
     return record.deleted and is_there and bool(datestamp) and _datestamp(record) == datestamp
 
@@ -212,7 +212,7 @@ def _decide(
     site_run: SiteRun,
     site_names: Mapping[int, str],
     elsewhere: Elsewhere,
-    again: bool,
+    rechecks: bool,
 ) -> None:
     entry = known.entry if known else None
     if holding is not None and holding.withdrawn is not None and not record.deleted:
@@ -230,14 +230,14 @@ def _decide(
         _decide_deletion(record, known, holding, plan, site_run, owner, is_elsewhere)
         return
     plan.listed += 1
-    if known and not again and _is_there(record, known, holding, site_run):
+    if known and not rechecks and _is_in_target(record, known, holding, site_run):
         plan.unchanged += 1
         document = replace(record.document, revision=known.entry.revision)
-        if not _is_noted(record, known):
+        if not _is_in_ledger(record, known):
             plan.settled.append((Outcome(document, OutcomeKind.UNCHANGED, held), entry))
         return
     brought = elsewhere.brought.get(record.document.document_id) if owner is None else None
-    if brought and holding and not again and _is_as_brought(record, entry, brought):
+    if brought and holding and not rechecks and _is_brought_by_other(record, entry, brought):
         plan.unchanged += 1
         document = replace(record.document, revision=holding.revision)
         title = document.origin.title if document.origin else ""
@@ -247,7 +247,7 @@ def _decide(
     is_pending = known is not None and known.entry.pending_sha256 is not None and known.digest == _digest(record)
     revision = entry.revision if entry and is_pending else next_revision
     if entry and not is_pending and entry.pending_sha256 is not None:
-        # It is not known whether the revision that was sent last arrived: its number is used up.
+        # The revision that was sent last may have arrived: its number is used up.
         revision = max(revision, entry.revision + 1)
         entry = replace(entry, pending_sha256=None)
     document = replace(record.document, revision=revision)
@@ -278,29 +278,29 @@ def _decide_deletion(
     """`is_elsewhere`: another site of the origin lists the record live."""
     entry = known.entry if known else None
     held = holding.revision if holding else (entry.target_revision if entry else None)
-    is_told = site_run.site.options.deletions is not Deletions.NOTE
+    deletes = site_run.site.options.deletions is not Deletions.NOTE
     document = replace(record.document, revision=(entry.revision if entry else held) or 0)
     is_left = holding is not None and owner is None and not is_elsewhere
-    if known and known.entry.outcome == OutcomeKind.DELETED and not (is_left and is_told):
+    if known and known.entry.outcome == OutcomeKind.DELETED and not (is_left and deletes):
         plan.listed += 1
         plan.unchanged += 1
         if known.entry.is_in_doubt:
             plan.as_known.append(known)
     elif (held is None and not (entry and entry.pending_sha256)) or (known is None and is_elsewhere):
-        # The target never had it from here: there is nothing to delete, and it is noted without being counted so.
+        # The target never had it from this site: nothing is to be deleted, and the record counts as unchanged.
         plan.listed += 1
         plan.unchanged += 1
         plan.settled.append((Outcome(document, OutcomeKind.DELETED, None), entry))
-    elif (holding is None and not (entry and entry.pending_sha256)) or not is_told:
+    elif (holding is None and not (entry and entry.pending_sha256)) or not deletes:
         plan.listed += 1
         plan.ended.append((Outcome(document, OutcomeKind.DELETED, held), entry))
     else:
-        # It is accounted for when all deletions of this harvest are known, and whose documents they are by then.
-        plan.to_delete.append((document, _as_it_waits(record, known) if known else None))
+        # It is accounted for at the end of the list, with all deletions of this harvest.
+        plan.to_delete.append((document, _entry_of_waiting(record, known) if known else None))
 
 
-def _as_it_waits(record: ListedRecord, known: KnownRecord) -> LedgerEntry:
-    """What the ledger is to say of a record whose deletion waits to be told; a confirmation of it holds still."""
+def _entry_of_waiting(record: ListedRecord, known: KnownRecord) -> LedgerEntry:
+    """The row of a record whose deletion waits. A deletion that waited before keeps its confirmation."""
     if known.to_delete:
         return known.entry
     if known.entry.is_in_doubt and known.datestamp == _datestamp(record):
@@ -309,7 +309,7 @@ def _as_it_waits(record: ListedRecord, known: KnownRecord) -> LedgerEntry:
 
 
 def other_owner(holding: Holding | None, site_run: SiteRun, site_names: Mapping[int, str]) -> str | None:
-    """The name of a registered site of another origin that the document belongs to; None if there is none."""
+    """The name of the registered site of another origin that owns the document; None if there is none."""
     if holding is None or holding.site_id is None or site_run.owns(holding.site_id):
         return None
     return site_names.get(holding.site_id)
@@ -320,12 +320,12 @@ def _refused(document: ListedDocument, owner: str, held: int | None) -> Outcome:
 
 
 def owned(document: ListedDocument, owner: str) -> Finding:
-    """What is said of a record whose document belongs to the site `owner`."""
+    """The finding about a record whose document belongs to the site `owner`."""
     return replace(other_site_owns(document, owner, is_record=True), docid="")
 
 
-def _is_there(record: ListedRecord, known: KnownRecord, holding: Holding | None, site_run: SiteRun) -> bool:
-    """Whether this very content is in the target, as the last harvest left it."""
+def _is_in_target(record: ListedRecord, known: KnownRecord, holding: Holding | None, site_run: SiteRun) -> bool:
+    """True if the target holds this very content, as the last harvest left it."""
     return (
         known.is_well
         and record.content is not None
@@ -336,8 +336,8 @@ def _is_there(record: ListedRecord, known: KnownRecord, holding: Holding | None,
     )
 
 
-def _is_as_brought(record: ListedRecord, entry: LedgerEntry | None, brought: Brought) -> bool:
-    """Whether another site of the origin has brought this very content; nothing of this site's own is under way."""
+def _is_brought_by_other(record: ListedRecord, entry: LedgerEntry | None, brought: Brought) -> bool:
+    """True if another site of the origin has brought this very content, and no upload of this site is pending."""
     is_pending = entry is not None and entry.pending_sha256 is not None
     return (
         record.content is not None
@@ -347,8 +347,8 @@ def _is_as_brought(record: ListedRecord, entry: LedgerEntry | None, brought: Bro
     )
 
 
-def _is_noted(record: ListedRecord, known: KnownRecord) -> bool:
-    """Whether the ledger says all of this already, so that nothing is to be written."""
+def _is_in_ledger(record: ListedRecord, known: KnownRecord) -> bool:
+    """True if the row in the ledger is right already, so that nothing is to be written."""
     document, entry = record.document, known.entry
     return (
         entry.outcome == OutcomeKind.UNCHANGED

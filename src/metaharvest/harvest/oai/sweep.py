@@ -3,16 +3,16 @@
 begin_sweep()                  describe the source repository; go on with its sweep, or begin one
 harvest_sweep()
     for each page:
-        plan it                plan.py: what is new, changed, deleted, the same
+        plan it                plan.py: records are new, changed, deleted, or the same
         bring its records in   documents.py, as the documents of lists
-        keep how far it came   the outcomes are committed before this, or with it
-    at the end                 sweep_end.py: what was left out, what is missing
-    try again what failed
+        keep the progress      after the outcomes of the page, or in the same transaction
+    after the last page        sweep_end.py: records that were left out, or are missing
+    retry failed records
     wait until the other sites of the origin have listed
     carry out deletions        deletions.py
 
-A page that is read again after a crash finds its outcomes in the log of the site run. How the source repository is
-asked, window by window, is in sources/oai_pmh/sweep.py.
+A page that is read again after a crash finds its outcomes in the log of the site run. The requests to the source
+repository, window by window, are in sources/oai_pmh/sweep.py.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from metaharvest.model import FetchedDocument, Holding, ListedDocument, Original
 from metaharvest.sources.base import DocumentSource, ListedRecord, Page, PagedListing, PagedSource
 
 _AT_ONCE = 64
-"""Records of a page that are checked and stored at a time: enough for the processes that check them."""
+"""Records of a page that are checked and stored at a time: enough to keep the worker processes busy."""
 
 
 class ListBrokenOff(Exception):
-    """A list did not come to its end; `row` says so, the tally what came before."""
+    """A list did not come to its end: `row` says why, `tally` counts the documents until then."""
 
     def __init__(self, row: LogRow, tally: Tally) -> None:
         super().__init__(row.message)
@@ -60,12 +60,12 @@ class ListBrokenOff(Exception):
 
 
 async def begin_sweep(site_run: SiteRun, source: PagedSource, ctx: RunContext) -> PagedListing:
-    """The list from its last checkpoint on, or all of it if its records must be judged again.
+    """The list from its last checkpoint on, or all of it if its records must be checked again.
 
     Raises FetchError, and ListError.
     """
     state = await _listing_state(site_run, ctx)
-    resumed, full = _is_of(site_run, state), _is_full(state, ctx) or _is_to_judge_again(site_run, state, ctx)
+    resumed, full = _is_same_run(site_run, state), _is_full(state, ctx) or _is_to_check_again(site_run, state, ctx)
     if ctx.full and not resumed:
         await ctx.journal.write(site_run, partial(_ask_for_all, site_run))
     return await source.list_records(state.checkpoint, ctx.deadlines, full=full, resumed=resumed)
@@ -74,8 +74,8 @@ async def begin_sweep(site_run: SiteRun, source: PagedSource, ctx: RunContext) -
 async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     """Bring the records of a list to their outcomes. Returns the numbers for the totals.
 
-    Raises ListBrokenOff where the list does not come to its end: the next harvest goes on from the last checkpoint.
-    Reported deletions are carried out in each case.
+    Raises ListBrokenOff if the list does not come to its end: the next harvest goes on from the last checkpoint.
+    Reported deletions are carried out then as well, unless the time is up or the target is away.
     """
     ctx, target = harvest.ctx, harvest.target
     pages = await _Pages.begin(harvest, listing)
@@ -94,9 +94,9 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
         row = listings.broken_off(error.findings, pages.so_far.received, pages.so_far.announced)
         broken_off, has_ended = ListBrokenOff(row, pages.so_far.tally), isinstance(error, ListedWithHoles)
         if ctx.deadlines.heed() or target.health.given_up:
-            await pages.documents.tell_deferred()
+            await pages.documents.note_deferred()
             raise broken_off from error
-    await pages.documents.tell_deferred()
+    await pages.documents.note_deferred()
     tally = pages.so_far.tally
     if has_ended:
         await _retry_failing(replace(harvest, source=pages.in_hand), tally)
@@ -108,7 +108,7 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
 
 
 class _Pages:
-    """The pages of a sweep, one after the other to their outcomes. `so_far` says how far the sweep has come."""
+    """Brings the pages of a sweep to their outcomes. `so_far` says how far the sweep has come."""
 
     def __init__(self, harvest: SiteHarvest, so_far: SweepSoFar) -> None:
         self._harvest = harvest
@@ -123,14 +123,14 @@ class _Pages:
         """Go on with the sweep, or begin it; the log says so."""
         site_run, ctx = harvest.site_run, harvest.ctx
         state = await _listing_state(site_run, ctx)
-        so_far = await _begun(harvest, listing, state)
+        so_far = await _sweep_so_far(harvest, listing, state)
         is_changed = state.checkpoint is not None and so_far.treatment != state.treatment
         is_first = state.checkpoint is None
         await harvest.write(partial(_note_begun, site_run, listing, is_changed, is_first, ctx.journal.today))
         return cls(harvest, so_far)
 
     async def harvest_page(self, page: Page) -> None:
-        """Bring the records of a page to their outcomes, and keep how far the sweep has come."""
+        """Bring the records of a page to their outcomes, then keep the progress."""
         end, today = await self._bring_in_page(page), self._harvest.ctx.journal.today
 
         def keep(session: Session) -> Iterable[LogRow]:
@@ -141,12 +141,12 @@ class _Pages:
         self.so_far.forget_before(page)
 
     async def end_sweep(self, page: Page) -> None:
-        """The same for the last page, with what only a whole list can tell."""
+        """Do the same with the page after all windows, and note the records that were left out or are missing."""
         await keep_last_page(self._harvest, page, await self._bring_in_page(page), self.so_far)
         self.so_far.forget_before(page)
 
     async def _bring_in_page(self, page: Page) -> PageEnd:
-        """Bring the records of a page to their outcomes. Returns what is to be kept with it."""
+        """Bring the records of a page to their outcomes. Returns the progress."""
         harvest, so_far = self._harvest, self.so_far
         so_far.announced = page.announced if page.announced is not None else so_far.announced
         plan = await in_thread(partial(self._plan, page))
@@ -162,7 +162,7 @@ class _Pages:
         return so_far.page_end(page, plan)
 
     def _plan(self, page: Page) -> PagePlan:
-        """What is to be done with the page, after the ledger and the target were asked. To be called in a thread."""
+        """Ask the ledger and the target about the records of a page, and plan it. To be called in a thread."""
         harvest, site_run = self._harvest, self._harvest.site_run
         target, ctx = harvest.target, harvest.ctx
         ids = list(dict.fromkeys(record.document.document_id for record in page.records))
@@ -174,12 +174,12 @@ class _Pages:
         used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])
         seen = replace(self.so_far.seen, before=self.so_far.ids, logged=logged)
         if target.health.given_up:
-            # Nothing is known to be held: nothing is decided, and the page is asked for again.
+            # Without the target's holdings nothing can be decided: the next harvest requests the page again.
             raise BrokenOff(*target.health.given_up)
         return plan_page(page.records, known, holdings, used_up, seen, site_run, ctx.site_names, elsewhere)
 
     def _elsewhere(self, page: Page, known: Mapping[str, KnownRecord], holdings: Mapping[str, Holding]) -> Elsewhere:
-        """What other sites of the origin have of a page; of most records of most nights, this site knows it itself."""
+        """What other sites of the origin have of a page. For most records, this site's own ledger is enough."""
         site_run, ctx = self._harvest.site_run, self._harvest.ctx
         deleted = [each.document.document_id for each in page.records if each.deleted]
         named = {each.document.document_id for each in page.records if not each.deleted}
@@ -192,7 +192,7 @@ class _Pages:
         return Elsewhere(brought, listed)
 
     async def _bring_in(self, plan: PagePlan) -> None:
-        """Bring the records of a page in: side by side, if they wait for checks or for the target."""
+        """Bring the records of a page in; in parallel if they wait for checks or for the target."""
         self.in_hand.records = plan.in_hand
         ctx = self._harvest.ctx
         to_check = sum(not is_checked_by_reading(each.document, ctx.treatment) for each in plan.in_hand.values())
@@ -209,7 +209,7 @@ class _Pages:
 
 
 class _InHand:
-    """A source that has the records of the page at hand; it asks the source repository for others."""
+    """A source with the records of the page in memory; it fetches all others from the source repository."""
 
     def __init__(self, source: DocumentSource) -> None:
         self._source = source
@@ -222,7 +222,7 @@ class _InHand:
         return self.taken(document) or await self._source.fetch(document, patience)
 
     def taken(self, document: ListedDocument) -> FetchedDocument | None:
-        """A record of the page, which is then no longer held here; None if it is not of the page."""
+        """Take a record of the page out of memory; None if it is not there."""
         record = self.records.pop(document.document_id, None)
         if record is None or record.content is None:
             return None
@@ -246,35 +246,35 @@ def _ask_for_all(site_run: SiteRun, session: Session) -> Iterable[LogRow]:
 
 
 def _is_full(state: ListingState, ctx: RunContext) -> bool:
-    """True if a full list is asked for, now or by a run that was interrupted before it began."""
+    """True if a full list is wanted: by this run, or by one that was interrupted before the list began."""
     return ctx.full or state.full
 
 
-def _is_of(site_run: SiteRun, state: ListingState) -> bool:
-    """True if the sweep was begun, or gone on with, in this site run, before that was interrupted."""
+def _is_same_run(site_run: SiteRun, state: ListingState) -> bool:
+    """True if the last page of the sweep came in this very site run, before it was interrupted."""
     return site_run.resumed and state.site_run_id == site_run.site_run_id
 
 
-def _is_to_judge_again(site_run: SiteRun, state: ListingState, ctx: RunContext) -> bool:
-    """True if the site's files do not say what they said when its records were judged.
+def _is_to_check_again(site_run: SiteRun, state: ListingState, ctx: RunContext) -> bool:
+    """True if the site's filters, normalising or checks have changed since its records were checked.
 
-    A site run that was interrupted ends as it began, with one outcome for each record: the next one judges again.
+    An interrupted site run ends with the checks that it began with; the next one checks all records again.
     """
-    return state.treatment != ctx.treatment.digest and not _is_of(site_run, state)
+    return state.treatment != ctx.treatment.digest and not _is_same_run(site_run, state)
 
 
-async def _begun(harvest: SiteHarvest, listing: PagedListing, state: ListingState) -> SweepSoFar:
-    """Where the sweep goes on, or begins: its number, and what this site run has accounted for already."""
+async def _sweep_so_far(harvest: SiteHarvest, listing: PagedListing, state: ListingState) -> SweepSoFar:
+    """The progress of the sweep as this run finds it: its number, and the records that are accounted for already."""
     site_run, ctx = harvest.site_run, harvest.ctx
     number = state.listing if listing.goes_on else state.listing + 1
-    judges_again = _is_to_judge_again(site_run, state, ctx)
-    again = judges_again or state.again or (_is_full(state, ctx) and ctx.treatment.transforms)
-    treatment = ctx.treatment.digest if judges_again and not listing.is_empty else state.treatment
+    checks_again = _is_to_check_again(site_run, state, ctx)
+    again = checks_again or state.again or (_is_full(state, ctx) and ctx.treatment.transforms)
+    treatment = ctx.treatment.digest if checks_again and not listing.is_empty else state.treatment
     moved = state.moved if listing.goes_on else 0
     how = listing.is_complete, listing.is_empty, listing.goes_on, treatment, moved
     if not site_run.resumed:
         return SweepSoFar(AccountedFor(number, number, again), Tally(), *how)
-    is_same = _is_of(site_run, state)
+    is_same = _is_same_run(site_run, state)
     first = state.listing if is_same else number
     unchanged, duplicate = (state.unchanged, state.duplicate) if is_same else (0, 0)
     logged = await harvest.read(lambda session: resumption.number_logged(session, site_run))
@@ -285,7 +285,7 @@ async def _begun(harvest: SiteHarvest, listing: PagedListing, state: ListingStat
 def _note_begun(
     site_run: SiteRun, listing: PagedListing, is_changed: bool, is_first: bool, today: date, session: Session
 ) -> Iterable[LogRow]:
-    """`is_changed`: the site's files have changed, so its records are judged again. `is_first`: it had no list yet."""
+    """`is_changed`: the site's files have changed, so its records are checked again. `is_first`: its first list."""
     site = site_run.site
     if listing.is_other:
         records.ask_for_others(session, site.site_id)
@@ -298,9 +298,9 @@ def _note_begun(
 
 
 async def _retry_failing(harvest: SiteHarvest, tally: Tally) -> None:
-    """Try again what could not be had or handed over, and ask for records of which the list showed older versions.
+    """Retry failed records, and fetch those of which the list showed older versions.
 
-    That is what has no outcome in this site run: the list names what changed.
+    Records that have an outcome in this site run are left out.
     """
     site_run = harvest.site_run
 
@@ -318,17 +318,17 @@ async def _retry_failing(harvest: SiteHarvest, tally: Tally) -> None:
 
 
 async def _have_others_list(harvest: SiteHarvest, *, has_ended: bool) -> None:
-    """Wait until the other sites of the origin that are due have listed: a record may have moved to one of them.
+    """Wait until the other due sites of the origin have listed: a record may have moved to one of them.
 
-    `has_ended`: this site's list came to its end.
+    `has_ended`: this site's own list came to its end.
     """
     if harvest.site_run.same_origin.others:
-        await harvest.write(lambda session: ())  # so that they know all that this site has
+        await harvest.write(lambda session: ())  # so that they find all outcomes of this site
     with harvest.ctx.deadlines.site_waits():
-        await harvest.ctx.turn.listed(to_the_end=has_ended)
+        await harvest.ctx.turn.wait_for_others(to_the_end=has_ended)
 
 
 def _is_own(known: Mapping[str, KnownRecord], holding: Holding) -> bool:
-    """True if the target holds what this site brought last, or has found there."""
+    """True if the target holds the revision that this site brought, or found there, at last."""
     entry = known[holding.document_id].entry if holding.document_id in known else None
     return entry is not None and entry.outcome in GOOD and entry.target_revision == holding.revision

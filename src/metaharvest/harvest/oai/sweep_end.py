@@ -1,4 +1,4 @@
-"""What is kept of a sweep after each page; at its end also what was left out, and what is missing."""
+"""The progress of a sweep after each page; at its end, the records that were left out or are missing."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from metaharvest.sources.base import Page
 
 @dataclass(slots=True)
 class SweepSoFar:
-    """How far the listing has come, in this site run and, for `ids`, since the last checkpoint.
+    """How far the sweep has come in this site run. `ids` are document ids of the pages since the last checkpoint.
 
-    `treatment` and `moved` are what is kept with it: see ListingState.
+    `goes_on`: it goes on from an earlier harvest. `treatment` and `moved`: see ListingState.
     """
 
     seen: AccountedFor
@@ -47,7 +47,7 @@ class SweepSoFar:
     ids: set[str] = field(default_factory=set)
 
     def count(self, page: Page, plan: PagePlan) -> None:
-        """The records of a page have come to their outcomes."""
+        """Count the records of a page, which have their outcomes."""
         self.tally.listed += plan.listed
         self.tally.unchanged += plan.unchanged
         self.tally.duplicates += plan.duplicate
@@ -56,12 +56,12 @@ class SweepSoFar:
         self.ids.update(record.document.document_id for record in page.records)
 
     def forget_before(self, page: Page) -> None:
-        """The sweep can go on from here: the ids of its pages until now are kept in the ledger."""
+        """Forget the ids before a checkpoint: the ledger has them."""
         if page.checkpoint is not None:
             self.ids = set()
 
     def page_end(self, page: Page, plan: PagePlan) -> PageEnd:
-        """What is kept with this page."""
+        """The progress that is kept with this page."""
         return PageEnd(
             page.checkpoint,
             self.seen.listing,
@@ -72,20 +72,20 @@ class SweepSoFar:
             self.tally.unchanged,
             self.tally.duplicates,
             self.treatment,
-            self.seen.again and not (page.is_last and page.left_out < inf),
+            self.seen.rechecks and not (page.is_last and page.left_out < inf),
             self.moved,
         )
 
 
 async def keep_last_page(harvest: SiteHarvest, page: Page, end: PageEnd, so_far: SweepSoFar) -> None:
-    """Keep how far the sweep has come with its last page, and what only a whole list can tell.
+    """Keep the progress of the sweep after all windows; note the records that were left out or are missing.
 
-    Raises BrokenOff if the target cannot be asked.
+    Raises BrokenOff if the target does not answer.
     """
     site_run, today = harvest.site_run, harvest.ctx.journal.today
-    # Where there are records that cannot be named, nobody can say which ones are missing.
+    # An error may hide the identifiers of some records: then none is known to be missing.
     is_complete = page.is_last and so_far.is_complete and not any(finding.is_error for finding in page.findings)
-    elsewhere = await in_thread(partial(_elsewhere, harvest, so_far)) if is_complete else None
+    elsewhere = await in_thread(partial(_kept_elsewhere, harvest, so_far)) if is_complete else None
 
     def keep(session: Session) -> Iterable[LogRow]:
         sweeps.write_page_end(session, site_run, end, today)
@@ -105,11 +105,11 @@ def _note_end(
     elsewhere: Collection[str] | None,
     today: date,
 ) -> list[LogRow]:
-    """The rows of a list that has ended. `elsewhere`: see _elsewhere; None if the list is not a complete one."""
+    """The rows of a list that has ended. `elsewhere`: see _kept_elsewhere; None if the list is not complete."""
     site = site_run.site
     rows, left_out = _note_left_out(session, site_run, page, so_far, end, today)
     if elsewhere is not None and records.number_listed(session, site.site_id, end.listing):
-        # A list that leaves out as many each time counts something else.
+        # The repetition left out as many: the source repository counts something else.
         spared = 0 if page.repeat is None and left_out < inf else left_out
         rows += _note_missing(session, site_run, end.listing, elsewhere, spared, today)
     elif so_far.is_empty or elsewhere is not None:
@@ -126,16 +126,25 @@ def _note_end(
 def _note_left_out(
     session: Session, site_run: SiteRun, page: Page, so_far: SweepSoFar, end: PageEnd, today: date
 ) -> tuple[list[LogRow], float]:
-    """How many records may have been left out of a list that has ended; it is told, and asked for once more."""
+    """Note the number of records that may have been left out of a list that has ended, and repeat the list.
+
+    Returns the rows and the number.
+    """
     named = records.number_listed(session, site_run.site.site_id, end.listing)
     left_out = max(page.left_out, _parted(so_far, page, named))
     if not 0 < left_out < inf:
         return [], left_out
     if page.repeat is not None:
-        anew = replace(
-            end, checkpoint=page.repeat, document_ids=(), to_delete=(), older=(), as_known=(), again=so_far.seen.again
+        repetition = replace(
+            end,
+            checkpoint=page.repeat,
+            document_ids=(),
+            to_delete=(),
+            older=(),
+            as_known=(),
+            again=so_far.seen.rechecks,
         )
-        sweeps.write_page_end(session, site_run, anew, today)
+        sweeps.write_page_end(session, site_run, repetition, today)
     if any(finding.rule == listings.LIST_SIZE for finding in page.findings):
         return [], left_out
     announced = so_far.announced if so_far.announced == named + left_out else None
@@ -144,9 +153,9 @@ def _note_left_out(
 
 
 def _parted(so_far: SweepSoFar, page: Page, named: int) -> int:
-    """How many records a list has left out that goes on from an earlier run: its source does not know what came then.
+    """The number of records that a list left out, if several runs read it: the source knows only those of the last run.
 
-    `named`: so many records came, of those that can be named.
+    `named`: the number of records with identifiers that came.
     """
     if not so_far.goes_on:
         return 0
@@ -154,10 +163,10 @@ def _parted(so_far: SweepSoFar, page: Page, named: int) -> int:
     return (so_far.announced or 0) - named if is_known and (so_far.announced or 0) > named else so_far.moved
 
 
-def _elsewhere(harvest: SiteHarvest, so_far: SweepSoFar) -> frozenset[str]:
-    """What the list has not named, and another site of the origin lists, or a site of another origin was given.
+def _kept_elsewhere(harvest: SiteHarvest, so_far: SweepSoFar) -> frozenset[str]:
+    """Records that the list does not name, and that another site of the origin lists or a site of another origin owns.
 
-    To be called in a thread. Raises BrokenOff if the target cannot be asked.
+    To be called in a thread. Raises BrokenOff if the target does not answer.
     """
     site_run, target = harvest.site_run, harvest.target
     with harvest.ctx.reading() as session:
@@ -166,7 +175,7 @@ def _elsewhere(harvest: SiteHarvest, so_far: SweepSoFar) -> frozenset[str]:
         listed = records.listed_by(session, site_run.same_origin.enabled, ids)
     found = frozenset({*listed, *other_owners(ids, harvest)})
     if target.health.given_up:
-        # Nobody can say which ones are missing: the last part of the list is asked for again.
+        # Without the owners, no record is known to be missing: the next harvest requests the last page again.
         raise BrokenOff(*target.health.given_up)
     return found
 
@@ -174,10 +183,10 @@ def _elsewhere(harvest: SiteHarvest, so_far: SweepSoFar) -> frozenset[str]:
 def _note_missing(
     session: Session, site_run: SiteRun, listing: int, elsewhere: Collection[str], left_out: float, today: date
 ) -> list[LogRow]:
-    """Mark the copies whose records a complete list did not name; the row that tells of them, if there are any.
+    """Mark the copies whose records a complete list did not name. Returns the row about them, if there are any.
 
-    What never came in is forgotten, and with it that it failed; and what other sites have. So many may have been
-    `left_out` of the list: no more than these are not missing for that.
+    Rows without a copy, and rows of records that other sites have, are forgotten. The list may have `left_out` this
+    number of records: if no more are unnamed, none becomes missing.
     """
     site_id = site_run.site.site_id
     unnamed = list(records.unnamed(session, site_id, listing))
