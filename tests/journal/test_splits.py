@@ -1,4 +1,4 @@
-"""What becomes of the rows of a site that was split."""
+"""The rows of a site that was split are forgotten, or missing."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ SINCE = date(2026, 11, 20)
 
 
 def test_a_document_that_another_site_knows_is_forgotten_here() -> None:
-    sorting = sorted_rows([Unnamed(1, "a", True, None), Unnamed(2, "b", True, SINCE)], {"a": 7, "b": 7})
+    sorting = sorted_rows([Unnamed(1, "a", True, None), Unnamed(2, "b", True, SINCE)], {"a", "b"})
     assert (list(sorting.forgotten), list(sorting.missing)) == ([1, 2], [])
 
 
 def test_a_copy_that_no_site_lists_is_missing_and_stays() -> None:
     rows = [Unnamed(1, "a", True, None), Unnamed(2, "b", True, SINCE)]
-    sorting = sorted_rows(rows, {"c": 7})
+    sorting = sorted_rows(rows, {"c"})
     assert (list(sorting.forgotten), list(sorting.missing)) == ([], rows)
 
 
 def test_a_record_without_a_copy_is_forgotten() -> None:
-    assert list(sorted_rows([Unnamed(1, "a", False, None)], {}).forgotten) == [1]
+    assert list(sorted_rows([Unnamed(1, "a", False, None)], set()).forgotten) == [1]

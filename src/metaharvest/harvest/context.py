@@ -31,7 +31,7 @@ Answer = TypeVar("Answer")
 
 
 class Progress:
-    """Is told how a run gets on: this one does nothing with it, that of the command line makes a picture of it."""
+    """Receives the progress of a run. This class ignores it; the command line's class shows it."""
 
     def site_began(self, name: str) -> None:
         """A site's harvest began."""
@@ -40,7 +40,7 @@ class Progress:
         """The site's list was read."""
 
     def documents_ended(self, name: str, number: int) -> None:
-        """So many more documents have their outcome."""
+        """`number` more documents have their outcome."""
 
     def site_ended(self, name: str) -> None:
         """The site's harvest ended."""
@@ -58,11 +58,10 @@ READING_TURN_SECONDS = 5.0
 class RunContext:
     """What harvesting a site needs; `deadlines` also has the site's own.
 
-    `site_names` are the registered sites by number, `same_origin` the other sites of the site's origin, among which it
-    has its `turn`; `to_retry` the numbers of those with documents to try again,
-    `to_look_at` of those with documents to be looked at again. `batch`: see RunLimits. `full`: repositories are asked
-    for all that they have, not only for what has changed. `treatment` is the site's: how its documents are filtered,
-    normalised and checked. `reading_turns` are for what takes the processor, and waits for nobody.
+    `site_names` are the names of the registered sites by id. `same_origin` are the other sites of the site's origin,
+    among which it has its `turn`. Sites `to_retry` have documents to try again, sites `to_look_at` have documents to be
+    looked at again. `batch`: see RunLimits. `full`: source repositories list all of their records. `treatment`: how the
+    site's documents are filtered, normalised and checked. `reading_turns` are for work that takes the processor.
     """
 
     settings: Settings
@@ -93,7 +92,7 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True)
 class SiteHarvest:
-    """One site's part of a run: its site run, its source, the target as it goes there, and what the run has for all."""
+    """One site's part of a run: its site run, its source, its target, and the context of the run."""
 
     site_run: SiteRun
     source: DocumentSource
@@ -106,7 +105,7 @@ class SiteHarvest:
         return self.site_run.site
 
     async def read(self, question: Callable[[Session], Answer]) -> Answer:
-        """What the database answers, in a thread. Raises DatabaseError."""
+        """Ask the database, in a thread. Raises DatabaseError."""
 
         def read() -> Answer:
             with self.ctx.reading() as session:
@@ -115,5 +114,5 @@ class SiteHarvest:
         return await in_thread(read)
 
     async def write(self, write: Callable[[Session], Iterable[LogRow]]) -> None:
-        """Have this written, with the log rows that it returns, after all that was handed over before."""
+        """Have the writer call `write` and log the rows that it returns, after all earlier requests."""
         await self.ctx.journal.write(self.site_run, write)

@@ -47,14 +47,14 @@ UNDER_WAY_PER_CONNECTION = 7
 WENT_IN = (OutcomeKind.INSERTED, OutcomeKind.UPDATED)
 
 MOST_WAITING = 100
-"""Documents of a site that may wait to be tried again; while there are so many, nothing new is begun."""
+"""Documents of a site that may wait for another attempt. At this number, no new document is begun."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """How many documents were listed, how many of them the target had already, and how many are listed no longer.
+    """The numbers of documents that were listed, that the target had already, and that are no longer listed.
 
-    So many `duplicates` have no log rows of their own. `phases`: where the time of those that were brought in went.
+    `duplicates` counts those without a log row of their own. `phases`: the time that bringing documents in took.
     """
 
     listed: int = 0
@@ -73,13 +73,13 @@ class Todo:
 
     @property
     def is_pending(self) -> bool:
-        """Whether an earlier run began to upload this document and never learnt how that ended."""
+        """True if an earlier run began to upload this document, and did not learn the result."""
         is_first = self.intent.action is not Action.DUPLICATE
         return is_first and self.known is not None and self.known.pending_sha256 is not None
 
     @property
     def is_there(self) -> bool:
-        """Whether the target has it already, so that nothing is to be done."""
+        """True if the target has it already, so that nothing is to be done."""
         return self.intent.action is Action.UNCHANGED and not self.is_pending
 
     def after(self, outcome: Outcome) -> Todo:
@@ -93,7 +93,7 @@ class Todo:
 class SiteDocuments:
     """Brings the documents of one site run in. `turn()` is awaited before each bring_in().
 
-    What is `in_hand` came with the list, and is not fetched: `at_once` of these may be under way.
+    Documents that are `in_hand` came with the list, and are not fetched: `at_once` of them may be under way.
     """
 
     def __init__(
@@ -455,14 +455,14 @@ OTHER_CONTENT = Finding(
 
 
 def treatment_for(document: ListedDocument, treatment: Treatment) -> Treatment:
-    """The same for this document: a record of a repository need not be EML where the site has no level of its own."""
+    """The same for this document: a record need not be EML if the site has no level of its own."""
     if document.origin is None or treatment.level is not None:
         return treatment
     return replace(treatment, level=ValidationLevel.STRICT)
 
 
 def is_checked_by_reading(document: ListedDocument, treatment: Treatment) -> bool:
-    """Whether nothing is left to be checked of a record: its canonical form is known, so that it is well-formed."""
+    """True if a record needs no further check: it has a canonical form, so that it is well-formed."""
     is_strict = treatment.level in (None, ValidationLevel.STRICT)
     return document.origin is not None and bool(document.origin.digest) and is_strict and not treatment.transforms
 

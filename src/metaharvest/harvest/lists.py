@@ -13,7 +13,7 @@ from metaharvest.harvest.tasks import in_thread, side_by_side
 
 
 async def harvest_unchanged(harvest: SiteHarvest) -> Tally:
-    """The documents of a list that is the one of the last harvest: most nights the target has kept them all."""
+    """Harvest a list that has not changed since the last harvest: in most nights the target has all its documents."""
     known, in_journal = harvest.site_run.known_documents, harvest.target.in_journal
     if in_journal and not harvest.site_run.resumed:
         kept = await in_thread(partial(in_journal.kept, harvest.site.site_id))
@@ -24,13 +24,13 @@ async def harvest_unchanged(harvest: SiteHarvest) -> Tally:
 
 
 async def harvest_documents(harvest: SiteHarvest, batches: Iterator[Batch]) -> Tally:
-    """Bring every document to its outcome; the numbers that go into the totals."""
+    """Bring every document to its outcome. Returns the numbers for the totals."""
     tally, ctx = Tally(), harvest.ctx
     site = SiteDocuments(harvest, tally.phases)
     planned = plans(batches, harvest)
 
     async def next_plan() -> Plan | None:
-        # A target outside of the database may have to be waited for: no other site waits with it.
+        # Other sites must not wait for a target outside of the database.
         async with ctx.reading_turns if harvest.target.in_journal else nullcontext():
             return await in_thread(partial(next, planned, None))
 

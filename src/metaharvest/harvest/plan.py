@@ -1,7 +1,7 @@
-"""What is to be done with a site's documents, a batch at a time: ask the ledger and the target, decide, settle.
+"""Plans a site's documents, a batch at a time: ask the ledger and the target, decide, settle.
 
-What needs no fetching is settled here: most documents of most nights are as the last harvest left them. Everything in
-this module may run in a thread beside the event loop: it writes nothing.
+Documents that need no fetching are settled here: most documents are as the last harvest left them. Everything in this
+module may run in a thread beside the event loop: it writes nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a site's documents are treated: what its options, its files and the settings say."""
+"""The treatment of a site's documents, from its options, its files and the settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from metaharvest.validation import Treatment
 
 
 def treatment_of(site: Site, settings: Settings) -> Treatment:
-    """What is done with the documents of this site; reads its files. Raises TransformError if one cannot be used."""
+    """The treatment of the documents of this site. Reads its files; raises TransformError if one cannot be used."""
     options = settings.applied_to(site).options
     return Treatment(
         options.package_id_mismatch or settings.validation.package_id_mismatch,

@@ -1,13 +1,13 @@
-"""Sites that an upgrade made of one site with several sets, and whose documents those of that site are.
+"""Splits: an upgrade divides a site with several sets into one site for each set.
 
-The first one has the former site's number, its log and its rows in the ledger, whose list has the number BEFORE_SPLIT.
-What a full list of the first one names is its own from then on. When all of the sites have had a full list, and all of
-its records, the other rows are those of the other sites, or missing. A site whose row is broken is waited for.
+The first one keeps the former site's id, its log and its rows in the ledger, whose list has the number BEFORE_SPLIT.
+Records that its first full list names stay with it. The other rows wait until all of the sites have had a full list
+without holes, and no site's row is broken. Then they belong to other sites, or are missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
@@ -30,7 +30,7 @@ _NAMED = 10
 
 
 def begun(session: Session, site: Site) -> list[LogRow]:
-    """The row that says, with its first list, which sites the former site has become."""
+    """The row with the first list of a site: it names the sites that the former site became."""
     sites = _sites(session, site)
     first = site.options.split_from or site.name
     named = [f"'{each.name}' (set {one_line(_set_of(each), 60)})" for each in sites[:_NAMED]]
@@ -49,7 +49,7 @@ def begun(session: Session, site: Site) -> list[LogRow]:
 def sort(session: Session, site: Site, listing: int, today: date) -> list[LogRow]:
     """Sort the rows from before the split, if `site` has them, and all of the sites have had a full list.
 
-    The row that names those of records that are missing, if there are any. `listing`: the number of the site's list.
+    Returns the row about missing records, if there are any. `listing`: the number of the site's list.
     """
     rows = records.before_split(session, site.site_id) if site.options.split_from == site.name else []
     if not rows:
@@ -81,14 +81,14 @@ def sort(session: Session, site: Site, listing: int, today: date) -> list[LogRow
 
 @dataclass(frozen=True, slots=True)
 class Sorting:
-    """The numbers of the rows that are `forgotten`, and the rows whose records are `missing`."""
+    """The ids of the rows that are `forgotten`, and the rows whose records are `missing`."""
 
     forgotten: Sequence[int]
     missing: Sequence[Unnamed]
 
 
-def sorted_rows(rows: Sequence[Unnamed], known: Mapping[str, int]) -> Sorting:
-    """What becomes of rows that the first site's full list did not name; `known` are documents of the others. Pure."""
+def sorted_rows(rows: Sequence[Unnamed], known: Collection[str]) -> Sorting:
+    """Sort the rows that the first site's full list did not name. `known`: documents of the other sites. Pure."""
     missing = [each for each in rows if each.is_held and each.document_id not in known]
     kept = {each.entry_id for each in missing}
     return Sorting([each.entry_id for each in rows if each.entry_id not in kept], missing)

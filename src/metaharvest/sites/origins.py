@@ -1,4 +1,4 @@
-"""What repositories are called in the document ids of their records, and which sites are of one origin."""
+"""Origins: the names of source repositories in document ids, and the sites of one origin."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from metaharvest.sites.rows import BrokenSite
 
 
 def origin_of(base_url: str) -> str:
-    """The name in document ids that a repository gets if nobody gives it one: its base URL without the scheme.
+    """The default origin of a source repository: its base URL without the scheme.
 
-    Document ids are public, and a query may have a key in it: of that, there is a digest.
+    Document ids are public, and a query may have a key in it: the origin has a digest of the query.
     """
     try:
         parts = urlsplit(without_login(base_url.strip()))
-    except ValueError:  # it is told as no web address where the site is checked
+    except ValueError:  # the check of the site reports it
         return "repository"
     query = f"-{hashlib.sha256(parts.query.encode()).hexdigest()[:8]}" if parts.query else ""
     address = f"{_plain(parts.netloc.rpartition('@')[2])}{parts.path}".lower()
@@ -27,7 +27,7 @@ def origin_of(base_url: str) -> str:
 
 
 def origins(sites: Iterable[Site | BrokenSite]) -> dict[str, str]:
-    """The names that these sites give their repositories, by the key of each."""
+    """The origins of these sites, by the key of their source repositories."""
     found: dict[str, str] = {}
     for site in sites:
         if isinstance(site, Site) and site.options.oai is not None:
@@ -36,10 +36,10 @@ def origins(sites: Iterable[Site | BrokenSite]) -> dict[str, str]:
 
 
 def origin_for(base_url: str, given: Mapping[str, str]) -> str:
-    """The name for a repository: that which it was given already (see origins), or one that no other one was given.
+    """The origin of a source repository: the `given` one (see origins), or an unused one.
 
-    It is its base URL without the scheme; with a digest of that, where another repository has this name: `/x/oai` and
-    `/x-oai` are written alike.
+    If another source repository has the default origin, a digest distinguishes them: `/x/oai` and `/x-oai` have the
+    same one.
     """
     key = repository_key(base_url)
     if key in given:
@@ -51,9 +51,9 @@ def origin_for(base_url: str, given: Mapping[str, str]) -> str:
 def sites_of_one_origin(
     sites: Iterable[Site | BrokenSite], target_of: Callable[[str], object]
 ) -> dict[int, frozenset[int]]:
-    """The sites with the origin, format and target of each site, itself included, by its id; none for one without any.
+    """The ids of the sites that share origin, format and target, by the id of each of them. Pure.
 
-    `target_of` gives the target of the site of a name. Pure.
+    A site that shares them with no other one is left out. `target_of` returns the target of a site, by its name.
     """
     groups: dict[tuple[str, str], list[tuple[object, set[int]]]] = {}
     for site in sites:
@@ -71,7 +71,7 @@ def sites_of_one_origin(
 
 
 def repository_key(base_url: str) -> str:
-    """What two base URLs of one repository have in common: however the host is written, with TLS or without."""
+    """The key of a source repository: base URLs that differ in the scheme or the host's final dot have the same."""
     host, slash, rest = without_login(base_url).partition("://")[2].partition("/")
     return f"{_plain(host)}{slash}{rest}".rstrip("/")
 

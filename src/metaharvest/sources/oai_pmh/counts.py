@@ -1,4 +1,4 @@
-"""What a list brought within one window, and what follows from each of its pages."""
+"""Counts the records of one window's list, page by page, and compares them with the announced number."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from metaharvest.sources.oai_pmh.protocol import Token
 from metaharvest.text import one_line
 
 MOST_STALE = 10
-"""Pages in a row that have no new records, each with a token, after which nothing more is expected.
+"""Pages in a row without new records, each with a token, after which the list breaks off.
 
 Seen at https://github.com/infrae/pyoai/pull/8.
 """
 
 UNDATED = 0
-"""The version of a record that has no datestamp, as in lists of identifiers in 1.x: it may be any."""
+"""The version of a record without a datestamp, as in lists of identifiers in 1.x. It may be any version."""
 
 _NEXT_TOKEN = (
     "The repository's keeper has each token lead to the records behind those that came with it, and the last page end "
@@ -33,16 +33,16 @@ _ASKED_AGAIN = "The next harvest asks for this list once more."
 
 @dataclass(slots=True)
 class Counts:
-    """The records of one window's list, from its beginning in this harvest on.
+    """The records of one window's list, since its beginning in this harvest.
 
     `named` has the version of each record that came (see key_and_version), `used` hashes of the tokens that were sent,
     `on_page` the keys of the answer that is being read. `before` counts the records of an earlier harvest, `received`
-    those since, `nameless` those of them without a key, `fresh` those that had not come in this harvest, `moved` those
-    that came again, with another datestamp or on another page. `announced` is the last completeListSize, `highest` the
-    highest one. `pages` were whole, `broken` were not; `stale` counts the whole ones in a row without new records.
-    `last` is the number of records of the last page that had any, `most` that of the longest page. `lacks_token`: the
-    last page had no resumptionToken at all, after pages that had one. `in_doubt`: the list `has_ended`, perhaps too
-    early. `notes` are warnings.
+    all records since. Of these, `nameless` have no key, `fresh` had not come in this harvest, and `moved` came a second
+    time, with another datestamp or on another page. `announced` is the last completeListSize, `highest` the highest
+    one. `pages` counts whole pages, `broken` failed ones, `stale` whole ones in a row without new records. `last` is
+    the number of records on the last page with records, `most` the number on the longest page. `lacks_token`: the last
+    page had no resumptionToken at all, after pages that had one. `in_doubt`: the list `has_ended`, perhaps too early.
+    `notes` are warnings.
     """
 
     named: dict[int, int]
@@ -83,7 +83,7 @@ class Counts:
     def follow(self, answer: Answer, sent: str, number: int, new: int) -> Finding | None:
         """Count a whole answer with `number` records, `new` of them new, to the token that was `sent`.
 
-        Returns why its token is not followed.
+        Returns the error if its token is not to be followed.
         """
         token = answer.token or Token("")
         if token.too_long:
@@ -96,7 +96,7 @@ class Counts:
         self.announced = token.size or self.announced
         self.highest = max(self.highest, self.announced or 0)
         if (token.text or token.is_blank) and self.announced and self.different > self.announced:
-            # More records come than the list has in all: https://github.com/OpenSKOS/OpenSKOS/issues/8
+            # More records came than the announced number: https://github.com/OpenSKOS/OpenSKOS/issues/8
             self.announced = None
         self.received += number
         self.pages += 1
@@ -115,7 +115,7 @@ class Counts:
         return None
 
     def end_in_error(self, answer: Answer) -> None:
-        """The answer to a token is noRecordsMatch: the list has ended, as the repository says.
+        """Note that noRecordsMatch, in answer to a token, has ended the list.
 
         Seen at https://github.com/inveniosoftware/invenio-app-rdm/issues/2715.
         """
@@ -135,10 +135,10 @@ class Counts:
         return self.pages < 2 and self._received == self.announced
 
     def _end_without_token(self, number: int, answer: Answer) -> None:
-        """The list ends on a page of this number of records, after others; a token may have been lost there.
+        """Note the end of the list on a page with `number` records; the page may have lost its token.
 
-        The empty token with which it should end in 2.0 may be left out, or be white space, on a page that is shorter
-        than others. Some lists end with their first page: https://github.com/next-l/enju_leaf/issues/1538
+        In 2.0, a list ends with an empty token. A page that is shorter than the others may also have none, or white
+        space. Some lists lose the token of their first page: https://github.com/next-l/enju_leaf/issues/1538
         """
         self.lacks_token = answer.token is None and not answer.root.is_old
         is_odd = self.lacks_token or (answer.token is not None and answer.token.is_blank)
@@ -146,13 +146,13 @@ class Counts:
             return
         if self.announced and not (self.pages == 2 and self._received == self.announced):
             return
-        # Some never send an empty token; but a list of nothing is how 1.x says that nothing matches.
+        # Some source repositories never send an empty token. In 1.x, a list of nothing means that nothing matches.
         level = Level.WARNING if number or answer.token else Level.ERROR
         where = "a full page, without the empty resumptionToken of an end" if number else "a page without records"
         self._doubt(f"The list ended in {where}: {self._received:,} records had come", level)
 
     def _doubt(self, message: str, level: Level) -> None:
-        """The list has ended, nobody can say whether with all that it has."""
+        """Note that the list has ended, perhaps without some of its records."""
         message += ", and no completeListSize says whether those are all. None is said to be missing for that."
         self.notes.append(Finding("oai.token", message, _NEXT_TOKEN, level))
         self.in_doubt = True
@@ -160,10 +160,11 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class SizeCheck:
-    """How the number of records that came compares with the number that was announced.
+    """The number of records that came, compared with the announced number.
 
-    `left_out` records may not have come. `short`: this number of them is missing, and the list is an error; 0: it is
-    none. `usual`: the repository announces this number too many in each list. `finding` says so, if all is not well.
+    `left_out`: this number of records may not have come. `short`: the list is an error, as it lacks this number; 0: it
+    is no error. `usual`: the source repository announces this number too many in each list. `finding`: the error, or a
+    warning.
     """
 
     left_out: int = 0
@@ -175,10 +176,10 @@ class SizeCheck:
 def check_size(counts: Counts, *, short: int | None, usual: int, is_full: bool) -> SizeCheck:
     """Compare the number of records with completeListSize, which is an estimate by the protocol.
 
-    A list that lacks more than 1 % is an error the first time. The same shortfall (`short`, of the last list) is the
-    repository's way to count, and stays so (`usual`): some count deleted records that they do not list, or those of all
-    sets (https://github.com/MI-DPLA/combine/issues/240). Some lose their last tokens, which is an error each time
-    (https://github.com/coneda/kor/issues/110).
+    A list that lacks more than 1 % is an error the first time. The same shortfall a second time (`short` is that of the
+    last list) is no error, and becomes `usual`: some source repositories count deleted records that they do not list,
+    or the records of all sets (https://github.com/MI-DPLA/combine/issues/240). A list whose last page lost its token is
+    an error each time (https://github.com/coneda/kor/issues/110).
     """
     announced, received = counts.announced or 0, counts.before + counts.received
     lacks, left_out, allowed = announced - received, counts.moved, max(1, announced // 100)
@@ -206,7 +207,7 @@ def check_size(counts: Counts, *, short: int | None, usual: int, is_full: bool) 
 
 
 def key_and_version(record: ListedRecord) -> tuple[int, int]:
-    """The key that distinguishes a record from others, and this version of it from others that a list may have."""
+    """The key of a record, and of this version of it."""
     origin = record.document.origin
     assert origin is not None
     is_dated = bool(origin.datestamp) or record.deleted

@@ -1,6 +1,6 @@
-"""Short questions beside a list: does the repository respect `from`, and how many records does it have now?
+"""Short requests after a list: does the source repository respect `from`, and how many records does it have?
 
-Each asks for the first page of one ListIdentifiers.
+Each of them requests the first page of one ListIdentifiers.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class FirstPage:
 
 
 class From(Enum):
-    """How a repository respects `from`: well, but for its own moment, not at all, or by another date.
+    """How a source repository respects `from`: WELL, without its own moment, not at all, or with another date.
 
     Seen at https://github.com/ilri/DSpace/issues/63, https://github.com/inveniosoftware/invenio-app-rdm/issues/2153 and
     https://github.com/artefactual/atom/issues/893.
@@ -75,10 +75,10 @@ class From(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What the probes beside a list found. `in_all`: how many records the repository has now; None: not asked.
+    """The results of the probes. `in_all`: the number of all records in the source repository; None: not requested.
 
-    In the last full list it announced `in_all_before`. `newest` is the newest known record. `how`: how the repository
-    respects `from`; None: not asked.
+    The last full list announced `in_all_before` records. `newest` is the newest known record. `how`: how the source
+    repository respects `from`; None: not tried.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -89,7 +89,7 @@ class Probed:
 
 
 class Probes:
-    """Asks one repository in version 2.0. `in_days`: it refuses datestamps with seconds."""
+    """Sends short requests to one source repository, in version 2.0. `in_days`: it refuses seconds."""
 
     def __init__(
         self, repository: Repository, options: OaiOptions, identity: Identity, patience: Patience, *, in_days: bool
@@ -100,7 +100,7 @@ class Probes:
         self._has_seconds = identity.has_seconds and not in_days
 
     async def first_page(self, window: Window = _ALL) -> FirstPage | None:
-        """The first page of the site's list in this window; None if it cannot be had."""
+        """The first page of the site's list in this window; None if the request fails."""
         set_spec = self._options.set_spec or ""
         arguments = {"metadataPrefix": self._options.prefix, "set": set_spec, **window.arguments()}
         try:
@@ -114,14 +114,14 @@ class Probes:
         return FirstPage(found, (token.size if token else None) or (None if has_more else number), has_more)
 
     async def check_from(self, newest: Newest) -> tuple[From, Finding | None]:
-        """How the repository respects `from`, tried with the newest known record; a finding if it does not."""
+        """Try `from` with the newest known record. The finding says what is wrong."""
         stamp = newest.datestamp if self._has_seconds else newest.datestamp[:10]
         page = await self.first_page(Window(stamp))
         if page is None:
             return From.WELL, None
         how = _judged(page, newest, stamp)
         if how is From.OFF and (earlier := self._earlier(stamp)):
-            # Harvests ask with an overlap, so that nothing is lost where `from` itself is left out.
+            # Harvests use an overlap: without the moment of `from`, no record is lost.
             before = await self.first_page(Window(earlier))
             how = From.EXCLUSIVE if before and newest.identifier in before.datestamps else how
         if how is From.OFF and not await self._still_has(newest):
@@ -154,7 +154,7 @@ def _judged(page: FirstPage, newest: Newest, stamp: str) -> From:
     far = [each for each in page.datestamps.values() if window.is_far(each)]
     if far and 2 * len(far) >= len(page.datestamps):
         return From.IGNORED
-    # Where more pages follow, the record may be on one of them.
+    # The record may be on a later page.
     return From.WELL if newest.identifier in page.datestamps or page.has_more else From.OFF
 
 

@@ -1,6 +1,6 @@
-"""An OAI-PMH repository as a source of records: where a harvest begins, and what it asks for.
+"""A source repository with OAI-PMH: where a harvest begins, and which requests it sends.
 
-The order is that of the implementation guidelines: Identify, the formats, the sets, then the list (sweep.py).
+Their order is that of the implementation guidelines: Identify, the formats, the sets, then the list (sweep.py).
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ from metaharvest.text import one_line
 
 
 class OaiSource:
-    """The records of one repository that a site asks for: in one format, of all sets or of one.
+    """The records of one source repository for one site: in one format, of one set or of all.
 
-    `is_harvest`: those that are listed have digests, and each answer is asked for while the one before is read. Nobody
-    needs either who only looks at some of them.
+    `is_harvest`: records get digests, answers are prefetched, and probes follow the list. A look at some records needs
+    none of these.
     """
 
     def __init__(self, site: Site, fetcher: Fetcher, *, is_harvest: bool = True) -> None:
@@ -68,7 +68,7 @@ class OaiSource:
     async def list_records(
         self, checkpoint: Checkpoint | None, patience: Patience, *, full: bool, resumed: bool = False
     ) -> PagedListing:
-        """What the repository lists; see PagedSource. A repository that has changed is a warning."""
+        """The list; see PagedSource. A warning says how the source repository has changed since the last harvest."""
         options, http = self._options, self._fetcher.http
         asked = asked_by(without_login(self._site.list_url), options)
         state, is_other = state_from(checkpoint, asked), asks_for_others(checkpoint, asked)
@@ -93,7 +93,7 @@ class OaiSource:
         pages = sweeper.pages(patience)
         first = await _first(pages)
         is_empty = first.is_last and sweeper.is_empty
-        # A record that changes leaves a window with an end: it is not missing.
+        # A record that changes leaves a list that ends at a date: it is not missing.
         is_whole = sweep.full and options.until is None
         begin = sweeper.start_prefetch if self._is_harvest else None
         return PagedListing(
@@ -106,9 +106,9 @@ class OaiSource:
         )
 
     async def _probe(self, state: State, identity: Identity, patience: Patience, sweeper: Sweeper) -> Probed:
-        """Ask, after a list has ended, how many records there are in all, and whether `from` is right.
+        """Find out, after a list, the number of all records, and whether the source repository respects `from`.
 
-        The number is asked after a list of changes; `from` is tried after each full list, and now and then.
+        The number is requested after a list of changes. `from` is tried after each full list, and every CHECK_EVERY.
         """
         options, now = self._options, identity.response_date
         probes = Probes(self._repository, options, identity, patience, in_days=sweeper.in_days)
@@ -133,7 +133,7 @@ class OaiSource:
         return None, None
 
     async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
-        """One record by itself; see PagedSource. Raises FetchError, also for one that is deleted; NotUsable."""
+        """One record; see PagedSource. Raises FetchError, also for a deleted record; and NotUsable."""
         identifier = document.origin.identifier if document.origin else identifier_in(document.url)
         records = Records(self._site.list_url, self._options, largest=self._fetcher.http.max_document_bytes)
         if too_long := records.too_long(identifier):
@@ -156,7 +156,7 @@ def identifier_in(url: str) -> str:
 
 
 def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
-    """What was kept of the repository's clock, if that is later than it is now, even by more than the overlap.
+    """The warning that the source repository's clock went back by more than the overlap since an earlier harvest.
 
     A clock that was corrected: https://github.com/DSpace/DSpace/pull/825
     """
@@ -173,7 +173,7 @@ def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
 
 
 def _require_offered(description: Description, options: OaiOptions) -> None:
-    """Raises ListError if the repository does not have the format, or the set."""
+    """Raises ListError if the source repository does not have the format, or the set."""
     if lacking := tuple(missing(description, options.prefix, (options.set_spec,) if options.set_spec else ())):
         raise ListError(*lacking)
 
@@ -205,7 +205,7 @@ async def _with_first(
 
 
 def _gone(identifier: str, *, is_there: bool) -> Finding:
-    """`is_there`: with the status deleted; otherwise it was an empty answer, as 1.x gives it."""
+    """`is_there`: the answer has the record, with the status deleted. False: the answer is empty, as in 1.x."""
     shown = one_line(identifier, 200)
     message = f"The repository says that its record {shown} is deleted."
     if not is_there:

@@ -1,4 +1,4 @@
-"""A sweep through the windows of a source repository, page by page.
+"""Walks through the windows of a source repository's sweep, page by page.
 
     while there are windows to do:
         list the first one, page by page, by its tokens

@@ -59,7 +59,7 @@ class Window:
         return is_after and (until is None or (others_until is not None and others_until <= until))
 
     def is_far(self, datestamp: str) -> bool:
-        """True if the datestamp is days outside: more than clocks and granularities may differ by."""
+        """True if the datestamp is outside by more than two days. Clocks and granularities differ by less."""
         when, begin, until = moment(datestamp), moment(self.begin or ""), moment(self.until or "")
         if when is None:
             return False
@@ -67,11 +67,11 @@ class Window:
         return (begin is not None and begin - when > days) or (until is not None and when - until > days)
 
     def halves(self, earliest: str, latest: str, *, seconds: bool) -> tuple[Window, Window] | None:
-        """Two windows in its place; None if it is two days, or two seconds, or less.
+        """Two windows in its place; None if it has at most two days, or two seconds.
 
-        The second begins with the day or second that the first ends with: some repositories take the end of a window
-        for its first moment (https://github.com/ilri/DSpace/issues/63). `earliest` and `latest` say where records are
-        expected if it has no limits. The limits stay open.
+        The second one begins with the day or second that the first one ends with: some source repositories take the
+        end of a window for its first moment (https://github.com/ilri/DSpace/issues/63). A window without a limit is
+        divided as if it had the limits `earliest` and `latest`; its halves are open as well.
         """
         seconds = seconds and not self.has_days
         unit = timedelta(seconds=1) if seconds else timedelta(days=1)
