@@ -2,8 +2,9 @@
 
 import pytest
 
+from metaharvest.fetch.url import repository_key
 from metaharvest.model import OaiOptions, SameOrigin, Site, SiteOptions
-from metaharvest.sites.origins import origin_of, repository_key, sites_of_one_origin
+from metaharvest.sites.origins import origin_of, sites_of_one_origin
 from metaharvest.sites.rows import BrokenSite
 
 

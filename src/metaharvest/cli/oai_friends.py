@@ -85,9 +85,10 @@ def _base_urls(invocation: Invocation, source: str, networks: tuple[Network, ...
 
 def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefix: str) -> dict[str, str]:
     """The names under which those of the URLs are registered now that were not before. Raises ScheduleError."""
+    from metaharvest.fetch.url import repository_key
     from metaharvest.model import OaiOptions, SiteOptions
     from metaharvest.sites.options import options_text
-    from metaharvest.sites.origins import origin_for, origins, repository_key
+    from metaharvest.sites.origins import origin_for, origins
     from metaharvest.sites.registry import add_sites, new_site, read_sites
 
     harvester = invocation.harvester

@@ -67,6 +67,17 @@ def without_login(url: str) -> str:
         return url
 
 
+def repository_key(base_url: str) -> str:
+    """The key of a source repository: base URLs that differ in the scheme or the host's final dot have the same."""
+    host, slash, rest = without_login(base_url).partition("://")[2].partition("/")
+    return f"{host_without_dot(host)}{slash}{rest}".rstrip("/")
+
+
+def host_without_dot(host: str) -> str:
+    """A host, perhaps with a port, without its final dot: `example.org.` and `example.org` are one host."""
+    return host.replace(".:", ":").rstrip(".")
+
+
 @dataclass(frozen=True, slots=True)
 class WebAddress:
     """An http or https URL, ready for the wire: `url` is ASCII, without credentials and fragment, `host` lower case."""

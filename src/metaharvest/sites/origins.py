@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
-from metaharvest.fetch.url import without_login
+from metaharvest.fetch.url import host_without_dot, repository_key, without_login
 from metaharvest.model import Site
 from metaharvest.sites.rows import BrokenSite
 
@@ -22,7 +22,7 @@ def origin_of(base_url: str) -> str:
     except ValueError:  # the check of the site reports it
         return "repository"
     query = f"-{hashlib.sha256(parts.query.encode()).hexdigest()[:8]}" if parts.query else ""
-    address = f"{_plain(parts.netloc.rpartition('@')[2])}{parts.path}".lower()
+    address = f"{host_without_dot(parts.netloc.rpartition('@')[2])}{parts.path}".lower()
     return f"{re.sub('[^a-z0-9._~]+', '-', address).strip('-')[:190] or 'repository'}{query}"
 
 
@@ -68,14 +68,3 @@ def sites_of_one_origin(
     for members in (members for targets in groups.values() for _, members in targets if len(members) > 1):
         found |= dict.fromkeys(members, frozenset(members))
     return found
-
-
-def repository_key(base_url: str) -> str:
-    """The key of a source repository: base URLs that differ in the scheme or the host's final dot have the same."""
-    host, slash, rest = without_login(base_url).partition("://")[2].partition("/")
-    return f"{_plain(host)}{slash}{rest}".rstrip("/")
-
-
-def _plain(host: str) -> str:
-    """A host, perhaps with a port, without its final dot: `example.org.` and `example.org` are one host."""
-    return host.replace(".:", ":").rstrip(".")

@@ -563,16 +563,15 @@ def test_a_base_url_with_a_query_keeps_it() -> None:
         assert "?context=1&verb=GetRecord&" in found.records[0].document.url
 
 
-@pytest.mark.parametrize("is_redirected", [False, True])
-def test_two_sites_of_a_repository_ask_for_one_list_at_a_time(is_redirected: bool) -> None:
+@pytest.mark.parametrize("path", ["/oai", "/oai/", "/moved"])
+def test_two_sites_of_a_repository_ask_for_one_list_at_a_time(path: str) -> None:
     with OaiServer(30) as repository:
         repository.formats["other"] = "urn:other"
         at_once: list[int] = []
         under_way = 0
-        other = repository.base_url
-        if is_redirected:
-            repository.odd.add(Odd.REDIRECTED)
-            other = repository.http.url("/moved")
+        other = repository.http.url(path)
+        repository.odd |= {Odd.REDIRECTED} if path == "/moved" else set()
+        repository.http.route("/oai/", repository._answer)
 
         def slowly(body: bytes, asked: Asked) -> bytes:
             nonlocal under_way

@@ -16,7 +16,7 @@ from metaharvest.fetch.addresses import started
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.exchange import Query
 from metaharvest.fetch.limits import WaitedTooLong
-from metaharvest.fetch.url import without_login
+from metaharvest.fetch.url import repository_key
 from metaharvest.model import Finding, Level, ListMethod, OaiOptions, Site
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import Patience
@@ -42,7 +42,7 @@ class Repository:
         self._fetcher = fetcher
         self._post = post
         self.shown = shown_url(site.list_url)
-        self._turn = without_login(site.list_url)  # or, once it has answered, where that is redirected to
+        self._turn = repository_key(site.list_url)  # or, once it has answered, where that is redirected to
 
     async def heed_robots(self) -> tuple[Finding, ...]:
         """What the server's robots.txt says against what is asked. Raises FetchError where that is binding."""
@@ -144,7 +144,7 @@ class Repository:
             file.seek(0)
             return ""
         file.seek(0)
-        self._turn = _base_of(response.url)
+        self._turn = repository_key(_base_of(response.url))
         return response.date
 
     def _query(self, verb: str, arguments: Mapping[str, str]) -> Query:
@@ -187,7 +187,7 @@ def _has_errors(page: bytes, verb: str) -> bool:
 def _base_of(url: str) -> str:
     """The base URL in that of an answer."""
     base, verb, _ = url.rpartition("verb=")
-    return without_login((base if verb else url).rstrip("?&"))
+    return (base if verb else url).rstrip("?&")
 
 
 def _no_turn(shown: str) -> Finding:

@@ -434,14 +434,19 @@ class Sweeper:
             raise PageFailed(why, token_refused=True)
         elif "badArgument" in codes and window.has_seconds:
             self._try_days(why)
+        elif "badArgument" in codes and self._may_try_all(window):
+            self._try_all(why)
         elif self.sweep.divided or window.one_by_one:
             self._respects_windows = self._respects_windows and "badArgument" not in codes
             raise PageFailed(why)
-        elif "badArgument" in codes and window.begin and not self._options.begin:
-            self._try_all(why)
         else:
             raise self._broken_off(why)
         return counts.has_ended
+
+    def _may_try_all(self, window: Window) -> bool:
+        """True if this is the window of a list of changes, perhaps before windows that failed in earlier harvests."""
+        is_part = window.one_by_one or (self.sweep.divided and (window.until or self.sweep.first))
+        return bool(window.begin and not self._options.begin and not is_part)
 
     def _try_days(self, why: Finding) -> None:
         """Request whole days. `why`: the source repository's error about seconds.
