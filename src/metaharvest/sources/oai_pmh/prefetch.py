@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from typing import BinaryIO, Self, TypeVar
 from xml.sax.saxutils import unescape
 
 from metaharvest.sources.base import ListedRecord, Patience
-from metaharvest.sources.oai_pmh.answer_reader import AnswerReader
+from metaharvest.sources.oai_pmh.answer_reader import MOST_BYTES, MOST_RECORDS, AnswerReader
 from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
@@ -77,8 +77,11 @@ class Prefetcher:
         """
         answer.date = await self._fetch(answer.verb, arguments)
         parts = self._reader.parts(self._spool, answer, self._records)
-        while part := await self._in_thread(partial(next, parts, None)):
-            yield part
+        is_over = False
+        while not is_over:
+            some, is_over = await self._in_thread(partial(_next_parts, parts))
+            for part in some:
+                yield part
         self._has_failed = False
 
     async def note_failure(self) -> None:
@@ -127,6 +130,21 @@ class Prefetcher:
             self._reader.close()
             await asyncio.wait([running])
             raise
+
+
+def _next_parts(parts: Iterator[list[ListedRecord]]) -> tuple[list[list[ListedRecord]], bool]:
+    """The next part of an answer; True if it is the last one.
+
+    The end of the answer is read in the same turn of the thread if the part is not full: a turn for each page of 100
+    records costs 3 % of a harvest's processor time.
+    """
+    part = next(parts, None)
+    if part is None:
+        return [], True
+    if len(part) == MOST_RECORDS or sum(len(record.content or b"") for record in part) >= MOST_BYTES:
+        return [part], False
+    following = next(parts, None)
+    return ([part], True) if following is None else ([part, following], False)
 
 
 _TAIL = 4096

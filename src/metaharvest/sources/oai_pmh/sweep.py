@@ -54,6 +54,9 @@ MOST_FAILED = 33
 """The list breaks off after this many failed windows without a record. Halving 37 years down to a second takes 31. The
 smallest windows count once; the holes of the last harvest do not count."""
 
+MOST_HOLES = 1_000
+"""The list breaks off when this many windows cannot be listed: the state that is kept has its limits."""
+
 _MOST_LOOKED_AT = 1_000
 
 _NOTHING_RULES = frozenset({"oai.not-oai", "http.empty"})
@@ -352,7 +355,7 @@ class Sweeper:
         elif not is_one_by_one:
             self.sweep = self.sweep.joined()
         else:
-            if self._is_everything(window):
+            if self._is_everything(window) or len(self.sweep.holes) >= MOST_HOLES:
                 raise self._broken_off(failed.finding)
             self._why_hole, self.sweep = failed.finding, self.sweep.with_hole()
         if not self._yielded:
