@@ -730,8 +730,8 @@ RULES: dict[str, Rule] = {
     ),
     "records.moved": Rule(
         "A record has moved to another site of its repository",
-        "The repository says that a record is deleted where it is asked for the set of one site, and lists it in the "
-        "set of another one. Nothing was deleted: the document goes when no site lists the record any more.",
+        "The repository reports a record as deleted in the list of one site, and names it in the list of another site. "
+        "Nothing was deleted: the document goes when no site lists the record any more.",
         "Nothing is to be done if the record was to move. If it was deleted, the repository should say so in all of "
         "its sets.",
     ),
@@ -743,8 +743,8 @@ RULES: dict[str, Rule] = {
     ),
     "records.deletions-wait": Rule(
         "Deletions wait for the list of another site",
-        "Several sites are of one source repository, and the list of one of them broke off or failed. It may name "
-        "records by now that the repository reports as deleted at another site.",
+        "Several sites belong to one source repository, and the list of one of them broke off or failed. The records "
+        "that the repository reports as deleted at another site may have moved there.",
         "Nothing is to be done if the next harvest reads all lists. A site that is not needed is switched off.",
     ),
     "list.same-content": Rule(
@@ -973,8 +973,8 @@ RULES: dict[str, Rule] = {
     "oai.page-failed": Rule(
         "A page of the list could not be had",
         "The repository answers a page of its list with an error again and again, often because of one record. Its "
-        "records were asked for in smaller lists, and at last one by one.",
-        "The repository's keeper mends the record that could not be had; without one, the page was too much at once.",
+        "records were requested in smaller lists, and at last individually.",
+        "The repository's keeper corrects the record that failed. If none failed, the page was too large.",
     ),
     "oai.record-failed": Rule(
         "A record that cannot be had",
@@ -1106,9 +1106,9 @@ RULES: dict[str, Rule] = {
     ),
     "oai.split": Rule(
         "The site was split, as a site has one set now",
-        "A site had several sets, and the upgrade has made a site of each of them: the first has the name, the log and "
-        "the documents of the former one, the others are called NAME-SET. Each lists all of its records once, and "
-        "the lists show which document belongs to which of the sites.",
+        "A site had several sets, and the upgrade has made a site of each set. The first one keeps the name, the log "
+        "and the documents; the others are called NAME-SET. Each site lists all of its records once. Then it is known "
+        "which documents belong to which site.",
         "Nothing is to be done.",
     ),
     "site.ca-file": Rule(

@@ -45,7 +45,7 @@ def later(stamp: str, by: timedelta) -> str:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (lambda begin, until: ("", until), "it takes no notice of `from`"),
+        (lambda begin, until: ("", until), "it ignores `from`"),
         (lambda begin, until: (later(begin, timedelta(hours=10)), until), "Lists of changes leave records out"),
     ],
     ids=["ignored", "later"],
@@ -65,7 +65,7 @@ def test_a_from_that_leaves_out_its_own_moment_is_covered_by_the_overlap() -> No
     with OddWindows(30) as server:
         server.limits = lambda begin, until: (later(begin, second), later(until, -second))
         first, again = two_nights(server)
-        assert "it lists the record when it is asked from a little earlier on" in first.words("oai.from")
+        assert "it lists the record with a slightly earlier `from`" in first.words("oai.from")
         assert again.good == ["oai:test:31"]
 
 
@@ -95,7 +95,9 @@ def test_where_changes_since_a_date_are_refused_everything_is_listed(seconds: bo
             repository.put("oai:test:31")
             again = harvest(repository.base_url, first.checkpoint)
             assert (again.broken, set(again.good)) == (None, set(repository.records))
-            assert "all was asked for: The repository refuses ListRecords: badArgument" in again.words("oai.error")
+            assert "all records were requested: The repository refuses ListRecords: badArgument" in again.words(
+                "oai.error"
+            )
             assert not any(finding.is_error for finding in again.findings)
             assert not again.listing.is_complete
             assert again.checkpoint

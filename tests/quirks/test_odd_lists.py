@@ -121,7 +121,7 @@ def test_a_list_that_ends_with_a_full_page_proves_nothing_missing() -> None:
         lambda asked: page(numbers(1), token) if in_page(1, asked) else page(numbers(11)) if in_page(2, asked) else None
     ) as server:
         found = harvest(server.base_url)
-        assert "20 records had come, and no completeListSize says whether those are all" in found.words("oai.token")
+        assert "20 records had come, and no completeListSize says whether these are all" in found.words("oai.token")
         assert found.pages[-1].left_out == float("inf")
 
 

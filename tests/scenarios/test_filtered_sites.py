@@ -115,7 +115,7 @@ def test_a_revision_that_is_left_out_is_told_with_the_one_that_stays(harvester: 
     assert harvester.outcomes(run["run_id"]) == {"a.1.2": "filtered"}
     assert list(harvester.held()) == ["a.1.1"]
     [(message,)] = harvester.rows("SELECT message FROM harvest_log WHERE outcome = 'filtered'")
-    assert message.endswith("'Birds' does not match water. The repository keeps revision 1.")
+    assert message.endswith("'Birds' does not match water. The central repository keeps revision 1.")
 
 
 @on_one_database
@@ -435,7 +435,7 @@ def test_normalised_copies_are_made_anew_and_go_back_to_what_was_received(harves
 
 
 @on_one_database
-def test_what_is_judged_anew_and_stays_the_same_gets_no_revision_in_a_repository_that_tells_no_digests(
+def test_what_is_judged_again_and_stays_the_same_gets_no_revision_in_a_repository_that_tells_no_digests(
     harvester: Harvester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(installed(tmp_path))
@@ -558,7 +558,7 @@ def test_a_record_that_is_left_out_has_no_revision_and_what_the_repository_keeps
     shown = harvester("documents", "show", "test/oai_dc/oai:test:1").out
     assert "listed by   repo: filtered, the repository keeps revision 1\n" in shown
     assert "oai:test:1.2" not in shown
-    reason = "//dc:title: 'Birds' does not match ^Record 1. The repository keeps revision 1."
+    reason = "//dc:title: 'Birds' does not match ^Record 1. The central repository keeps revision 1."
     assert f"test/oai_dc/oai:test:1 was left out by a filter. Filter 1 (line 1), {reason}" in shown
     shown = harvester("documents", "show", "test/oai_dc/oai:test:2").out
     assert "listed by   repo: filtered\n" in shown

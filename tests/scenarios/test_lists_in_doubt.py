@@ -132,7 +132,7 @@ def test_what_a_list_in_no_order_leaves_out_comes_in_the_next_night(network: Net
     server.tamper = in_no_order
     network.register()
     assert network.harvest() == {"status": "succeeded", "listed": 23, "inserted": 23}
-    assert "or it has no certain order: where it moved for that, 2 records were left out" in report(network)
+    assert "If records moved between its pages, 2 records were left out" in report(network)
     all_comes_in_the_next_night(network)
 
 
@@ -143,7 +143,7 @@ def test_a_page_that_has_a_record_twice_has_left_nothing_out(network: Network) -
     )
     network.register()
     network.harvest()
-    assert "where it moved for that" not in report(network)
+    assert "moved between its pages" not in report(network)
     assert network.held() == ALL
     server.forget()
     network.harvest()
@@ -208,7 +208,7 @@ def test_a_size_that_is_too_small_hides_no_record_that_moves(network: Network, s
     move = moving(server, lambda: server.put("oai:test:1", title="Toads"), sizes=True)
     server.tamper = lambda body, asked: re.sub(rb"(completeListSize)=\S+", rb'\1="%s"' % size, move(body, asked))
     network.harvest()
-    assert "where it moved for that, 1 record was left out" in report(network)
+    assert "If records moved between its pages, 1 record was left out" in report(network)
     network.harvest()
     assert network.held() == {**ALL, "1": 2}
 
@@ -285,7 +285,7 @@ def test_records_that_a_list_always_names_twice_and_counts_so_keep_no_other_one_
 
 
 @pytest.mark.parametrize("nights", [1, 2])
-def test_lists_in_doubt_do_not_keep_records_from_being_judged_anew(
+def test_lists_in_doubt_do_not_keep_records_from_being_judged_again(
     network: Network, tmp_path: Path, nights: int
 ) -> None:
     server = network.server
@@ -342,7 +342,7 @@ def test_a_list_that_may_not_have_ended_is_asked_for_again_until_it_has(
     for _ in range(2):
         network.harvest()
         assert len(network.held()) in (10, 20)
-        assert "0 records had come, and no completeListSize says whether those are all" in report(network)
+        assert "0 records had come, and no completeListSize says whether these are all" in report(network)
         assert "Fixed" not in report(network)
     server.tamper = None
     network.harvest()
@@ -468,8 +468,8 @@ def test_a_page_that_is_always_refused_costs_the_one_record_that_is(
     network.register()
     found = network.harvest()
     assert (found["status"], found["inserted"], found["access_error"]) == ("with-errors", 24, 1)
-    assert "A page of the list could not be had, and its records were asked for in smaller lists" in report(network)
-    assert f"The repository lists the record oai:test:{number}, and it cannot be had" in report(network)
+    assert "A page of the list failed, and its records were requested in smaller lists" in report(network)
+    assert f"The repository lists the record oai:test:{number}, and it cannot be fetched" in report(network)
     assert len(server.answered) < 80
 
 
@@ -544,7 +544,9 @@ def test_a_record_whose_answers_break_off_is_tried_again(tmp_path: Path, version
         server.tamper = breaks_off
         harvested = network.harvest()
         assert (harvested["inserted"], harvested["access_error"]) == (11, 1)
-        assert "oai:test:3, and it cannot be had: An answer to GetRecord breaks off before its end" in report(network)
+        assert "oai:test:3, and it cannot be fetched: An answer to GetRecord breaks off before its end" in report(
+            network
+        )
         assert len([each for each in server.answered if is_list(each)]) < 10
         server.tamper = None
         network.harvest()

@@ -100,7 +100,7 @@ def test_a_record_that_moves_to_the_set_of_another_site_keeps_its_document_and_i
     assert network.held() == ALL
     told = " ".join(network.report().split())
     if is_told:
-        assert "The site 'b' lists test/oai_dc/oai:test:4 still: nothing was deleted." in told
+        assert "The site 'b' still lists test/oai_dc/oai:test:4: nothing was deleted." in told
         assert "1 deletion noted" in network.subject("site")
         assert "1 deletion noted" in network.subject("admin")
     else:

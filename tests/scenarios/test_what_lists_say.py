@@ -397,7 +397,7 @@ def test_a_from_that_leaves_out_its_own_moment_is_reported_and_costs_no_full_lis
     server.shift = timedelta(seconds=1)
     odd.register()
     odd.harvest()
-    assert "it lists the record when it is asked from a little earlier on" in report(odd)
+    assert "it lists the record with a slightly earlier `from`" in report(odd)
     server.forget()
     odd.harvest()
     assert all(begins(server))
@@ -405,7 +405,7 @@ def test_a_from_that_leaves_out_its_own_moment_is_reported_and_costs_no_full_lis
 
 @pytest.mark.parametrize(
     ("shift", "code", "words"),
-    [(MONTH, 1, "Lists of changes leave records out"), (None, 0, "takes no notice of `from`"), (timedelta(0), 0, "")],
+    [(MONTH, 1, "Lists of changes leave records out"), (None, 0, "ignores `from`"), (timedelta(0), 0, "")],
 )
 def test_a_wrong_from_is_reported_as_a_site_is_added_and_by_validate(
     odd: Network, shift: timedelta | None, code: int, words: str

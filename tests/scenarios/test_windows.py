@@ -77,11 +77,11 @@ def test_records_that_cannot_be_listed_are_named_by_their_dates_in_each_harvest_
     network.register()
     found = network.harvest()
     assert (found["status"], found["inserted"]) == ("incomplete", 24)
-    assert "The records with these datestamps cannot be had: from 2026-01-04T11:59:5" in report(network)
+    assert "The records with these datestamps cannot be fetched: from 2026-01-04T11:59:5" in report(network)
     server.put("oai:test:26")
     found = network.harvest()
     assert (found["status"], found["inserted"]) == ("incomplete", 1)
-    assert "The records with these datestamps cannot be had" in report(network)
+    assert "The records with these datestamps cannot be fetched" in report(network)
     server.tamper = None
     assert network.harvest()["status"] == "succeeded"
     assert network.held() == {**ALL, "26": 1}

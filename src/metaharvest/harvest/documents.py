@@ -412,7 +412,9 @@ def left_with_what_stays(filtered: Finding, intent: Intent) -> Finding:
     """What is said of a document that a filter left out: a revision that was taken before stays."""
     if intent.target_revision is None:
         return filtered
-    return replace(filtered, message=f"{filtered.message} The repository keeps revision {intent.target_revision}.")
+    return replace(
+        filtered, message=f"{filtered.message} The central repository keeps revision {intent.target_revision}."
+    )
 
 
 def same_content(intent: Intent, fetched: FetchedDocument) -> tuple[Finding, ...]:
@@ -431,7 +433,7 @@ def wanted(intent: Intent) -> OutcomeKind:
 
 ARRIVED = Finding(
     "target.unconfirmed",
-    "An earlier run was interrupted while it sent this document; the repository was asked, and has it.",
+    "An earlier run was interrupted while it sent this document; the central repository has it.",
     "Nothing is to be done.",
     Level.WARNING,
 )
@@ -439,7 +441,7 @@ ARRIVED = Finding(
 
 WAITS = Finding(
     "target.lower-revision",
-    "It is not known whether a lower revision arrived in the repository, so that no higher one was sent.",
+    "It is unknown whether a lower revision arrived in the central repository, so that no higher one was sent.",
     "Nothing is to be done: the next run looks whether it arrived, and goes on.",
     Level.WARNING,
 )
@@ -447,9 +449,9 @@ WAITS = Finding(
 
 OTHER_CONTENT = Finding(
     "target.other-content",
-    "An earlier run was interrupted while it sent this document; the repository now has this revision, or a higher "
-    "one, with other content.",
-    "The administrator should compare the two; to replace what the repository has, raise the revision.",
+    "An earlier run was interrupted while it sent this document; the central repository now has this revision, or a "
+    "higher one, with other content.",
+    "The administrator should compare the two. To replace the one in the central repository, raise the revision.",
 )
 """Why a pending upload is not sent again."""
 

@@ -47,8 +47,8 @@ def ended(listed: int, pages: int) -> LogRow:
     return LogRow("ListRecordsSuccess", f"The repository listed {records} to the end, in {parts}.")
 
 
-def judged_anew() -> LogRow:
-    """The row about a list that is a full one because the site's files do not say what they said before."""
+def judged_again() -> LogRow:
+    """The row about a full list after a change of the site's files."""
     message = "The site's filters or its normalising have changed: all records are listed, and judged again."
     return LogRow("ListRecordsSuccess", message)
 
@@ -77,20 +77,20 @@ def missing(document_ids: Sequence[str], number: int, known: int, is_shrunk: boo
 
 
 def left_out(number: int, announced: int | None, name: str, *, asks_again: bool) -> LogRow:
-    """The row about a list that moved while it was read: so many records may have been left out of it.
+    """The row about a list that changed while it was read, and may have left out this number of records.
 
-    `announced`: so many it announced, if that is known. `asks_again`: the next harvest does.
+    `announced`: the announced number, if it is known. `asks_again`: the next harvest requests the list once more.
     """
     others = "1 record was" if number == 1 else f"{number:,} records were"
     if announced:
         message = (
             f"The list announced {announced:,} records (completeListSize), and {announced - number:,} different ones "
-            f"came: where it moved while it was read, {others} left out."
+            f"came. If it changed while it was read, {others} left out."
         )
     else:
         message = (
-            "Records came on more than one page, as they do where some change or vanish while the list is read, or it "
-            f"has no certain order: where it moved for that, {others} left out."
+            "Some records came on more than one page: the list changed while it was read, or has no fixed order. If "
+            f"records moved between its pages, {others} left out."
         )
     remedy = "Nothing is to be done: the next harvest asks for the same list once more."
     if not asks_again:
@@ -102,7 +102,7 @@ def left_out(number: int, announced: int | None, name: str, *, asks_again: bool)
 
 
 def empty(site: Site, known: int) -> list[LogRow]:
-    """The row about a repository that was asked for everything, and listed nothing, but named so many before."""
+    """The row about an empty full list. `known`: the number of records that were there before."""
     asked = f"The repository was asked for {_all_records(site)}, and listed none"
     if not known:
         message = f"{asked}. The next harvest asks for all of them again."
@@ -115,9 +115,9 @@ def empty(site: Site, known: int) -> list[LogRow]:
 
 
 def fewer(announced: int, known: int, before: int, name: str) -> list[LogRow]:
-    """The row about a repository that has fewer records than are known, or than it had `before`; none if it has not.
+    """The row about a source repository with fewer records than are known, or than `before`; none if it has more.
 
-    A list of changes names no record that was lost. One of a hundred is within the estimate that the number is.
+    A list of changes names no lost record. The announced number is an estimate: one of a hundred may be missing.
     """
     if announced >= known - known // 100 and announced >= before - before // 100:
         return []
@@ -167,7 +167,7 @@ def deletions_wait(number: int, names: Sequence[str]) -> Finding:
 
 
 def many_deletions(number: int, held: int, name: str) -> Finding:
-    """Why deletions are not told to the target: they are too many for one harvest."""
+    """The finding about deletions that are too many for one harvest."""
     are = "is" if number == 1 else "are"
     return Finding(
         MANY_DELETIONS,

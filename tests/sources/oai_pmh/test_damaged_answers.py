@@ -285,7 +285,7 @@ def test_a_window_whose_token_can_never_be_read_is_tried_again_in_each_harvest()
         found = harvest(repository.base_url)
         assert set(found.good) < set(day)
         assert "after 10 records: An answer to ListIdentifiers breaks off before its end" in str(found.broken)
-        assert "until 2026-01-01T00:00:01Z. All others were asked for." in str(found.broken)
+        assert "until 2026-01-01T00:00:01Z. All others were requested." in str(found.broken)
         repository.tamper = None
         again = harvest(repository.base_url, found.checkpoint)
         assert (again.broken, {*found.good, *again.good}) == (None, set(day))

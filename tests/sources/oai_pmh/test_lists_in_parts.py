@@ -19,7 +19,7 @@ from support.oai_server import Asked, OaiServer, Odd, Record
 
 
 class WithoutWindows(OaiServer):
-    """It takes no notice of from and until."""
+    """It ignores `from` and `until`."""
 
     def _matching(self, wanted: Any) -> list[Record]:
         return list(self.records.values())
@@ -134,7 +134,7 @@ def test_records_that_cannot_be_had_do_not_stop_a_harvest_without_changes() -> N
         first = harvest(repository.base_url)
         repository.now += timedelta(days=1)
         again = harvest(repository.base_url, first.checkpoint)
-        assert "The records with these datestamps cannot be had: from 2026-01-04" in str(again.broken)
+        assert "The records with these datestamps cannot be fetched: from 2026-01-04" in str(again.broken)
         assert again.checkpoint is not None
         assert again.checkpoint["watermark"] == "2026-11-21T03:00:00Z"
 
@@ -149,7 +149,7 @@ def test_changes_come_however_many_records_cannot_be_had() -> None:
             repository.put(f"oai:test:{name}")
             found = harvest(repository.base_url, found.checkpoint)
             assert f"oai:test:{name}" in found.good
-            assert "cannot be had: from 2026-01-04" in str(found.broken)
+            assert "cannot be fetched: from 2026-01-04" in str(found.broken)
 
 
 def test_a_repository_that_refuses_dates_for_one_night_loses_no_change_while_records_cannot_be_had() -> None:

@@ -185,9 +185,9 @@ def other_owners(document_ids: Sequence[str], harvest: SiteHarvest) -> dict[str,
 def _moved(document_id: str, site_name: str) -> Finding:
     return Finding(
         MOVED,
-        f"The site '{site_name}' lists {document_id} still: nothing was deleted.",
-        f"Nothing is to be done if the record was to move. If it was deleted, the repository should say so where it is "
-        f"asked for the records of '{site_name}', too.",
+        f"The site '{site_name}' still lists {document_id}: nothing was deleted.",
+        f"Nothing is to be done if the record was to move. If it was deleted, the repository should report that in the "
+        f"list of '{site_name}', too.",
         Level.WARNING,
     )
 

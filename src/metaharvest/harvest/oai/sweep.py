@@ -291,7 +291,7 @@ def _note_begun(
         records.ask_for_others(session, site.site_id)
         problems.end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
     split = splits.begun(session, site) if is_first and site.options.split_from else []
-    return [*listings.begun(site, listing.findings), *split, *([listings.judged_anew()] if is_changed else [])]
+    return [*listings.begun(site, listing.findings), *split, *([listings.judged_again()] if is_changed else [])]
 
 
 # -- after its last page

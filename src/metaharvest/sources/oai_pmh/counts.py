@@ -153,7 +153,7 @@ class Counts:
 
     def _doubt(self, message: str, level: Level) -> None:
         """Note that the list has ended, perhaps without some of its records."""
-        message += ", and no completeListSize says whether those are all. None is said to be missing for that."
+        message += ", and no completeListSize says whether these are all. So no record counts as missing."
         self.notes.append(Finding("oai.token", message, _NEXT_TOKEN, level))
         self.in_doubt = True
 

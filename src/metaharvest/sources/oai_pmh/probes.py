@@ -159,18 +159,18 @@ def _judged(page: FirstPage, newest: Newest, stamp: str) -> From:
 
 
 def _finding(how: From, newest: Newest, stamp: str, page: FirstPage) -> Finding | None:
-    asked = f"The repository was asked for the identifiers of what has changed since {stamp} (from)"
+    asked = f"The repository was asked for the identifiers of records that have changed since {stamp} (from)"
     record = f"the record {one_line(newest.identifier, 200)}, which has the datestamp {one_line(newest.datestamp, 60)}"
     if how is From.OFF:
         came = f"listed {len(page.datestamps):,} others" if page.datestamps else "listed none"
         message = f"{asked}, and {came}: {record}, is not among them. Lists of changes leave records out."
-        remedy = "The repository's keeper has `from` include its own moment and all that is later."
+        remedy = "The repository's keeper has `from` include its own moment and all later ones."
     elif how is From.IGNORED:
         oldest = min(filter(is_proper, page.datestamps.values()), default="")
-        message = f"{asked}, and listed records of before, as of {one_line(oldest, 60)}: it takes no notice of `from`."
-        remedy = "The repository's keeper has it list only what has changed since then."
+        message = f"{asked}, and listed older records, as of {one_line(oldest, 60)}: it ignores `from`."
+        remedy = "The repository's keeper has it list only records that have changed since then."
     elif how is From.EXCLUSIVE:
-        message = f"{asked}, and did not list {record}; it lists the record when it is asked from a little earlier on."
+        message = f"{asked}, and did not list {record}; it lists the record with a slightly earlier `from`."
         remedy = "The repository's keeper has `from` include its own moment. Harvests of this site ask with an overlap."
     else:
         return None

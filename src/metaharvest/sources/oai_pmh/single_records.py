@@ -140,8 +140,8 @@ class SingleRecords:
             return header
         identifier = _identifier(header.document)
         message = (
-            f"The record {one_line(identifier, 200)} was not asked for, as the {self._failed:,} before it could not be "
-            "had, nor some of those after it."
+            f"The record {one_line(identifier, 200)} was not requested: the {self._failed:,} records before it failed, "
+            "and some of the records after it."
         )
         remedy = f"{IN_THE_LOG} The harvester tries again by itself."
         finding = Finding("oai.record-failed", message, remedy, docid=identifier)
@@ -169,7 +169,9 @@ def checked_record(content: bytes, identifier: str, records: Records) -> ListedR
     if (came := _identifier(record.document)) != identifier:
         message = f"The repository was asked for {one_line(identifier, 200)} and sent {one_line(came, 200)}."
         raise FetchError(
-            Finding("oai.record-failed", message, "The repository's keeper has GetRecord give what is asked for.")
+            Finding(
+                "oai.record-failed", message, "The repository's keeper has GetRecord answer with the requested record."
+            )
         )
     return record
 
@@ -183,6 +185,6 @@ def _identifier(document: ListedDocument) -> str:
 
 
 def _about(identifier: str, why: Finding) -> Finding:
-    message = f"The repository lists the record {one_line(identifier, 200)}, and it cannot be had: {why.message}"
-    remedy = f"{IN_THE_LOG} All other records of the list were asked for."
+    message = f"The repository lists the record {one_line(identifier, 200)}, and it cannot be fetched: {why.message}"
+    remedy = f"{IN_THE_LOG} All other records of the list were requested."
     return Finding("oai.record-failed", message, remedy, docid=identifier)

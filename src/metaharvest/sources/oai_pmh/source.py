@@ -166,7 +166,7 @@ def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
         if today is not None and since is not None and since > today:
             message = (
                 f"The repository's clock shows {identity.response_date}, and showed {stamp} in an earlier harvest. "
-                "Nobody knows what has changed since then, so everything is listed again."
+                "It is unknown what has changed since then, so everything is listed again."
             )
             yield Finding("oai.clock", message, CLOCK_RIGHT, Level.WARNING)
             return
@@ -210,5 +210,7 @@ def _gone(identifier: str, *, is_there: bool) -> Finding:
     message = f"The repository says that its record {shown} is deleted."
     if not is_there:
         message = f"The repository has no record {shown}, or does not have it in this format."
-    remedy = "Nothing is to be done where a list named it: the next one says so too. Otherwise, check the identifier."
+    remedy = (
+        "Nothing is to be done if a list named it: the next list reports the deletion. Otherwise, check the identifier."
+    )
     return Finding("oai.record-failed", message, remedy)

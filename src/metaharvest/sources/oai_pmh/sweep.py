@@ -399,7 +399,7 @@ class Sweeper:
 
     def _note_smaller(self, why: Finding) -> None:
         """Warn, once, that a page failed."""
-        message = "A page of the list could not be had, and its records were asked for in smaller lists"
+        message = "A page of the list failed, and its records were requested in smaller lists"
         if not any(each.rule == "oai.page-failed" for each in self._notes):
             self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", IN_THE_LOG, Level.WARNING))
 
@@ -457,7 +457,7 @@ class Sweeper:
         Seen at https://github.com/wimmuskee/shell-oaiharvester/issues/7.
         """
         message = f"The repository says that its datestamps have seconds, and refuses them: {why.message}"
-        remedy = "The repository's keeper corrects the granularity in Identify. Whole days were asked for instead."
+        remedy = "The repository's keeper corrects the granularity in Identify. Whole days were requested instead."
         self._tried = Finding("oai.granularity", message, remedy, Level.WARNING), True
         self.sweep = self.sweep.in_days()
 
@@ -466,8 +466,8 @@ class Sweeper:
 
         Seen at https://github.com/DSpace/xoai/pull/34.
         """
-        message = f"The repository does not say what has changed since a date, and all was asked for: {why.message}"
-        remedy = "The repository's keeper has it take `from`, as it should. Each harvest asks for all until then."
+        message = f"The repository refuses lists of changes, and all records were requested: {why.message}"
+        remedy = "The repository's keeper has it accept `from`. Each harvest lists all records until then."
         self._tried = Finding("oai.error", message, remedy, Level.WARNING), False
         self.sweep = replace(self.sweep, todo=(replace(self.sweep.todo[0], begin=None),))
 
@@ -602,7 +602,7 @@ def _of_holes(holes: Sequence[Window], why: Finding | None) -> Finding:
     """The finding about windows whose records cannot be fetched. `why`: the error of the last one."""
     named = "; ".join(f"from {each.begin or 'the first record'} until {each.until or 'today'}" for each in holes[:5])
     more = f" and {len(holes) - 5:,} more" if len(holes) > 5 else ""
-    message = f"The records with these datestamps cannot be had: {named}{more}. All others were asked for."
+    message = f"The records with these datestamps cannot be fetched: {named}{more}. All others were requested."
     message = f"{why.message} {message}" if why else message
     remedy = "The repository's keeper finds out why lists of these dates fail. Each harvest tries them again."
     return Finding("oai.broken-off", message, remedy)
