@@ -478,7 +478,7 @@ def test_a_repository_that_gives_out_no_record_is_left_alone_after_a_few_pages(p
         assert len(repository.asked("GetRecord")) < 60 + 3 * 10
         assert "the server answered 500" in str(found.broken)
         assert found.checkpoint is not None
-        unasked = [finding for finding in found.findings if "was not asked for" in finding.message]
+        unasked = [finding for finding in found.findings if "was not requested" in finding.message]
         assert 20 <= len(found.records) - len(unasked) <= 22
         assert all(record.is_away for record in found.records)
 
