@@ -252,6 +252,9 @@ def _fill(installation: Installation, sites: Sequence[SiteFolder]) -> None:
     numbers = installation.site_numbers()
     into_target = installation.table("document_revision").insert()
     into_ledger = installation.table("harvest_document").insert()
+    # The versions that are compared may be from before the column `state`.
+    columns = into_ledger.table.c
+    stands = {name: value for name, value in (("outcome", "inserted"), ("state", "held")) if name in columns}
     for site in sites:
         stored, ledger = [], []
         for document_id, body, url in site.entries():
@@ -264,7 +267,7 @@ def _fill(installation: Installation, sites: Sequence[SiteFolder]) -> None:
             }
             held = {"content": bytes(QUIET_BYTES), "size": QUIET_BYTES, "inserted_at": BEFORE}
             stored.append({**known, **held, "source_url": url})
-            ledger.append({**known, "document_url": url, "target_revision": 1, "outcome": "inserted", "attempts": 0})
+            ledger.append({**known, **stands, "document_url": url, "target_revision": 1, "attempts": 0})
         with installation.engine.begin() as connection:
             connection.execute(into_target, stored)
             connection.execute(into_ledger, ledger)

@@ -110,6 +110,7 @@ CREATE TABLE harvest_document (
 	to_delete BOOL NOT NULL DEFAULT false, 
 	missing_since DATE, 
 	title VARCHAR(300), 
+	state VARCHAR(16) NOT NULL DEFAULT 'failed', 
 	CONSTRAINT pk_harvest_document PRIMARY KEY (harvest_document_id), 
 	CONSTRAINT uq_harvest_document UNIQUE (site_schedule_id, document_id, revision)
 )ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;

@@ -110,6 +110,7 @@ CREATE TABLE harvest_document (
 	to_delete BOOLEAN DEFAULT false NOT NULL, 
 	missing_since DATE, 
 	title VARCHAR(300), 
+	state VARCHAR(16) DEFAULT 'failed' NOT NULL, 
 	CONSTRAINT pk_harvest_document PRIMARY KEY (harvest_document_id), 
 	CONSTRAINT uq_harvest_document UNIQUE (site_schedule_id, document_id, revision)
 );

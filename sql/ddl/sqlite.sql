@@ -107,6 +107,7 @@ CREATE TABLE harvest_document (
 	to_delete BOOLEAN DEFAULT 0 NOT NULL, 
 	missing_since DATE, 
 	title VARCHAR(300), 
+	state VARCHAR(16) DEFAULT 'failed' NOT NULL, 
 	CONSTRAINT uq_harvest_document UNIQUE (site_schedule_id, document_id, revision)
 );
 

@@ -12,7 +12,7 @@ SITE_RUN = SiteRun(
 
 
 def batch(*, pending: str | None = None) -> Batch:
-    entry = LedgerEntry(9, "r", 1, "u", "t", None, OutcomeKind.ACCESS_ERROR.value, None, 1, None, pending)
+    entry = LedgerEntry(9, "r", 1, "u", "t", None, OutcomeKind.ACCESS_ERROR.value, None, 1, None, "failed", pending)
     return Batch([ListedDocument("r", 1, "t", "u")], {("r", 1): entry})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from metaharvest.harvest.oai.deletions import Fate, Waiting, plan_deletions
 from metaharvest.ledger.entries import LedgerEntry
-from metaharvest.model import Deletions, OutcomeKind, SiteOptions
+from metaharvest.model import Deletions, DocumentState, OutcomeKind, SiteOptions
 
 TELL = SiteOptions()
 NOTE = SiteOptions(deletions=Deletions.NOTE)
@@ -17,8 +17,9 @@ NOTE = SiteOptions(deletions=Deletions.NOTE)
 
 def entry(number: int, *, is_to_be_confirmed: bool = False) -> LedgerEntry:
     outcome = (OutcomeKind.DEFERRED if is_to_be_confirmed else OutcomeKind.UNCHANGED).value
+    state = DocumentState.TO_CONFIRM if is_to_be_confirmed else DocumentState.TO_DELETE
     again = date(2026, 11, 20) if is_to_be_confirmed else None
-    return LedgerEntry(number, f"r{number}", 1, "u", "t", 1, outcome, None, 0, again, None)
+    return LedgerEntry(number, f"r{number}", 1, "u", "t", 1, outcome, None, 0, again, state, None)
 
 
 def waiting(

@@ -11,9 +11,11 @@ import pytest
 from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PagePlan, plan_page
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.records import Brought, KnownRecord
+from metaharvest.ledger.states import of_outcome
 from metaharvest.model import (
     Action,
     Deletions,
+    DocumentState,
     Holding,
     ListedDocument,
     OutcomeKind,
@@ -42,8 +44,8 @@ def record(digest: str = "new", datestamp: str = DAY, *, deleted: bool = False) 
 
 def known(outcome: OutcomeKind = OutcomeKind.UNCHANGED, **columns: Any) -> KnownRecord:
     of_entry = {key: columns.pop(key) for key in list(columns) if key in LedgerEntry.__slots__}
-    entry = LedgerEntry(9, "r", 1, "u", "t", 1, outcome.value, None, 0, None, None)
-    made = KnownRecord(replace(entry, **of_entry), "old", EARLIER, 4, False, None, "sent")
+    entry = LedgerEntry(9, "r", 1, "u", "t", 1, outcome.value, None, 0, None, of_outcome(outcome.value), None)
+    made = KnownRecord(replace(entry, **of_entry), "old", EARLIER, 4, "sent")
     return replace(made, **columns)
 
 
@@ -106,7 +108,8 @@ def test_a_changed_record_is_updated_and_compared_with_what_was_sent_last() -> N
 
 def test_a_deleted_record_waits_for_the_end_of_the_list() -> None:
     plan = planned(record(deleted=True), row=known(), holding=held())
-    assert ([entry for _, entry in plan.to_delete], plan.listed) == ([known().entry], 0)
+    waits = replace(known().entry, state=DocumentState.TO_DELETE)
+    assert ([entry for _, entry in plan.to_delete], plan.listed) == ([waits], 0)
 
 
 def test_a_deleted_record_that_the_target_does_not_have_is_noted_at_once() -> None:
@@ -158,7 +161,7 @@ def test_a_withdrawn_document_is_left_out_and_its_deletion_is_noted() -> None:
 
 
 def test_a_pending_upload_of_the_same_content_keeps_its_revision_and_of_another_one_uses_it_up() -> None:
-    row = known(OutcomeKind.DEFERRED, revision=2, pending_sha256="p")
+    row = known(OutcomeKind.DEFERRED, revision=2, pending_sha256="p", state=DocumentState.PENDING)
     assert intent_of(planned(record("old"), row=row, holding=held())) == (Action.UPDATE, 2, 1)
     plan = planned(record("new"), row=row, holding=held())
     assert intent_of(plan) == (Action.UPDATE, 3, 1)

@@ -76,7 +76,8 @@ def test_a_list_that_lost_a_fifth_of_its_entries_and_at_least_five_shrank(listed
 
 def test_of_very_many_vanished_documents_a_hundred_are_told_one_by_one() -> None:
     entries = [
-        LedgerEntry(number, f"a.{number}", 1, "u", "t", 1, "unchanged", None, 0, None, None) for number in range(150)
+        LedgerEntry(number, f"a.{number}", 1, "u", "t", 1, "unchanged", None, 0, None, "held", None)
+        for number in range(150)
     ]
     row = vanished(entries, told=30)
     assert row.message.startswith("150 documents are listed no longer")

@@ -286,7 +286,8 @@ def test_what_a_killed_run_has_left_is_looked_up(harvester: Harvester, server: H
     with closing(sqlite3.connect(index(harvester))) as connection, connection:
         connection.execute("UPDATE revision SET state = 'reserved'")
     digest = harvester.rows("SELECT sha256 FROM harvest_document")[0][0]
-    harvester.rows("UPDATE harvest_document SET pending_run = 1, pending_sha256 = ?, target_revision = NULL", digest)
+    pending = "pending_run = 1, pending_sha256 = ?, state = 'pending', target_revision = NULL"
+    harvester.rows(f"UPDATE harvest_document SET {pending}", digest)
     run = harvester.run("2026-11-21")
     assert harvester.outcomes(run["run_id"]) == {"a.1.1": "inserted"}
     assert ("a.1", "warning", "target.unconfirmed") in harvester.findings(run["run_id"])

@@ -162,8 +162,8 @@ def test_a_document_that_was_put_off_has_vanished_too(harvester: Harvester, serv
     harvester.run("2026-11-20")
     # The repository did not answer: it is not known what it holds.
     harvester.rows(
-        "UPDATE harvest_document SET outcome = 'deferred', target_revision = NULL, next_attempt = '2026-11-21' "
-        "WHERE document_id = 'a.2'"
+        "UPDATE harvest_document SET outcome = 'deferred', state = 'deferred', target_revision = NULL, "
+        "next_attempt = '2026-11-21' WHERE document_id = 'a.2'"
     )
     publish(server, "a.1.1")
     harvester.run("2026-11-21")

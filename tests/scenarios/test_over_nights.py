@@ -227,7 +227,7 @@ def test_documents_that_stay_put_off_are_still_failing(
     harvester.add_site("site", publish(server, "a.1.1", also=also))
     server.serve("/a.1.1.xml", b"busy", status=503, headers={"Retry-After": "3600"})
     night(harvester, "2026-11-20")
-    harvester.rows("UPDATE harvest_document SET outcome = 'deferred'")
+    harvester.rows("UPDATE harvest_document SET outcome = 'deferred', state = 'deferred'")
     harvester.rows("DELETE FROM site_problem")
     server.serve("/list.xml", b"busy", status=503, headers={"Retry-After": "3600"})
     _, steward = night(harvester, "2026-11-21")

@@ -20,6 +20,7 @@ from metaharvest.database.models import (
 )
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.journal.log_rows import fingerprint
+from metaharvest.ledger.states import of_outcome
 from metaharvest.model import Finding, OutcomeKind
 from metaharvest.reports import NamedRepository, Repositories
 
@@ -194,6 +195,7 @@ class JournalRows:
                 document_url=f"https://data.example.org/eml/{document_id}.{revision}.xml",
                 document_type="https://eml.ecoinformatics.org/eml-2.2.0",
                 outcome=outcome.value,
+                state=of_outcome(outcome.value).value,
                 **columns,
             )
         )

@@ -203,6 +203,7 @@ class SiteProblem(Base):
 class HarvestDocument(Base):
     """The ledger: what is known of each document that a site lists. A row is written only if something differs.
 
+    `state` says how it stands (see DocumentState); the other columns are the details.
     `looked_at` is the day on which its bytes were seen last, or on which it came into the ledger. `etag` and
     `last_modified` are the server's words for the bytes of which `sha256` is the digest.
 
@@ -243,6 +244,7 @@ class HarvestDocument(Base):
     to_delete: Mapped[bool] = mapped_column(server_default=false())
     missing_since: Mapped[date | None]
     title: Mapped[str | None] = mapped_column(String(300))
+    state: Mapped[str] = mapped_column(String(16), server_default="failed")
 
 
 class SiteCheckpoint(Base):

@@ -18,7 +18,7 @@ from metaharvest.journal.resumption import LoggedOutcome, logged_outcomes
 from metaharvest.ledger import entries, records, rows
 from metaharvest.ledger.entries import Key, LedgerEntry
 from metaharvest.ledger.records import Brought, KnownRecord
-from metaharvest.model import Action, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
+from metaharvest.model import Action, DocumentState, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
 
 Known = Mapping[Key, LedgerEntry]
 
@@ -174,7 +174,8 @@ def retry_batches(harvest: SiteHarvest, staged: Staging) -> Iterator[Batch]:
             are_records = harvest.site.options.oai is not None
             of_records = records.known_records(session, harvest.site.site_id, ids) if are_records else {}
         # The target may have these as they were: what comes for them is their next revision then.
-        doubted = {each.document_id for each in entries if each.is_in_doubt and each.pending_sha256 is None}
+        as_they_were = (DocumentState.OLDER, DocumentState.REAPPEARED)
+        doubted = {each.document_id for each in entries if each.state in as_they_were}
         documents = [replace(each, revision=each.revision + (each.document_id in doubted)) for each in documents]
         known = {(each.document_id, each.revision + (each.document_id in doubted)): each for each in entries}
         yield Batch(documents, known, _logged(harvest, last, upto), records=of_records)
@@ -247,9 +248,8 @@ def _is_same(revisions: Sequence[ListedDocument], known: Known, holding: Holding
         last = document.revision
         if (
             entry.outcome != OutcomeKind.UNCHANGED
+            or entry.state != DocumentState.HELD
             or entry.target_revision != holding.revision
-            or entry.pending_sha256 is not None
-            or entry.is_in_doubt
             or entry.url != document.url
             or entry.document_type != document.document_type
         ):

@@ -20,7 +20,7 @@ from metaharvest.errors import TargetError
 from metaharvest.journal.log_rows import Stamp, outcome_rows, whose, write_log
 from metaharvest.journal.phases import Phases
 from metaharvest.ledger.entries import LedgerEntry, Values, entry_values
-from metaharvest.ledger.rows import Columns, forget_missing, ledger_key, update_by_key, write_ledger
+from metaharvest.ledger.rows import Columns, forget_missing, ledger_key, note_unsent, update_by_key, write_ledger
 from metaharvest.model import (
     Action,
     Deletions,
@@ -276,6 +276,9 @@ def _write_ledger(session: Session, entries: Sequence[OutcomeNote], outcomes: Se
         elif not _update_by_key(session, entry, values):
             new.append({**ledger_key(entry.site_run, entry.outcome.document), **values})
     write_ledger(session, new, changed)
+    for entry, outcome in zip(entries, outcomes, strict=True):
+        if outcome.unconfirmed:
+            note_unsent(session, entry.site_run, outcome)
 
 
 def _update_by_key(session: Session, entry: OutcomeNote, values: Values) -> bool:

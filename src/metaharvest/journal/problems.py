@@ -17,7 +17,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog, SiteCheckpoint, SiteProblem
 from metaharvest.ledger.entries import GOOD
-from metaharvest.model import OutcomeKind, SiteRunKind
+from metaharvest.model import DocumentState, OutcomeKind, SiteRunKind
 from metaharvest.reports.findings import MANY_DELETIONS, MISSING, SPLIT, is_attention
 
 OPEN, FIXED, GONE = "open", "fixed", "gone"
@@ -185,7 +185,7 @@ def _ended_by_log(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnEleme
     put_back = _is_logged(ended, _LOG.harvest_operation_code == "MetacatHasDoc", _LOG.outcome.is_(None))
     is_not_wanted = or_(
         _is_logged(ended, _LOG.outcome.in_(_NOT_WANTED)),
-        _is_known(ended, _LEDGER.outcome == OutcomeKind.DELETED.value),
+        _is_known(ended, _LEDGER.state == DocumentState.DELETED.value),
     )
     fixed = or_(and_(is_of_document, looked_at), and_(_PROBLEM.c.rule == "list.changed-content", put_back))
     if not ended.list_was_read:
@@ -200,7 +200,7 @@ def _ended_by_list(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnElem
     # What a complete list of a repository did not name is known still, as long as the target has it; and so is what is
     # not asked for any more, as somebody has given the site other sets or dates.
     is_asked_for = or_(_LEDGER.listing.is_not(None), ~_is_repository(ended))
-    is_listed = _is_known(ended, _LEDGER.missing_since.is_(None), is_asked_for)
+    is_listed = _is_known(ended, _LEDGER.state != DocumentState.MISSING.value, is_asked_for)
     is_unchanged = and_(
         ~_is_logged(ended, _LOG.outcome.is_not(None)),
         _is_known(ended, _LEDGER.outcome.in_([kind.value for kind in GOOD])),
@@ -260,7 +260,7 @@ def _is_missing_no_longer(ended: EndedSiteRun) -> ColumnElement[bool]:
 
     The findings about them are on one log row, which is of none of them.
     """
-    is_named = and_(_LEDGER.missing_since.is_(None), _LEDGER.listing.is_not(None))
+    is_named = and_(_LEDGER.state != DocumentState.MISSING.value, _LEDGER.listing.is_not(None))
     is_number = ~_names() if ended.is_complete else false()
     return and_(_PROBLEM.c.rule == MISSING, or_(_names(_LEDGER.site_schedule_id == ended.site_id, is_named), is_number))
 

@@ -11,12 +11,14 @@ from metaharvest.database.models import Base, HarvestDocument, HarvestLog, Harve
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.records import BEFORE_SPLIT
 from metaharvest.ledger.rows import ENTRY
+from metaharvest.ledger.states import DELETION_WAITS
 from metaharvest.ledger.sweeps import keep_listing_state
-from metaharvest.model import OutcomeKind, Site
+from metaharvest.model import DocumentState, OutcomeKind, Site
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
 _AT_ONCE = 500
+_WAITS = _LEDGER.c.state.in_(DELETION_WAITS)
 
 
 DEFAULT_MAX_LOSS = 10
@@ -26,9 +28,8 @@ ALWAYS_DELETED = 20
 """So many deletions are never too many, but for a site that may lose none."""
 
 _IS_TO_BE_CONFIRMED = (
-    _LEDGER.c.to_delete,
-    _LEDGER.c.outcome == OutcomeKind.DEFERRED.value,
-    _LEDGER.c.next_attempt.is_not(None),
+    _LEDGER.c.state == DocumentState.TO_CONFIRM.value,
+    _LEDGER.c.next_attempt.is_not(None),  # so it always is: there is an index
 )
 
 
@@ -49,9 +50,7 @@ def to_delete(session: Session, site_id: int, site_run_id: int) -> list[LedgerEn
         HarvestLog.document_id.is_not(None),
         HarvestLog.outcome == OutcomeKind.UPLOAD_ERROR.value,
     )
-    query = select(*ENTRY).where(
-        _LEDGER.c.site_schedule_id == site_id, _LEDGER.c.to_delete, _LEDGER.c.document_id.not_in(refused)
-    )
+    query = select(*ENTRY).where(_LEDGER.c.site_schedule_id == site_id, _WAITS, _LEDGER.c.document_id.not_in(refused))
     rows = session.connection().execute(query.order_by(_LEDGER.c.document_id))
     return [LedgerEntry(*row) for row in rows]
 
@@ -64,7 +63,7 @@ def waiting_before_split(session: Session, site: Site, document_ids: Sequence[st
     query = select(_LEDGER.c.document_id).join(
         HarvestSiteSchedule, HarvestSiteSchedule.site_schedule_id == _LEDGER.c.site_schedule_id
     )
-    query = query.where(HarvestSiteSchedule.name == first, _LEDGER.c.listing == BEFORE_SPLIT, _LEDGER.c.to_delete)
+    query = query.where(HarvestSiteSchedule.name == first, _LEDGER.c.listing == BEFORE_SPLIT, _WAITS)
     found: set[str] = set()
     for begin in range(0, len(document_ids), _AT_ONCE):
         found |= {*session.scalars(query.where(_LEDGER.c.document_id.in_(document_ids[begin : begin + _AT_ONCE])))}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from operator import attrgetter
 
-from metaharvest.model import ERROR_OUTCOMES, Outcome, OutcomeKind, RecordOrigin
+from metaharvest.ledger.states import GONE, TO_ASK_FOR, after_outcome
+from metaharvest.model import DocumentState, Outcome, OutcomeKind, RecordOrigin
 
 RETRY_NIGHTS = 7
 """For so many days a transient failure is tried again in every run, and so is what is put off because its web server
@@ -16,8 +17,6 @@ fails; after that, only with the site's schedule."""
 Key = tuple[str, int]
 
 Values = Mapping[str, object]
-
-_FAILING = frozenset({*ERROR_OUTCOMES, OutcomeKind.DEFERRED})
 
 GOOD = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
 
@@ -36,23 +35,31 @@ class LedgerEntry:
     failing_since: date | None
     attempts: int
     next_attempt: date | None
+    state: str
     pending_sha256: str | None
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether a list has named the record as it was before, so that it is to be asked for by itself.
+        """True if a list showed an older version, so that the record must be fetched individually.
 
-        Where an upload of it is pending, it is looked up before that.
+        Where an upload of it is pending, the target is asked before that.
         """
-        return self.next_attempt is not None and self.outcome not in _FAILING
+        return self.state in TO_ASK_FOR
+
+    @property
+    def is_deleted(self) -> bool:
+        """True if the record was deleted, and no deletion waits."""
+        return self.state in GONE
 
     @property
     def is_to_be_confirmed(self) -> bool:
-        """Of a deletion that waits to be told: whether that is for somebody to confirm it."""
-        return self.outcome == OutcomeKind.DEFERRED and self.next_attempt is not None
+        """True if a deletion waits until a person confirms it."""
+        return self.state == DocumentState.TO_CONFIRM
 
 
-VALUES = ("document_url", "document_type", "target_revision", "outcome", "failing_since", "attempts", "next_attempt")
+VALUES = (
+    "document_url", "document_type", "target_revision", "outcome", "failing_since", "attempts", "next_attempt", "state",
+)  # fmt: skip
 """The columns that every outcome gives a value, in the order of `LedgerEntry` and `entry_values`."""
 
 _values_of = attrgetter("url", *VALUES[1:])
@@ -74,6 +81,7 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
         "failing_since": None,
         "attempts": 0,
         "next_attempt": None,
+        "state": after_outcome(entry.state if entry else None, outcome).value,
     }
     if outcome.kind.is_error or outcome.kind is OutcomeKind.DEFERRED:
         values.update(_failing(entry, outcome, today))
@@ -94,7 +102,7 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
         values["title"] = outcome.title
     if not outcome.unconfirmed:
         values.update(pending_run=None, pending_sha256=None)
-    if entry and entry.is_in_doubt and entry.pending_sha256 is not None and document.origin is None:
+    if entry and entry.state == DocumentState.PENDING_OLDER and document.origin is None:
         values |= _still_in_doubt(entry, outcome, today)
     return values
 

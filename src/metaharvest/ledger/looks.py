@@ -15,9 +15,8 @@ from sqlalchemy import Row, Select, exists, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDocument, HarvestSiteSchedule, SiteProblem
-from metaharvest.ledger.entries import GOOD
 from metaharvest.ledger.rows import Columns, write_ledger
-from metaharvest.model import ListedDocument, ListVersion
+from metaharvest.model import DocumentState, ListedDocument, ListVersion
 
 CHANGED = "list.changed-content"
 """The rule of a document with other bytes than the repository has under the same revision."""
@@ -83,9 +82,8 @@ def _of_site(site_id: int) -> Select[*tuple[Any, ...]]:
         _LEDGER.last_modified,
     ).where(
         _LEDGER.site_schedule_id == site_id,
-        _LEDGER.outcome.in_(GOOD),
+        _LEDGER.state == DocumentState.HELD.value,
         _LEDGER.target_revision == _LEDGER.revision,
-        _LEDGER.pending_sha256.is_(None),
     )
 
 

@@ -11,32 +11,26 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, HarvestDocument
 from metaharvest.ledger.entries import GOOD, LedgerEntry
-from metaharvest.ledger.rows import ENTRY
-from metaharvest.model import Holding, OutcomeKind
+from metaharvest.ledger.rows import ENTRY, becoming
+from metaharvest.ledger.states import DELETION_WAITS, GONE, LISTED, MAY_BE_MISSING, after_other_options
+from metaharvest.model import DocumentState, Holding, OutcomeKind
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 
-_RECORD = _LEDGER.c["digest", "datestamp", "listing", "to_delete", "missing_since", "sha256"]
-
-_IS_DELETED = _LEDGER.c.outcome == OutcomeKind.DELETED.value
-
+_RECORD = _LEDGER.c["digest", "datestamp", "listing", "sha256"]
+_IS_MISSING = _LEDGER.c.state == DocumentState.MISSING.value
 IS_HELD = or_(
-    _LEDGER.c.to_delete,
-    and_(_LEDGER.c.target_revision.is_not(None), _LEDGER.c.sha256.is_not(None), ~_IS_DELETED),
+    _LEDGER.c.state.in_(DELETION_WAITS),
+    and_(_LEDGER.c.target_revision.is_not(None), _LEDGER.c.sha256.is_not(None), _LEDGER.c.state.not_in(GONE)),
 )
 """Whether the target has the document of a row, as far as the ledger knows. Of those that the target has from another
 site, nothing was ever fetched."""
 
-MISSING_SINCE = case((IS_HELD, _LEDGER.c.missing_since)).label("missing_since")
+MISSING_SINCE = case((_IS_MISSING, _LEDGER.c.missing_since)).label("missing_since")
 """Since when a full list has not named the record of a document that the site has; NULL if it is not missing."""
 
-_IS_LISTED = (
-    _LEDGER.c.listing > 0,  # see BEFORE_SPLIT
-    _LEDGER.c.missing_since.is_(None),
-    ~_LEDGER.c.to_delete,
-    func.coalesce(_LEDGER.c.outcome, "").not_in([OutcomeKind.DELETED.value, OutcomeKind.FILTERED.value]),
-)
-
+_IS_LISTED = (_LEDGER.c.listing > 0, _LEDGER.c.state.in_(LISTED))  # see BEFORE_SPLIT
+_MAY_BE_WELL = (DocumentState.HELD, DocumentState.OLDER, DocumentState.MISSING)
 _AT_ONCE = 500
 
 BEFORE_SPLIT = 0
@@ -54,14 +48,17 @@ class KnownRecord:
     digest: str | None
     datestamp: str | None
     listing: int | None
-    to_delete: bool
-    missing_since: date | None
     sha256: str | None = None
 
     @property
     def is_well(self) -> bool:
-        """Whether what was received last is in the target, as far as the ledger knows."""
-        return self.entry.outcome in GOOD and self.entry.pending_sha256 is None and not self.to_delete
+        """True if the target has what was received last, as far as the ledger knows."""
+        return self.entry.state in _MAY_BE_WELL and self.entry.outcome in GOOD
+
+    @property
+    def is_said_to_be_deleted(self) -> bool:
+        """True if the source repository deleted the record, whether the target has deleted the document or not."""
+        return self.entry.is_deleted or self.entry.state in DELETION_WAITS
 
     def sent_as(self, holding: Holding) -> str | None:
         """The digest of what a target holds that does not tell it, as far as the ledger knows what was sent last."""
@@ -98,7 +95,7 @@ def listed_by(session: Session, site_ids: Collection[int], document_ids: Sequenc
 def missing_at(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> list[str]:
     """Those of these records that are missing at one of these sites."""
     is_theirs = (_LEDGER.c.site_schedule_id.in_(site_ids), _LEDGER.c.document_id.in_(document_ids))
-    return list(session.scalars(select(_LEDGER.c.document_id).where(*is_theirs, _LEDGER.c.missing_since.is_not(None))))
+    return list(session.scalars(select(_LEDGER.c.document_id).where(*is_theirs, _IS_MISSING)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +138,7 @@ def number_held(session: Session, site_id: int) -> int:
 
 def number_named(session: Session, site_id: int) -> int:
     """How many of these documents the lists so far have named to the end: those that are not missing."""
-    is_named = (IS_HELD, _LEDGER.c.listing > 0, _LEDGER.c.missing_since.is_(None))
+    is_named = (IS_HELD, _LEDGER.c.listing > 0, ~_IS_MISSING)
     return session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, *is_named)) or 0
 
 
@@ -165,9 +162,7 @@ def unnamed(session: Session, site_id: int, listing: int) -> Iterator[Unnamed]:
         .where(
             _LEDGER.c.site_schedule_id == site_id,
             _LEDGER.c.listing.not_in([listing, BEFORE_SPLIT]),
-            _LEDGER.c.pending_sha256.is_(None),
-            ~_IS_DELETED,
-            ~_LEDGER.c.to_delete,
+            _LEDGER.c.state.in_(MAY_BE_MISSING),
         )
         .order_by(_LEDGER.c.document_id)
     )
@@ -191,7 +186,7 @@ def mark_missing(session: Session, entry_ids: Sequence[int], today: date) -> Non
     """Note since when these rows are not named any more: what failed of them is not tried again."""
     rows = [{"this": entry_id} for entry_id in entry_ids]
     statement = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
-    statement = statement.values(missing_since=today, next_attempt=None)
+    statement = statement.values(missing_since=today, next_attempt=None, state=DocumentState.MISSING.value)
     if rows:
         session.connection().execute(statement, rows)
 
@@ -199,8 +194,8 @@ def mark_missing(session: Session, entry_ids: Sequence[int], today: date) -> Non
 def ask_for_others(session: Session, site_id: int) -> None:
     """Note that the site asks for other records from now on: which of those that are known are among them will show."""
     here = update(_LEDGER).where(_LEDGER.c.site_schedule_id == site_id)
-    session.execute(here.values(listing=None, missing_since=None))
-    session.execute(here.where(~_LEDGER.c.to_delete).values(next_attempt=None))
+    session.execute(here.values(listing=None, missing_since=None, state=becoming(after_other_options)))
+    session.execute(here.where(_LEDGER.c.state.not_in(DELETION_WAITS)).values(next_attempt=None))
 
 
 def before_split(session: Session, site_id: int) -> list[Unnamed]:
@@ -219,8 +214,7 @@ def _is_before_split(site_id: int) -> tuple[ColumnElement[bool], ...]:
     return (
         _LEDGER.c.site_schedule_id == site_id,
         _LEDGER.c.listing == BEFORE_SPLIT,
-        ~_LEDGER.c.to_delete,
-        _LEDGER.c.pending_sha256.is_(None),
+        _LEDGER.c.state.not_in([*DELETION_WAITS, DocumentState.PENDING, DocumentState.PENDING_OLDER]),
     )
 
 

@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, Integer, and_, exists, func, literal_colum
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog
-from metaharvest.ledger.entries import GOOD
-from metaharvest.model import ERROR_OUTCOMES, ListedDocument, OutcomeKind
+from metaharvest.ledger.states import DELETION_WAITS, OWED
+from metaharvest.model import DocumentState, ListedDocument, OutcomeKind
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 
@@ -65,9 +65,9 @@ def _waiting(today: date) -> tuple[ColumnElement[bool], ...]:
         later.site_schedule_id == HarvestDocument.site_schedule_id,
         later.document_id == HarvestDocument.document_id,
         later.revision > HarvestDocument.revision,
-        later.outcome.in_(GOOD),
+        later.state == DocumentState.HELD.value,
     )
-    return HarvestDocument.next_attempt <= today, ~HarvestDocument.to_delete, ~superseded
+    return HarvestDocument.next_attempt <= today, HarvestDocument.state.not_in(DELETION_WAITS), ~superseded
 
 
 def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[ListedDocument]:
@@ -82,15 +82,12 @@ def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[Listed
         HarvestLog.site_run_id == site_run_id, HarvestLog.document_id.is_not(None), HarvestLog.outcome.is_not(None)
     )
     is_asked_for = _LEDGER.c.listing.is_not(None)
-    is_here = _LEDGER.c.site_schedule_id == site_id
-    is_there = and_(~_LEDGER.c.to_delete, or_(_LEDGER.c.missing_since.is_(None), _LEDGER.c.pending_sha256.is_not(None)))
-    here = (is_here, is_asked_for, _LEDGER.c.document_id.not_in(ended), is_there)
-    is_error = _LEDGER.c.outcome.in_([kind.value for kind in ERROR_OUTCOMES])
-    is_late = or_(_LEDGER.c.outcome == OutcomeKind.DEFERRED.value, _LEDGER.c.pending_sha256.is_not(None))
-    owed = or_(is_late, _LEDGER.c.next_attempt.is_not(None))
+    here = (_LEDGER.c.site_schedule_id == site_id, is_asked_for, _LEDGER.c.document_id.not_in(ended))
+    has_failed, has_date = _LEDGER.c.state == DocumentState.FAILED.value, _LEDGER.c.next_attempt.is_not(None)
+    owed = or_(_LEDGER.c.state.in_(OWED), and_(has_failed, has_date))
     for row in session.connection().execute(select(*columns).where(*here, owed).order_by(_LEDGER.c.document_id)):
         yield ListedDocument(*row)
-    few = select(*columns).where(*here, is_error, ~owed)
+    few = select(*columns).where(*here, has_failed, ~has_date)
     few = few.order_by(_LEDGER.c.attempts, _LEDGER.c.document_id).limit(MOST_FAILED)
     for row in session.connection().execute(few):
         yield ListedDocument(*row)

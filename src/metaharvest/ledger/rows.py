@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Case, Connection, and_, bindparam, case, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
 from metaharvest.database.rows import insert_rows
 from metaharvest.ledger.entries import VALUES, LedgerEntry, Values
-from metaharvest.model import FetchedDocument, ListedDocument, OutcomeKind, SiteRun
+from metaharvest.ledger.states import of_outcome
+from metaharvest.model import DocumentState, FetchedDocument, ListedDocument, Outcome, OutcomeKind, SiteRun
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
@@ -103,10 +104,9 @@ def delete_entries(session: Session, entry_ids: Sequence[int]) -> None:
 
 
 def forget_missing(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> None:
-    """Delete the rows of these sites about those of these records that are missing there, and are not being sent."""
+    """Delete the rows of these sites about those of these records that are missing there."""
     is_theirs = (_LEDGER.c.site_schedule_id.in_(site_ids), _LEDGER.c.document_id.in_(document_ids))
-    is_missing = (_LEDGER.c.missing_since.is_not(None), _LEDGER.c.pending_sha256.is_(None))
-    session.execute(delete(_LEDGER).where(*is_theirs, *is_missing))
+    session.execute(delete(_LEDGER).where(*is_theirs, _LEDGER.c.state == DocumentState.MISSING.value))
 
 
 def update_by_key(session: Session, site_run: SiteRun, document: ListedDocument, values: Values) -> bool:
@@ -119,6 +119,13 @@ def update_by_key(session: Session, site_run: SiteRun, document: ListedDocument,
     return bool(session.execute(update(_LEDGER).where(*key).values(**values)).rowcount)  # type: ignore[attr-defined]
 
 
+def note_unsent(session: Session, site_run: SiteRun, outcome: Outcome) -> None:
+    """Note of a document that ended as a pending upload, and was not sent, that nothing is pending."""
+    here = (_LEDGER.c.site_schedule_id == site_run.site.site_id, _LEDGER.c.document_id == outcome.document.document_id)
+    is_unsent = (_LEDGER.c.state == DocumentState.PENDING.value, _LEDGER.c.pending_sha256.is_(None))
+    session.execute(update(_LEDGER).where(*here, *is_unsent).values(state=of_outcome(outcome.kind).value))
+
+
 def note_pending(
     session: Session,
     site_run: SiteRun,
@@ -129,9 +136,11 @@ def note_pending(
 ) -> None:
     """Note that this upload is about to be sent. `known`: what the ledger has of the document."""
     document = fetched.document
-    pending = {"pending_run": run_id, "pending_sha256": fetched.sha256, "target_revision": target_revision}
+    pending: Columns = {"pending_run": run_id, "pending_sha256": fetched.sha256, "target_revision": target_revision}
+    pending |= {"state": DocumentState.PENDING.value}
     if document.origin is not None:
         pending |= {"revision": document.revision, "digest": document.origin.digest or None}
+        pending |= {"to_delete": False, "missing_since": None}  # it is listed live
     if known is not None and known.is_in_doubt:
         # It was asked for, and this is what came: if it does not arrive, it is tried again as any other.
         pending |= {"outcome": OutcomeKind.DEFERRED.value}
@@ -155,6 +164,7 @@ def note_withdrawal(session: Session, document_id: str, site_ids: Collection[int
         "pending_run": None,
         "pending_sha256": None,
         "to_delete": False,
+        "state": DocumentState.LEFT_OUT.value,
         **({"title": None} if erase else {}),
     }
     here = update(_LEDGER).where(_LEDGER.c.document_id == document_id, _LEDGER.c.site_schedule_id.in_(site_ids))
@@ -164,13 +174,26 @@ def note_withdrawal(session: Session, document_id: str, site_ids: Collection[int
 def ask_again(session: Session, document_id: str, site_ids: Collection[int], today: date) -> None:
     """Note that this document, which was withdrawn, is to be tried again."""
     here = update(_LEDGER).where(_LEDGER.c.document_id == document_id, _LEDGER.c.site_schedule_id.in_(site_ids))
-    session.execute(here.values(outcome=OutcomeKind.DEFERRED.value, next_attempt=today))
+    again = {"outcome": OutcomeKind.DEFERRED.value, "next_attempt": today, "state": DocumentState.DEFERRED.value}
+    session.execute(here.values(**again))
 
 
 def forget_sites(session: Session, site_ids: Collection[int]) -> None:
     """Delete all that is known of the documents of these sites, and how far their lists have come."""
     for table in (_LEDGER, _CHECKPOINTS) if site_ids else ():
         session.execute(delete(table).where(table.c.site_schedule_id.in_(site_ids)))
+
+
+def becoming(change: Callable[[str, str | None], DocumentState]) -> Case[str]:
+    """The state of each row after this change, which is a function of the state and of the last outcome."""
+    outcomes = {each.value: _LEDGER.c.outcome == each.value for each in OutcomeKind}
+    changes = [
+        (and_(_LEDGER.c.state == state.value, is_so), after.value)
+        for state in DocumentState
+        for outcome, is_so in outcomes.items()
+        if (after := change(state, outcome)) is not state
+    ]
+    return case(*changes, else_=_LEDGER.c.state)
 
 
 def move_dates(session: Session, after: date, today: date) -> int:

@@ -15,8 +15,9 @@ from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
 from metaharvest.errors import NotWritten
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.records import KnownRecord, listed_by, missing_at
-from metaharvest.ledger.rows import forget_missing, ledger_key
-from metaharvest.model import Checkpoint, ListedDocument, OutcomeKind, SiteRun
+from metaharvest.ledger.rows import becoming, forget_missing, ledger_key
+from metaharvest.ledger.states import DELETION_WAITS, after_listing, after_older
+from metaharvest.model import Checkpoint, DocumentState, ListedDocument, OutcomeKind, SiteRun
 from metaharvest.model.lengths import CHECKPOINT
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
@@ -31,7 +32,7 @@ _NAMED = (
         _LEDGER.c.site_schedule_id == bindparam("site"),
         _LEDGER.c.document_id.in_(bindparam("documents", expanding=True)),
     )
-    .values(listing=bindparam("number"), missing_since=None)
+    .values(listing=bindparam("number"), missing_since=None, state=becoming(after_listing))
 )
 
 _BY_ID = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
@@ -135,9 +136,10 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: dat
     """
     for document, entry in end.to_delete:
         datestamp = document.origin.datestamp[:40] if document.origin else None
-        told: dict[str, Any] = {"to_delete": True, "datestamp": datestamp}
+        told: dict[str, Any] = {"to_delete": True, "datestamp": datestamp, "missing_since": None}
+        told |= {"state": DocumentState.TO_DELETE.value}
         if entry is not None:
-            told |= {"outcome": entry.outcome, "next_attempt": entry.next_attempt}
+            told |= {"outcome": entry.outcome, "next_attempt": entry.next_attempt, "state": entry.state}
             session.execute(_BY_ID.values(told), {"this": entry.entry_id})
         else:
             values = {**ledger_key(site_run, document), "target_revision": document.revision, **told}
@@ -145,7 +147,8 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: dat
     for known in end.older:
         session.execute(_BY_ID.values(_in_doubt(known, today)), {"this": known.entry.entry_id})
     for known in end.as_known:
-        session.execute(_BY_ID.values(next_attempt=None), {"this": known.entry.entry_id})
+        settled = {"next_attempt": None, "state": DocumentState.DELETED.value}
+        session.execute(_BY_ID.values(settled), {"this": known.entry.entry_id})
     if end.checkpoint is None:
         return
     site_id = site_run.site.site_id
@@ -170,10 +173,12 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: dat
 
 def _in_doubt(known: KnownRecord, today: date) -> Mapping[str, Any]:
     """What is kept of a record that came older than it is known: it is asked for by itself, even in a later night."""
-    values: dict[str, Any] = {"next_attempt": today}
-    if known.entry.pending_sha256 is not None:
+    entry = known.entry
+    state = after_older(entry.state, entry.outcome, is_pending=entry.pending_sha256 is not None)
+    values: dict[str, Any] = {"next_attempt": today, "missing_since": None, "state": state.value}
+    if state is DocumentState.PENDING_OLDER:
         values |= {"to_delete": False, "outcome": None}  # it is to be asked for though that upload has arrived
-    elif known.to_delete:
+    elif entry.state in DELETION_WAITS:
         # A record that is listed is not deleted: what its repository says when it is asked for it counts.
         values |= {"to_delete": False, "outcome": OutcomeKind.UNCHANGED.value}
     return values

@@ -22,6 +22,7 @@ from metaharvest.model.kinds import LOG_LEVELS as LOG_LEVELS
 from metaharvest.model.kinds import WOULD_BE as WOULD_BE
 from metaharvest.model.kinds import Action as Action
 from metaharvest.model.kinds import Deletions as Deletions
+from metaharvest.model.kinds import DocumentState as DocumentState
 from metaharvest.model.kinds import Level as Level
 from metaharvest.model.kinds import ListMethod as ListMethod
 from metaharvest.model.kinds import Notify as Notify

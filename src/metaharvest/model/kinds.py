@@ -126,6 +126,35 @@ class OutcomeKind(StrEnum):
         return self.value.replace("-", "_")
 
 
+class DocumentState(StrEnum):
+    """What the ledger knows of a document: exactly one for each row of harvest_document."""
+
+    HELD = "held"
+    """The target has it as its site listed it last."""
+    LEFT_OUT = "left-out"
+    """It is not for the target: filtered, withdrawn, or of a revision below that of the target."""
+    FAILED = "failed"
+    """It could not be fetched, checked or uploaded. next_attempt: the day of the next try, if one is planned."""
+    DEFERRED = "deferred"
+    """It was put off. next_attempt: the day of the next try; none: the next harvest of its site."""
+    PENDING = "pending"
+    """An upload of it was begun, and nobody knows whether it arrived: the target is asked."""
+    PENDING_OLDER = "pending-older"
+    """The same, and a list showed an older version meanwhile: when the target has answered, it is fetched."""
+    OLDER = "older"
+    """A list showed an older version than is known: it is fetched individually."""
+    REAPPEARED = "reappeared"
+    """It was deleted, and a list showed an older version of it: it is fetched individually."""
+    TO_DELETE = "to-delete"
+    """Its source repository deleted it, and the target has it still."""
+    TO_CONFIRM = "to-confirm"
+    """The same; its site would lose too many documents, so that a person has to confirm the deletion."""
+    DELETED = "deleted"
+    """Its source repository deleted it; the target has deleted it, or never had it, or another site has it there."""
+    MISSING = "missing"
+    """The target has it, and a full list did not name it."""
+
+
 WOULD_BE: Mapping[OutcomeKind, str] = {
     OutcomeKind.INSERTED: "would be inserted; nothing was uploaded",
     OutcomeKind.UPDATED: "would be updated; nothing was uploaded",

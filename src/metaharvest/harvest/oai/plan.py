@@ -14,7 +14,19 @@ from metaharvest.harvest.decide import other_site_owns
 from metaharvest.harvest.documents import Todo
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.records import Brought, KnownRecord
-from metaharvest.model import Action, Deletions, Finding, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
+from metaharvest.ledger.states import DELETION_WAITS, after_deletion
+from metaharvest.model import (
+    Action,
+    Deletions,
+    DocumentState,
+    Finding,
+    Holding,
+    Intent,
+    ListedDocument,
+    Outcome,
+    OutcomeKind,
+    SiteRun,
+)
 from metaharvest.sources.base import ListedRecord
 from metaharvest.targets.withdrawals import withdrawn
 
@@ -166,7 +178,7 @@ def _is_as_received(record: ListedRecord, known: KnownRecord | None) -> bool:
 
 
 def _is_known_as_deleted(known: KnownRecord) -> bool:
-    return known.to_delete or known.entry.outcome == OutcomeKind.DELETED
+    return known.is_said_to_be_deleted
 
 
 def _is_named_live(known: KnownRecord) -> bool:
@@ -281,7 +293,7 @@ def _decide_deletion(
     deletes = site_run.site.options.deletions is not Deletions.NOTE
     document = replace(record.document, revision=(entry.revision if entry else held) or 0)
     is_left = holding is not None and owner is None and not is_elsewhere
-    if known and known.entry.outcome == OutcomeKind.DELETED and not (is_left and deletes):
+    if known and known.entry.is_deleted and not (is_left and deletes):
         plan.listed += 1
         plan.unchanged += 1
         if known.entry.is_in_doubt:
@@ -301,11 +313,13 @@ def _decide_deletion(
 
 def _entry_of_waiting(record: ListedRecord, known: KnownRecord) -> LedgerEntry:
     """The row of a record whose deletion waits. A deletion that waited before keeps its confirmation."""
-    if known.to_delete:
-        return known.entry
-    if known.entry.is_in_doubt and known.datestamp == _datestamp(record):
-        return replace(known.entry, outcome=OutcomeKind.DEFERRED)  # it was put off before the list had another version
-    return replace(known.entry, next_attempt=None)
+    entry, is_known = known.entry, known.datestamp == _datestamp(record)
+    waits = replace(entry, state=after_deletion(entry.state, is_known=is_known))
+    if entry.state in DELETION_WAITS:
+        return waits
+    # One to be confirmed was put off before the list had another version.
+    is_put_off = waits.is_to_be_confirmed
+    return replace(waits, outcome=OutcomeKind.DEFERRED) if is_put_off else replace(waits, next_attempt=None)
 
 
 def other_owner(holding: Holding | None, site_run: SiteRun, site_names: Mapping[int, str]) -> str | None:
@@ -354,8 +368,7 @@ def _is_in_ledger(record: ListedRecord, known: KnownRecord) -> bool:
         entry.outcome == OutcomeKind.UNCHANGED
         and entry.url == document.url
         and entry.document_type == document.document_type
-        and entry.next_attempt is None
-        and known.missing_since is None
+        and entry.state == DocumentState.HELD
         and document.origin is not None
         and known.datestamp == document.origin.datestamp
     )

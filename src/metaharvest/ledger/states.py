@@ -1,0 +1,95 @@
+"""The states of a document in the ledger, and the state that follows each event. Pure.
+
+An event is an outcome, a page of a list, the end of a full list, or other options of the site. `outcome` is the last
+outcome of the document, as the ledger has it.
+"""
+
+from __future__ import annotations
+
+from metaharvest.model import DocumentState, Outcome, OutcomeKind
+
+HELD, LEFT_OUT, FAILED, DEFERRED, PENDING, PENDING_OLDER, OLDER, REAPPEARED, TO_DELETE, TO_CONFIRM, DELETED, MISSING = (
+    DocumentState
+)
+
+TO_ASK_FOR = frozenset({OLDER, PENDING_OLDER, REAPPEARED})
+"""A list showed an older version: the record is fetched individually."""
+
+DELETION_WAITS = frozenset({TO_DELETE, TO_CONFIRM})
+GONE = frozenset({DELETED, REAPPEARED})
+"""The source repository deleted the record, and the target deleted the document."""
+
+LISTED = frozenset({HELD, FAILED, DEFERRED, PENDING, PENDING_OLDER, OLDER})
+"""The site lists the document live, and it is or may come into the target."""
+
+MAY_BE_MISSING = frozenset({HELD, LEFT_OUT, FAILED, DEFERRED, OLDER, MISSING})
+"""The states of records that are missing if a full list does not name them."""
+
+OWED = frozenset({DEFERRED, PENDING, *TO_ASK_FOR})
+"""The states of records that each harvest of their site fetches individually."""
+
+_AFTER = {
+    OutcomeKind.INSERTED: HELD,
+    OutcomeKind.UPDATED: HELD,
+    OutcomeKind.UNCHANGED: HELD,
+    OutcomeKind.DELETED: DELETED,
+    OutcomeKind.FILTERED: LEFT_OUT,
+    OutcomeKind.STALE: LEFT_OUT,
+    OutcomeKind.DEFERRED: DEFERRED,
+}
+
+
+def of_outcome(outcome: str | None) -> DocumentState:
+    """The state of a document that has ended so, where nothing else is known of it."""
+    return _AFTER.get(OutcomeKind(outcome), FAILED) if outcome else FAILED
+
+
+def after_outcome(state: str | None, outcome: Outcome) -> DocumentState:
+    """The state after an outcome; `state` is None if the ledger did not have the document.
+
+    A deletion that was not made waits. A list asks for no document without an origin: such an outcome of a pending
+    upload does not answer the question about the older version.
+    """
+    if outcome.document.origin is None and state is not None:
+        if state in DELETION_WAITS and outcome.kind is not OutcomeKind.DELETED:
+            return TO_CONFIRM if outcome.kind is OutcomeKind.DEFERRED and not outcome.with_site else TO_DELETE
+        if state == PENDING_OLDER and outcome.unconfirmed:
+            return PENDING_OLDER
+        if state == PENDING_OLDER and of_outcome(outcome.kind) is HELD:
+            return OLDER
+    return PENDING if outcome.unconfirmed else of_outcome(outcome.kind)
+
+
+def after_deletion(state: str | None, *, is_known: bool) -> DocumentState:
+    """The state after a list reported the deletion of a document that the target has.
+
+    `is_known`: an earlier list reported this very deletion. It had been put off then.
+    """
+    if state is not None and state in DELETION_WAITS:
+        return DocumentState(state)
+    return TO_CONFIRM if state is not None and state in TO_ASK_FOR and is_known else TO_DELETE
+
+
+def after_older(state: str, outcome: str | None, *, is_pending: bool) -> DocumentState:
+    """The state after a list showed an older version than is known. What failed is tried again in any case.
+
+    `is_pending`: an upload is, as of a document that is to be deleted as well.
+    """
+    if is_pending:
+        return PENDING_OLDER
+    if state in GONE:
+        return REAPPEARED
+    listed = after_listing(state, outcome)
+    return listed if listed in (FAILED, DEFERRED) else OLDER
+
+
+def after_listing(state: str, outcome: str | None) -> DocumentState:
+    """The state after a list named the document: it is not missing."""
+    return of_outcome(outcome) if state == MISSING else DocumentState(state)
+
+
+def after_other_options(state: str, outcome: str | None) -> DocumentState:
+    """The state after the site began to ask for other records: nothing is missing, and nothing is to be asked for."""
+    if state == PENDING_OLDER:
+        return PENDING
+    return of_outcome(outcome) if state in (MISSING, OLDER, REAPPEARED) else DocumentState(state)
