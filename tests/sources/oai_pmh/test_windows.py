@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from metaharvest.sources.oai_pmh.windows import Window, joined, window
+from metaharvest.sources.oai_pmh.windows import Step, Window, joined, next_step, window
 
 EARLIEST, NOW = "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"
 
@@ -105,3 +105,32 @@ def test_a_window_has_another_one_if_both_of_its_ends_are_within() -> None:
     assert not whole.has(Window(None, "2026-01-11"))
     assert not Window("2026-01-10", "2026-01-12").has(Window("2026-01-11"))
     assert Window().has(Window())
+
+
+@pytest.mark.parametrize(
+    ("said", "step"),
+    [
+        ("halves", Step.HALVE),
+        ("halves few", Step.ONE_BY_ONE),
+        ("halves one_by_one", Step.HALVE),
+        ("halves token", Step.HALVE),
+        ("halves token helps", Step.HALVE),
+        ("", Step.ONE_BY_ONE),
+        ("one_by_one", Step.HOLE),
+        ("one_by_one helps", Step.HOLE),
+        ("token", Step.ONE_BY_ONE),
+        ("token helps", Step.REPEAT),
+        ("token one_by_one", Step.HOLE),
+        ("token one_by_one helps", Step.REPEAT),
+    ],
+)
+def test_what_becomes_of_a_window_after_a_page_of_it_failed(said: str, step: Step) -> None:
+    words = said.split()
+    found = next_step(
+        token_refused="token" in words,
+        is_one_by_one="one_by_one" in words,
+        has_halves="halves" in words,
+        has_few="few" in words,
+        helps_to_repeat="helps" in words,
+    )
+    assert found is step

@@ -38,7 +38,7 @@ from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.single_records import SingleRecords, Stopped
-from metaharvest.sources.oai_pmh.windows import Window
+from metaharvest.sources.oai_pmh.windows import Step, Window, next_step
 from metaharvest.text import one_line
 
 ENDLESS = 100_000
@@ -330,36 +330,43 @@ class Sweeper:
         return True
 
     async def _divide(self, counts: Counts, failed: PageFailed) -> None:
-        """Replace the first window by smaller ones, fetch its records individually, or make it a hole.
-
-        Tokens may expire while records are fetched individually: the smallest window begins again as long as it brings
-        new records. Raises BrokenOff.
-        """
+        """Replace the first window, of which a page failed, as next_step() says. Raises BrokenOff."""
         window = self.sweep.todo[0]
         self._to_come_again |= counts.named.keys()
         is_one_by_one, halves = self._is_one_by_one(window), self._halves(window)
-        is_counted = window in self._state.holes or (window.one_by_one and halves is None)
-        self._failed += not (failed.token_refused or is_counted)
-        if self._failed > MOST_FAILED:
-            raise self._broken_off(failed.finding)
+        self._count_failure(failed, window, is_smallest=halves is None)
         is_first = failed.token_refused and not self._token_was_refused
         self._token_was_refused = self._token_was_refused or failed.token_refused
         if not (is_first or (failed.token_refused and is_one_by_one)):
             self._note_smaller(failed.finding)
-        if failed.token_refused and halves is None and (is_first or (is_one_by_one and counts.fresh)):
+        asks_few = halves is not None and not (failed.token_refused or is_one_by_one)
+        step = next_step(
+            token_refused=failed.token_refused,
+            is_one_by_one=is_one_by_one,
+            has_halves=halves is not None,
+            has_few=asks_few and await self._has_at_most(FEW, window) is True,
+            helps_to_repeat=is_first or (is_one_by_one and bool(counts.fresh)),
+        )
+        if step is Step.REPEAT:
             self.sweep = self.sweep.restarted()
-        elif halves and (failed.token_refused or is_one_by_one or not await self._has_at_most(FEW, window)):
-            self.sweep = self.sweep.restarted(*halves)
-        elif not is_one_by_one and self._respects_windows:
-            self.sweep = self.sweep.restarted(replace(window, one_by_one=True))
-        elif not is_one_by_one:
-            self.sweep = self.sweep.joined()
+        elif step is Step.HALVE:
+            self.sweep = self.sweep.restarted(*halves or ())
+        elif step is Step.ONE_BY_ONE:
+            one_by_one = self.sweep.restarted(replace(window, one_by_one=True))
+            self.sweep = one_by_one if self._respects_windows else self.sweep.joined()
+        elif self._is_everything(window) or len(self.sweep.holes) >= MOST_HOLES:
+            raise self._broken_off(failed.finding)
         else:
-            if self._is_everything(window) or len(self.sweep.holes) >= MOST_HOLES:
-                raise self._broken_off(failed.finding)
             self._why_hole, self.sweep = failed.finding, self.sweep.with_hole()
         if not self._yielded:
             self.goes_on, self._came_earlier = self.sweep.goes_on, self.sweep.came
+
+    def _count_failure(self, failed: PageFailed, window: Window, *, is_smallest: bool) -> None:
+        """Count a window that failed. Raises BrokenOff if too many did."""
+        is_counted = window in self._state.holes or (window.one_by_one and is_smallest)
+        self._failed += not (failed.token_refused or is_counted)
+        if self._failed > MOST_FAILED:
+            raise self._broken_off(failed.finding)
 
     def _is_everything(self, window: Window) -> bool:
         """True if there is no other window, and the source repository has answered nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
 
 from metaharvest.sources.oai_pmh.datestamps import moment, written
 
@@ -108,3 +109,32 @@ def window(begin: str | None, until: str | None, since: str | None, *, seconds: 
 def _floor(when: datetime, *, seconds: bool) -> datetime:
     """The second, or the day, that the moment is in."""
     return when.replace(microsecond=0) if seconds else when.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+class Step(Enum):
+    """What becomes of a window after a page of it failed."""
+
+    REPEAT = auto()
+    """It begins again."""
+    HALVE = auto()
+    """Two windows take its place."""
+    ONE_BY_ONE = auto()
+    """Its records are fetched individually."""
+    HOLE = auto()
+    """It is left out of this sweep, and each harvest tries it again."""
+
+
+def next_step(
+    *, token_refused: bool, is_one_by_one: bool, has_halves: bool, has_few: bool, helps_to_repeat: bool
+) -> Step:
+    """What becomes of a window after a page of it failed. Pure.
+
+    `token_refused`: the page failed as its token is refused. `has_halves`: it is not the smallest window. `has_few`: it
+    has few records. `helps_to_repeat`: no token was refused before, or it brought new records. Tokens may expire while
+    records are fetched individually, so the smallest window begins again as long as it brings new records.
+    """
+    if token_refused and helps_to_repeat and not has_halves:
+        return Step.REPEAT
+    if has_halves and not has_few:
+        return Step.HALVE
+    return Step.HOLE if is_one_by_one else Step.ONE_BY_ONE
