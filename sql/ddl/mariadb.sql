@@ -171,6 +171,15 @@ CREATE TABLE site_checkpoint (
 	unchanged BIGINT NOT NULL DEFAULT '0', 
 	duplicate BIGINT NOT NULL DEFAULT '0', 
 	confirmed BIGINT NOT NULL DEFAULT '0', 
+	treatment VARCHAR(64), 
+	rechecks BOOL NOT NULL DEFAULT false, 
+	moved BIGINT NOT NULL DEFAULT '0', 
+	full_wanted BOOL NOT NULL DEFAULT false, 
+	kind VARCHAR(8), 
+	windows LONGTEXT, 
+	token LONGTEXT, 
+	received BIGINT, 
+	announced BIGINT, 
 	CONSTRAINT pk_site_checkpoint PRIMARY KEY (site_schedule_id)
 )ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 

@@ -171,6 +171,15 @@ CREATE TABLE site_checkpoint (
 	unchanged BIGINT DEFAULT '0' NOT NULL, 
 	duplicate BIGINT DEFAULT '0' NOT NULL, 
 	confirmed BIGINT DEFAULT '0' NOT NULL, 
+	treatment VARCHAR(64), 
+	rechecks BOOLEAN DEFAULT false NOT NULL, 
+	moved BIGINT DEFAULT '0' NOT NULL, 
+	full_wanted BOOLEAN DEFAULT false NOT NULL, 
+	kind VARCHAR(8), 
+	windows TEXT, 
+	token TEXT, 
+	received BIGINT, 
+	announced BIGINT, 
 	CONSTRAINT pk_site_checkpoint PRIMARY KEY (site_schedule_id)
 );
 

@@ -45,6 +45,8 @@ def as_before(network: Network, *sets: str, site: str = "repo") -> None:
         checkpoint["asked"][-1][2] = list(sets)
         rows("UPDATE site_checkpoint SET checkpoint = ? WHERE site_schedule_id = ?", json.dumps(checkpoint), site_id)
     rows("ALTER TABLE harvest_document DROP COLUMN state")
+    for name in ("treatment", "rechecks", "moved", "full_wanted", "kind", "windows", "token", "received", "announced"):
+        rows(f"ALTER TABLE site_checkpoint DROP COLUMN {name}")
     rows("UPDATE alembic_version SET version_num = '0014'")
 
 
@@ -117,6 +119,8 @@ def test_a_site_with_several_sets_becomes_several_sites(network: Network) -> Non
     assert all((each["max_loss"], each["groups"], each["split_from"]) == (5, ["frogs"], "repo") for each in options)
     # Done again, nothing changes.
     rows("ALTER TABLE harvest_document DROP COLUMN state")
+    for name in ("treatment", "rechecks", "moved", "full_wanted", "kind", "windows", "token", "received", "announced"):
+        rows(f"ALTER TABLE site_checkpoint DROP COLUMN {name}")
     rows("UPDATE alembic_version SET version_num = '0014'")
     upgrade(network)
     assert (

@@ -248,11 +248,13 @@ class HarvestDocument(Base):
 
 
 class SiteCheckpoint(Base):
-    """How far the listing of a repository has come: `checkpoint` is JSON, in the words of the site's source, and by
-    what treatment its records were judged (see ListingState).
+    """How far the sweep of a source repository has come. `checkpoint` is JSON: the source's memory of the repository.
 
-    `listing` numbers its listings; `unchanged` and `duplicate` are how many records of the one under way are
-    accounted for in `site_run_id`. `confirmed`: so many deletions that wait may be told, as somebody confirmed.
+    `listing` numbers the site's lists. The site run `site_run_id` has accounted for `unchanged` and `duplicate` records
+    of the last one. `confirmed` deletions may be carried out, however many they are. `treatment`, `rechecks`, `moved`
+    and `full_wanted`: see ListingState. While a sweep is under way, its `kind` is full or changes, `windows` are the
+    windows to do (JSON), and `token` leads to the next page of the first one, of which `received` records came;
+    `announced` is completeListSize.
     """
 
     __tablename__ = "site_checkpoint"
@@ -265,6 +267,15 @@ class SiteCheckpoint(Base):
     unchanged: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     duplicate: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     confirmed: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    treatment: Mapped[str | None] = mapped_column(String(64))
+    rechecks: Mapped[bool] = mapped_column(default=False, server_default=false())
+    moved: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    full_wanted: Mapped[bool] = mapped_column(default=False, server_default=false())
+    kind: Mapped[str | None] = mapped_column(String(8))
+    windows: Mapped[str | None] = mapped_column(TEXT)
+    token: Mapped[str | None] = mapped_column(TEXT)
+    received: Mapped[int | None] = mapped_column(BigInteger)
+    announced: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class ReportOutbox(Base):

@@ -37,17 +37,17 @@ _NAMED = (
 
 _BY_ID = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
 
-TREATMENT, AGAIN, MOVED, FULL = "treatment", "again", "moved", "full"
-"""What is kept beside the source's own words in a checkpoint: see ListingState."""
+_OF_SWEEP = ("full", "todo", "token", "received", "announced")
+"""The parts of a sweep under way that stand in columns, and not in the checkpoint of the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListingState:
-    """How far the listing of a site has come: see SiteCheckpoint. All is 0 where nothing was listed yet.
+    """How far the sweep of a site has come: see SiteCheckpoint. All is 0 before its first list.
 
-    `treatment` is the digest of the Treatment by which all of its records were judged, those that a full list under way
-    is still to name included; `again`: that list judges also the records that have not changed. So many records have
-    `moved` in the list under way. `full`: a full list was asked for, and has not begun.
+    `treatment` is the digest of the Treatment by which all of its records were checked, or will be by the list under
+    way. `again`: that list also checks the records that have not changed. The list under way has `moved` records.
+    `full`: a person wants a full list, which has not begun.
     """
 
     checkpoint: Checkpoint | None = None
@@ -67,12 +67,39 @@ def listing_state(session: Session, site_id: int, treatment: str = "") -> Listin
     row = session.get(SiteCheckpoint, site_id)
     if row is None:
         return ListingState()
-    checkpoint: dict[str, Any] | None = json.loads(row.checkpoint) if row.checkpoint else None
-    state = ListingState(checkpoint, row.listing, row.site_run_id, row.unchanged, row.duplicate, row.confirmed)
-    if checkpoint is None:
+    state = ListingState(_checkpoint_in(row), row.listing, row.site_run_id, row.unchanged, row.duplicate, row.confirmed)
+    if state.checkpoint is None:
         return state
-    state = replace(state, treatment=checkpoint.pop(TREATMENT, treatment), again=checkpoint.pop(AGAIN, False))
-    return replace(state, moved=checkpoint.pop(MOVED, 0), full=checkpoint.pop(FULL, False))
+    treatment = treatment if row.treatment is None else row.treatment
+    return replace(state, treatment=treatment, again=row.rechecks, moved=row.moved, full=row.full_wanted)
+
+
+def _checkpoint_in(row: SiteCheckpoint) -> dict[str, Any] | None:
+    """The checkpoint as its source wrote it."""
+    if not row.checkpoint:
+        return None
+    checkpoint: dict[str, Any] = json.loads(row.checkpoint)
+    if row.kind is not None:
+        sweep = {"full": row.kind == "full", "todo": json.loads(row.windows or "[]"), "token": row.token or ""}
+        sweep |= {"received": row.received or 0, "announced": row.announced}
+        checkpoint["sweep"] = {**checkpoint["sweep"], **sweep}
+    return checkpoint
+
+
+def _columns_of(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The columns that keep the checkpoint of a source. Raises NotWritten if it is too long."""
+    sweep = checkpoint.get("sweep")
+    columns: dict[str, Any] = dict.fromkeys(("kind", "windows", "token", "received", "announced"))
+    if isinstance(sweep, Mapping) and sweep.keys() >= {*_OF_SWEEP}:
+        columns |= {name: sweep[name] for name in ("token", "received", "announced")}
+        columns |= {"kind": "full" if sweep["full"] else "changes", "windows": json.dumps(sweep["todo"])}
+        rest = {name: value for name, value in sweep.items() if name not in _OF_SWEEP}
+        checkpoint = {**checkpoint, "sweep": rest}
+    columns["checkpoint"] = json.dumps(checkpoint)
+    length = sum(len(each) for each in columns.values() if isinstance(each, str))
+    if length > CHECKPOINT:
+        raise NotWritten(f"how far the list has come takes {length:,} characters, and may take {CHECKPOINT:,}")
+    return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +185,12 @@ def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: dat
         if others := site_run.same_origin.others:
             lost = missing_at(session, others, some)
             forget_missing(session, others, list(listed_by(session, [site_id], lost)))
-    checkpoint = json.dumps({**end.checkpoint, TREATMENT: end.treatment, AGAIN: end.again, MOVED: end.moved})
-    if len(checkpoint) > CHECKPOINT:
-        raise NotWritten(f"how far the list has come takes {len(checkpoint):,} characters, and may take {CHECKPOINT:,}")
     kept = {
-        "checkpoint": checkpoint,
+        **_columns_of(end.checkpoint),
+        "treatment": end.treatment,
+        "rechecks": end.again,
+        "moved": end.moved,
+        "full_wanted": False,
         "listing": end.listing,
         "site_run_id": site_run.site_run_id,
         "unchanged": end.unchanged,
@@ -188,7 +216,7 @@ def ask_for_all(session: Session, site_id: int) -> None:
     """Note that a full list is asked for, until the first part of one has come."""
     row = session.get(SiteCheckpoint, site_id)
     if row is not None and row.checkpoint:
-        row.checkpoint = json.dumps({**json.loads(row.checkpoint), FULL: True})
+        row.full_wanted = True
 
 
 def keep_listing_state(session: Session, site_id: int, values: Mapping[str, Any]) -> None:
