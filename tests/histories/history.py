@@ -391,7 +391,7 @@ class Life:
             what = "an old version" if content else "nothing"
             if identifier not in broken:
                 self._wrong(f"the target has {what} of {identifier} ({title})")
-            elif identifier not in named and not counted:
+            elif is_full and identifier not in named and not counted:  # a list of changes counts what it lists
                 self._wrong(f"the target has {what} of {identifier}, which no error names or counts")
         for identifier in sorted(held):
             record = self.source.records.get(identifier)
