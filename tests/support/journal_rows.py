@@ -21,7 +21,7 @@ from metaharvest.database.models import (
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.journal.log_rows import fingerprint
 from metaharvest.ledger.states import of_outcome
-from metaharvest.model import Finding, OutcomeKind
+from metaharvest.model import DocumentState, Finding, OutcomeKind
 from metaharvest.reports import NamedRepository, Repositories
 
 Row = TypeVar("Row", bound=Base)
@@ -187,6 +187,10 @@ class JournalRows:
     def ledger(
         self, site_run: HarvestSiteRun, document_id: str, revision: int, outcome: OutcomeKind, **columns: Any
     ) -> HarvestDocument:
+        state = of_outcome(outcome.value)
+        if columns.get("to_delete"):
+            is_for_person = outcome is OutcomeKind.DEFERRED and columns.get("next_attempt") is not None
+            state = DocumentState.TO_CONFIRM if is_for_person else DocumentState.TO_DELETE
         return self._add(
             HarvestDocument(
                 site_schedule_id=site_run.site_schedule_id,
@@ -195,8 +199,7 @@ class JournalRows:
                 document_url=f"https://data.example.org/eml/{document_id}.{revision}.xml",
                 document_type="https://eml.ecoinformatics.org/eml-2.2.0",
                 outcome=outcome.value,
-                state=of_outcome(outcome.value).value,
-                **columns,
+                **{"state": state.value, **columns},
             )
         )
 

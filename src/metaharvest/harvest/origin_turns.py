@@ -95,6 +95,10 @@ class Turn:
         await self._turns.wait_for_all()
         await self._take()
 
+    def has_no_list(self) -> None:
+        """Note that the source repository does not have the site's set or format: no record has moved there."""
+        self._name = ""
+
     def _note_unread(self) -> None:
         if self._name:
             self._turns.unread.append(self._name)

@@ -37,6 +37,9 @@ from metaharvest.sources.base import Listing, PagedListing, PagedSource, Source
 
 log = logging.getLogger(__name__)
 
+NOT_OFFERED = ("oai.no-set", "oai.no-format")
+"""The rules of findings about a set, or a format, that a source repository does not have."""
+
 
 async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSource, ctx: RunContext) -> bool:
     """One site's part of the run; False if its list could not be read.
@@ -57,6 +60,8 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
                 await ctx.journal.list_failed(site_run, _code(source, error, "GetHarvestListError"), error.findings)
                 return False
             except ListError as error:
+                if any(finding.rule in NOT_OFFERED for finding in error.findings):
+                    ctx.turn.has_no_list()
                 await ctx.journal.list_failed(
                     site_run, _code(source, error, "ValidateHarvestListError"), error.findings
                 )
