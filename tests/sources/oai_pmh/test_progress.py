@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from metaharvest.model import OaiOptions
+from metaharvest.sources.oai_pmh.probes import From, Probed
 from metaharvest.sources.oai_pmh.progress import (
     FEW,
     State,
     Sweep,
-    SweepEnd,
     asked_by,
+    first_moment,
     next_sweep,
     state_after,
     state_from,
@@ -32,6 +34,10 @@ HOLE = Window("2026-01-05T00:00:00Z", "2026-01-05T00:00:01Z", one_by_one=True)
 UNDER_WAY = Sweep(True, (Window(),), token="t", first="2026-01-19T03:00:00Z", received=10)
 
 
+def after(state: State, sweep: Sweep, probed: Probed | None = None, *, is_empty: bool = False) -> State:
+    return state_after(state, sweep, probed or Probed(), NOW, is_empty=is_empty)
+
+
 def begun(state: State, *, full: bool = False, **options: object) -> Sweep:
     return next_sweep(state, replace(OPTIONS, **options), IDENTITY, full=full)  # type: ignore[arg-type]
 
@@ -47,8 +53,17 @@ def test_changes_are_asked_for_with_an_overlap_of_five_minutes() -> None:
     assert begun(KNOWN) == Sweep(False, (Window("2026-01-20T02:55:00Z"),))
 
 
-def test_changes_are_asked_for_from_earlier_on_where_the_clock_was_ahead() -> None:
-    assert begun(replace(KNOWN, ahead=3600)).todo == (Window("2026-01-20T01:55:00Z"),)
+@pytest.mark.parametrize(
+    ("shown", "ahead", "kept"),
+    [
+        ("2026-01-20T03:00:00Z", 0, "2026-01-20T03:00:00Z"),
+        ("2026-01-20T03:00:00+01:00", -60, "2026-01-20T03:00:00+01:00"),
+        ("2026-01-20T03:00:00+01:00", 60, "2026-01-20T01:00:00Z"),
+        ("no date", 60, "no date"),
+    ],
+)
+def test_changes_are_asked_for_from_earlier_on_where_the_clock_is_ahead(shown: str, ahead: int, kept: str) -> None:
+    assert first_moment(shown, timedelta(minutes=ahead)) == kept
 
 
 @pytest.mark.parametrize(("every", "is_full"), [(None, False), (11, False), (10, True)])
@@ -99,39 +114,43 @@ def test_the_windows_that_have_ended_are_not_asked_for_again() -> None:
 
 
 def test_the_watermark_is_the_first_date_of_the_sweep_and_moves_at_its_end() -> None:
-    assert state_after(KNOWN, UNDER_WAY, None, NOW).watermark == KNOWN.watermark
-    ended = state_after(KNOWN, UNDER_WAY.without_first(0), SweepEnd(size=10), NOW)
-    assert (ended.watermark, ended.full_at, ended.listed, ended.size) == (UNDER_WAY.first, UNDER_WAY.first, 10, 10)
+    ended = after(KNOWN, UNDER_WAY.without_first(0))
+    assert (ended.watermark, ended.full_at, ended.listed) == (UNDER_WAY.first, UNDER_WAY.first, 10)
     assert ended.sweep is None
 
 
 def test_an_empty_full_sweep_moves_no_watermark() -> None:
-    ended = state_after(KNOWN, Sweep(True, ()), SweepEnd(is_empty=True), NOW)
-    assert ended.watermark == ""
-    assert state_after(KNOWN, Sweep(False, ()), SweepEnd(is_empty=True), NOW).watermark == NOW
+    assert after(KNOWN, Sweep(True, ()), is_empty=True).watermark == ""
+    assert after(KNOWN, Sweep(False, ()), is_empty=True).watermark == NOW
+
+
+@pytest.mark.parametrize(("how", "watermark"), [(From.WELL, NOW), (From.EXCLUSIVE, NOW), (From.OFF, ""), (None, NOW)])
+def test_every_sweep_is_a_full_one_where_lists_of_changes_leave_records_out(how: From | None, watermark: str) -> None:
+    ended = after(KNOWN, Sweep(False, (), first=NOW), Probed(how=how))
+    assert (ended.watermark, ended.from_checked) == (watermark, NOW if how else "")
+    assert begun(ended).full is (not watermark)
 
 
 def test_a_list_that_lacks_announced_records_is_asked_for_once_more() -> None:
-    ended = state_after(KNOWN, UNDER_WAY, SweepEnd(short=5), NOW)
-    assert (ended.watermark, ended.short, ended.sweep) == ("", 5, None)
-    changes = state_after(KNOWN, replace(UNDER_WAY, full=False), SweepEnd(short=5), NOW)
-    assert changes.watermark == KNOWN.watermark
+    ended = replace(KNOWN, short=5, sweep=UNDER_WAY).to_repeat(UNDER_WAY)
+    assert (ended.watermark, ended.short, ended.repeats, ended.sweep) == ("", 5, True, None)
+    assert KNOWN.to_repeat(replace(UNDER_WAY, full=False)).watermark == KNOWN.watermark
 
 
 @pytest.mark.parametrize(("came", "nights"), [(FEW, 3), (FEW + 1, 1)])
 def test_a_list_that_perhaps_has_not_ended_is_asked_for_again(came: int, nights: int) -> None:
     state, sweep = State(ASKED), replace(Sweep(True, (), first=NOW), came=came, left_out=None)
     for _ in range(nights):
-        state = state_after(state, sweep, SweepEnd(), NOW)
-        assert (state.watermark, state.short) == ("", 0)
-    assert bool(state_after(state, sweep, SweepEnd(), NOW).watermark) is (came > FEW)
+        state = after(state, sweep)
+        assert (state.watermark, state.repeats) == ("", True)
+    assert bool(after(state, sweep).watermark) is (came > FEW)
 
 
 def test_a_hole_stays_until_it_can_be_listed() -> None:
     sweep = Sweep(True, (HOLE,), first=NOW).with_hole()
-    ended = state_after(State(ASKED), sweep, SweepEnd(), NOW)
+    ended = after(State(ASKED), sweep)
     assert (ended.holes, ended.watermark, ended.full_at) == ((HOLE,), NOW, NOW)
-    assert state_after(ended, Sweep(False, (), first=NOW), SweepEnd(), NOW).holes == ()
+    assert after(ended, Sweep(False, (), first=NOW)).holes == ()
 
 
 def test_what_a_window_left_out_adds_up_and_one_in_doubt_makes_all_unknown() -> None:
@@ -171,6 +190,11 @@ def test_a_checkpoint_of_release_0_1_keeps_its_watermark_and_its_shortfall() -> 
         "is_second": False,
         "progress": None,
     }
-    assert state_from(old, ASKED) == replace(KNOWN, short=4)
+    assert state_from(old, ASKED) == replace(KNOWN, short=4, repeats=True)
+    usual = {**old, "short": {}, "usually_short": {"": 7}, "ahead": 3600}
+    assert state_from(usual, ASKED) == replace(
+        KNOWN, short=7, watermark="2026-01-20T02:00:00Z", full_at="2026-01-11T02:00:00Z"
+    )
+    assert state_from({**old, "from_is_off": True}, ASKED).watermark == ""
     assert state_from({**old, "progress": {"full": False}}, ASKED).watermark == KNOWN.watermark
     assert state_from({**old, "progress": {"full": True}}, ASKED).watermark == ""

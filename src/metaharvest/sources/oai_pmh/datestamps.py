@@ -68,10 +68,9 @@ def ahead_of(shown: str, sent: str) -> timedelta:
     return one - other if one and other and has_zone(shown) else timedelta(0)
 
 
-def from_watermark(watermark: str, ahead: timedelta, *, seconds: bool, local: bool) -> str | None:
-    """From where on to ask after a list whose first responseDate was `watermark`; None if that is no date.
+def from_watermark(watermark: str, *, seconds: bool, local: bool) -> str | None:
+    """The `from` of a list of changes after `watermark`; None if that is no date.
 
-    `ahead`: by so much the clock that showed it was ahead of another one, by which datestamps may go.
     `local`: the repository counts days by the clock that its responseDate shows (1.0 and 1.1).
     """
     when = moment(watermark[:10] if local else watermark)
@@ -79,6 +78,6 @@ def from_watermark(watermark: str, ahead: timedelta, *, seconds: bool, local: bo
         return None
     try:
         is_sure = seconds and has_zone(watermark)
-        return written(when - (OVERLAP if is_sure else timedelta(days=1)) - ahead, seconds=seconds)
+        return written(when - (OVERLAP if is_sure else timedelta(days=1)), seconds=seconds)
     except OverflowError:
         return None

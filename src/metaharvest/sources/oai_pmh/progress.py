@@ -25,12 +25,12 @@ FEW = 2_000
 class Sweep:
     """A sweep under way. `todo` are its windows; the first one is under way.
 
-    `token` leads to the next page of that window, until the moment `expires`. `first` is the responseDate of the
-    sweep's first answer. The clock in it was `ahead` of the web server's by this number of seconds. The windows that
-    have ended brought `came` records, the window under way `received`. Of these, `moved` came a second time, with
-    another datestamp or on another page. The whole list has `announced` records (completeListSize); it may have been
-    `divided` into windows. The windows left out `left_out` records; None: unknown. `holes` are windows whose records
-    cannot be fetched. `odd` counts oddities until now, `odd_before` those of the windows that have ended.
+    `token` leads to the next page of that window, until the moment `expires`. `first` becomes the watermark: see
+    first_moment(). The windows that have ended brought `came` records, the window under way `received`. Of these,
+    `moved` came a second time, with another datestamp or on another page. The whole list has `announced` records
+    (completeListSize); it may have been `divided` into windows. The windows left out `left_out` records; None: unknown.
+    `holes` are windows whose records cannot be fetched. `odd` counts oddities until now, `odd_before` those of the
+    windows that have ended.
     """
 
     full: bool
@@ -38,7 +38,6 @@ class Sweep:
     token: str = ""
     expires: str = ""
     first: str = ""
-    ahead: int = 0
     came: int = 0
     received: int = 0
     announced: int | None = None
@@ -94,14 +93,13 @@ class Sweep:
 class State:
     """What is kept of a source repository from one harvest to the next.
 
-    `asked` are the options that make another list if they change. `full_at` is the watermark of the last full sweep.
-    `ahead`: the seconds by which the clock of the watermark was ahead of the web server's. `in_days`: Identify names
-    seconds, but requests with seconds are refused. `short`: the last list lacked this number of records (0: unknown),
-    and is requested once more; None: it is not. `usual`: each list lacks this number, and is complete without it. The
-    last full sweep announced `size` records (0: unknown; None: an older version of this program listed them, without
-    this number), and brought `listed`. `newest` is the newest known record (see Newest), `from_checked` the time of the
-    last check with it. `from_is_off`: lists of changes leave records out, so every sweep is a full one. `holes` are
-    windows whose records cannot be fetched; each harvest tries them.
+    `asked` are the options that make another list if they change. The `watermark` is empty if the next sweep is a full
+    one; `full_at` is that of the last full sweep. `in_days`: Identify names seconds, but requests with seconds are
+    refused. The last list that lacked announced records lacked `short` of them; the next sweep `repeats` it, or the
+    list is complete without them. The last full sweep announced `size` records (0: unknown; None: an older version of
+    this program listed them, without this number), and brought `listed`. `newest` is the newest known record (see
+    Newest), `from_checked` the time of the last check with it. `holes` are windows whose records cannot be fetched;
+    each harvest tries them.
     """
 
     asked: tuple[object, ...]
@@ -109,14 +107,12 @@ class State:
     watermark: str = ""
     full_at: str = ""
     in_days: bool = False
-    ahead: int = 0
-    short: int | None = None
-    usual: int = 0
+    short: int = 0
+    repeats: bool = False
     size: int | None = None
     listed: int = 0
     newest: Sequence[str] = ()
     from_checked: str = ""
-    from_is_off: bool = False
     holes: tuple[Window, ...] = ()
     sweep: Sweep | None = None
 
@@ -129,26 +125,11 @@ class State:
 
     def is_second(self, sweep: Sweep) -> bool:
         """True if this sweep repeats the last one, whose list lacked records."""
-        return self.short is not None and not (sweep.full and self.watermark)
+        return self.repeats and not (sweep.full and self.watermark)
 
-    def to_repeat(self, sweep: Sweep, short: int | None) -> State:
-        """The state from which the next harvest repeats this sweep. `short`: see State."""
-        return replace(self, watermark="" if sweep.full else self.watermark, short=short, sweep=None)
-
-
-@dataclass(frozen=True, slots=True)
-class SweepEnd:
-    """How a sweep has ended. `size`: the number of records that the list announced, or had on one page (see State).
-
-    `short`: the list is an error, as it lacks this number of announced records. `usual`: see State. `is_empty`: no
-    record with an identifier came.
-    """
-
-    size: int | None = None
-    short: int = 0
-    usual: int = 0
-    is_empty: bool = False
-    probed: Probed = field(default_factory=Probed)
+    def to_repeat(self, sweep: Sweep) -> State:
+        """The state from which the next harvest repeats this sweep."""
+        return replace(self, watermark="" if sweep.full else self.watermark, repeats=True, sweep=None)
 
 
 def next_sweep(state: State, options: OaiOptions, identity: Identity, *, full: bool) -> Sweep:
@@ -167,25 +148,34 @@ def next_sweep(state: State, options: OaiOptions, identity: Identity, *, full: b
     return Sweep(full=since is None, todo=(whole, *holes), divided=bool(holes))
 
 
-def state_after(state: State, sweep: Sweep, end: SweepEnd | None, before: str) -> State:
-    """The state after a page, or after the sweep's `end`. `before` is a date before the sweep began.
+def state_after(state: State, sweep: Sweep, probed: Probed, before: str, *, is_empty: bool) -> State:
+    """The state after a sweep has ended. `before` is a date before it began.
 
-    The watermark moves at the end. It stays where the sweep is repeated, and after a full list without a record.
+    `is_empty`: no record with an identifier came. The watermark moves. It stays where the sweep is repeated, after a
+    full list without a record, and where lists of changes leave records out: then every sweep is a full one.
     """
-    if end is None:
-        return replace(state, sweep=sweep)
-    state = replace(state, usual=end.usual)
-    if end.short:
-        return state.to_repeat(sweep, end.short)
-    if sweep.full and end.is_empty:
-        return state.to_repeat(sweep, None)
+    if sweep.full and is_empty:
+        return replace(state, watermark="", repeats=False, sweep=None)
     if sweep.left_out is None and (sweep.came <= FEW or not state.is_second(sweep)):
-        return state.to_repeat(sweep, 0)
+        return state.to_repeat(sweep)
     first = sweep.first or before
     if sweep.full:
-        state = replace(state, full_at=first, listed=sweep.came, size=end.size)
-    state = _with_probed(state, end.probed, before)
-    return replace(state, watermark=first, ahead=sweep.ahead, short=None, holes=sweep.holes, sweep=None)
+        state = replace(state, full_at=first, listed=sweep.came)
+    state = replace(state, watermark=first, repeats=False, holes=sweep.holes, sweep=None)
+    if probed.newest.identifier:
+        state = replace(state, newest=(probed.newest.datestamp, probed.newest.identifier))
+    if probed.how is not None:
+        state = replace(state, from_checked=before)
+    return replace(state, watermark="") if probed.how in (From.OFF, From.IGNORED) else state
+
+
+def first_moment(response_date: str, ahead: timedelta) -> str:
+    """The moment before which a list with this responseDate in its first answer has all changes.
+
+    It is `response_date` itself, or earlier by the time that the clock in it is `ahead` of the web server's.
+    """
+    when = moment(response_date)
+    return response_date if when is None or ahead <= timedelta(0) else written(when - ahead, seconds=True)
 
 
 def has_seconds(state: State, identity: Identity) -> bool:
@@ -199,7 +189,7 @@ def _since(state: State, identity: Identity) -> str | None:
     Seen at https://github.com/IQSS/dataverse/issues/9309.
     """
     seconds, is_local = has_seconds(state, identity), identity.version != "2.0"
-    since = from_watermark(state.watermark, timedelta(seconds=state.ahead), seconds=seconds, local=is_local)
+    since = from_watermark(state.watermark, seconds=seconds, local=is_local)
     begin, last, earliest = moment(since or ""), moment(state.watermark), moment(identity.earliest)
     if begin is None or last is None or earliest is None or not begin < earliest <= last:
         return since
@@ -213,16 +203,6 @@ def _is_full_due(state: State, options: OaiOptions, now: str) -> bool:
     last, today = moment(state.full_at), moment(now)
     # Harvests do not begin in the same second each night.
     return last is None or today is None or (today.date() - last.date()).days >= options.full_every
-
-
-def _with_probed(state: State, probed: Probed, now: str) -> State:
-    """The state with the result of the probes at `now`."""
-    newest = probed.newest
-    if newest.identifier:
-        state = replace(state, newest=(newest.datestamp, newest.identifier))
-    if probed.how is None:
-        return state
-    return replace(state, from_checked=now, from_is_off=probed.how in (From.OFF, From.IGNORED))
 
 
 def newest_of(state: State) -> Newest:
@@ -270,18 +250,16 @@ def _windows_from(given: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]:
 
 
 def _upgraded(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The checkpoint, if need be from before there were windows: a full list that was under way begins again."""
-    given = dict(checkpoint)
+    """The checkpoint, if need be of release 0.1: a full list that was under way begins again."""
+    given: dict[str, Any] = dict(checkpoint)
     if "sweep" in given:
         return given
-    for new, old in (("short", "short"), ("usual", "usually_short")):
-        numbers = given.get(old)
-        given[new] = next(iter(numbers.values()), None) if isinstance(numbers, Mapping) else None
-    given["usual"] = given["usual"] or 0
-    if given.get("is_second") and given["short"] is None:
-        given["short"] = 0
+    short, usual = (given.get(name) or {} for name in ("short", "usually_short"))
+    given |= {"short": next(iter({**usual, **short}.values()), 0), "repeats": bool(short or given.get("is_second"))}
+    for name in ("watermark", "full_at"):
+        given[name] = first_moment(given.get(name, ""), timedelta(seconds=given.get("ahead", 0)))
     progress = given.get("progress")
-    if isinstance(progress, Mapping) and progress.get("full"):
+    if given.get("from_is_off") or (isinstance(progress, Mapping) and progress.get("full")):
         given["watermark"] = ""
     return given
 

@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from math import inf
 from urllib.parse import parse_qsl, urlsplit
@@ -84,8 +83,7 @@ class OaiSource:
         ahead = tuple(_ahead(state, identity))
         findings = (*description.findings, *changed, *ahead)
         state = replace(state, identity=remembered, sweep=None if full and not resumed else state.sweep)
-        sweep = next_sweep(state, options, identity, full=full or bool(ahead) or state.from_is_off)
-        sweep = replace(sweep, ahead=max(sweep.ahead, int(identity.ahead.total_seconds())))
+        sweep = next_sweep(state, options, identity, full=full or bool(ahead))
         records = Records(self._site.list_url, options, digests=self._is_harvest, largest=http.max_document_bytes)
         sweeper = Sweeper(self._repository, records, options, identity, state, sweep, http)
         if self._is_harvest and identity.version == "2.0":
@@ -160,9 +158,9 @@ def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
 
     A clock that was corrected: https://github.com/DSpace/DSpace/pull/825
     """
-    today, local, ahead = moment(identity.response_date), identity.version != "2.0", timedelta(seconds=state.ahead)
+    today, local = moment(identity.response_date), identity.version != "2.0"
     for stamp in (state.watermark, state.full_at):
-        since = moment(from_watermark(stamp, ahead, seconds=has_seconds(state, identity), local=local) or "")
+        since = moment(from_watermark(stamp, seconds=has_seconds(state, identity), local=local) or "")
         if today is not None and since is not None and since > today:
             message = (
                 f"The repository's clock shows {identity.response_date}, and showed {stamp} in an earlier harvest. "

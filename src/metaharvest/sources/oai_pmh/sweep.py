@@ -33,7 +33,7 @@ from metaharvest.sources.oai_pmh.datestamps import ahead_of
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.prefetch import Prefetcher
 from metaharvest.sources.oai_pmh.probes import Newest, Probed
-from metaharvest.sources.oai_pmh.progress import State, Sweep, SweepEnd, state_after
+from metaharvest.sources.oai_pmh.progress import State, Sweep, first_moment, state_after
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
@@ -85,7 +85,7 @@ class PageFailed(Exception):
 class Sweeper:
     """One harvest's part of a sweep. `state` is kept from harvest to harvest, `sweep` says how far the sweep has come.
 
-    `in_days`: see State. `goes_on`: see Sweep. `is_done`: the sweep has ended. `probe` then sends short requests.
+    `in_days`: see State. `goes_on`: see Sweep. `probe` then sends short requests.
     """
 
     def __init__(
@@ -116,12 +116,12 @@ class Sweeper:
         self._tried: tuple[Finding, bool] | None = None
         self._failed = 0
         self._why_hole: Finding | None = None
-        self._end = SweepEnd(usual=state.usual)
+        self._probed = Probed()
         self._counted: int | None = None
         self.sweep = sweep
         self.in_days = state.in_days
         self.goes_on = sweep.goes_on
-        self.is_done = False
+        self._ended: State | None = None
         self.newest = Newest()
         self.probe: Callable[[Sweeper], Awaitable[Probed]] | None = None
         self._most_records = http.max_list_records
@@ -159,31 +159,26 @@ class Sweeper:
             self._notes.append(odd)
             self.in_days = True
         if self.probe is not None and not self.sweep.holes:
-            probed = await self.probe(self)
-            self._notes += probed.findings
-            self._end = replace(self._end, probed=probed)
-        self.is_done = True
-        self._end = replace(self._end, size=self._size, is_empty=self.is_empty)
+            self._probed = await self.probe(self)
+            self._notes += self._probed.findings
         left_out = inf if self.sweep.left_out is None else self.sweep.left_out
-        last = Page((), self.checkpoint(), left_out=left_out, repeat=self._repeat())
+        state, sweep, probed = replace(self._state, in_days=self.in_days), self.sweep, self._probed
+        repeat = None if state.is_second(sweep) else dict(state.to_repeat(sweep).as_checkpoint())
+        if sweep.full:
+            state = replace(state, size=self._size)
+        before = self._identity.response_date
+        self._ended = state_after(state, sweep, probed, before, is_empty=self.is_empty)
+        last = Page((), self.checkpoint(), left_out=left_out, repeat=repeat)
         if self.sweep.holes:
             return last
-        findings, probed = (*self._findings(), *self._records.findings()), self._end.probed
+        findings = (*self._findings(), *self._records.findings())
         last = replace(last, findings=findings, announced=self._counted, is_last=True)
         return replace(last, in_all=probed.in_all, in_all_before=probed.in_all_before)
 
     def checkpoint(self) -> dict[str, object]:
         """What is kept, as JSON."""
-        state = replace(self._state, in_days=self.in_days)
-        end = self._end if self.is_done else None
-        return dict(state_after(state, self.sweep, end, self._identity.response_date).as_checkpoint())
-
-    def _repeat(self) -> dict[str, object] | None:
-        """The checkpoint from which the next harvest repeats the sweep; None if this one was the repetition."""
-        if self._state.is_second(self.sweep):
-            return None
-        state = replace(self._state, in_days=self.in_days, usual=self._end.usual)
-        return dict(state.to_repeat(self.sweep, self.sweep.left_out or 0).as_checkpoint())
+        state = self._ended or replace(self._state, in_days=self.in_days, sweep=self.sweep)
+        return dict(state.as_checkpoint())
 
     # -- one window
 
@@ -262,8 +257,8 @@ class Sweeper:
         """Note a whole answer in the sweep. `is_stuck`: its token leads nowhere."""
         token, sweep = answer.token, self.sweep
         if not sweep.first:
-            ahead = int(ahead_of(answer.response_date, answer.date).total_seconds())
-            sweep = replace(sweep, first=answer.response_date, ahead=max(sweep.ahead, ahead))
+            ahead = max(self._identity.ahead, ahead_of(answer.response_date, answer.date))
+            sweep = replace(sweep, first=first_moment(answer.response_date, ahead))
         if not sweep.divided:
             sweep = replace(sweep, announced=counts.announced)
         sweep = replace(sweep, received=counts.before + counts.received, moved=counts.moved)
@@ -280,14 +275,14 @@ class Sweeper:
         """Remove the first window from the sweep. Returns the error if it has too few records."""
         self._notes += counts.notes
         sweep, is_whole = self.sweep, not self.sweep.divided
-        short, usual = (self._state.short, self._end.usual) if is_whole else (None, 0)
-        check = check_size(counts, short=short, usual=usual, is_full=sweep.full)
-        if check.short:
-            return self._note_shortfall(check.finding, check.short, check.usual)
+        short = self._state.short if is_whole else 0
+        check = check_size(counts, short, is_repetition=self._state.is_second(sweep), is_full=sweep.full)
+        if check.error:
+            return self._note_shortfall(check.error, check.short)
         if is_whole:
             received = counts.before + counts.received
-            self._end = replace(self._end, usual=check.usual)
-            self._counted = received if check.usual and (counts.announced or 0) > received else None
+            self._state = replace(self._state, short=check.short)
+            self._counted = received if check.short and (counts.announced or 0) > received else None
             announced = counts.announced or (received if counts.pages == 1 else 0)
             self._size = announced if announced >= counts.different else 0
         self._notes += [check.finding] if check.finding else []
@@ -299,23 +294,25 @@ class Sweeper:
         """Return the error if the windows of a divided list lack announced records, or records that came before."""
         sweep, lacks = self.sweep, len(self._to_come_again)
         if lacks > max(1, len(self._seen) // 100) and not sweep.holes:
-            return self._note_shortfall(_left_out(lacks), lacks, self._end.usual)
+            return self._note_shortfall(_left_out(lacks), self._state.short)
         if not sweep.divided or not sweep.announced or self._came_earlier or sweep.holes:
             return None
         counts = Counts(self._seen, announced=sweep.announced, nameless=self._nameless)
         counts.received = counts.different
-        check = check_size(counts, short=self._state.short, usual=self._state.usual, is_full=sweep.full)
+        is_repetition = self._state.is_second(sweep)
+        check = check_size(counts, self._state.short, is_repetition=is_repetition, is_full=sweep.full)
         self._size = sweep.announced if sweep.announced >= counts.different else 0
-        if check.short:
-            return self._note_shortfall(check.finding, check.short, check.usual)
-        self._end = replace(self._end, usual=check.usual)
+        if check.error:
+            return self._note_shortfall(check.error, check.short)
+        self._state = replace(self._state, short=check.short)
         self._notes += [check.finding] if check.finding else []
         self.sweep = replace(sweep, left_out=check.left_out)
         return None
 
-    def _note_shortfall(self, why: Finding | None, short: int, usual: int) -> Finding | None:
+    def _note_shortfall(self, why: Finding, short: int) -> Finding:
         """End the sweep with the error `why`: the next harvest repeats it."""
-        self.is_done, self._end = True, replace(self._end, short=short, usual=usual)
+        state = replace(self._state, in_days=self.in_days, short=short)
+        self._ended = state.to_repeat(self.sweep)
         return why
 
     # -- pages that fail
