@@ -22,7 +22,7 @@ from support.hostile_oai import record, records
 
 SOME = [record(number) for number in range(300)]
 DAMAGED = records(*SOME, b"<!-- & --> & " + b"x" * 100_000)
-COSTLY = records(*SOME, b"<!--" * 1_000_000)
+COSTLY = records(*SOME, b"&", b"</metadata>" * 2_000_000)
 
 
 @pytest.fixture

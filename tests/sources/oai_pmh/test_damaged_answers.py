@@ -173,17 +173,6 @@ def test_two_records_that_run_into_each_other_are_both_named() -> None:
     assert lost(found) == [("oai.damaged-record", "oai:test:16"), ("oai.damaged-record", "oai:test:17")]
 
 
-@pytest.mark.parametrize("damaged", ["oai:test:12", "oai:test:17", "oai:test:18"])
-def test_records_of_oai_pmh_within_a_record_are_none_of_the_list(damaged: str) -> None:
-    inner = "<record><header><identifier>oai:inner:1</identifier></header><metadata><a/></metadata></record>"
-    with OaiServer(30) as repository:
-        repository.records["oai:test:17"].metadata = f"<list>{inner}{inner.replace(':1<', ':2<')}</list>"
-        repository.records[damaged].metadata = (repository.records[damaged].metadata or "<a></a>") + "&nbsp;"
-        found = harvest(repository.base_url)
-    assert sorted(found.good) == sorted(set(ALL) - {damaged})
-    assert ("oai.damaged-record", damaged) in lost(found)
-
-
 BOM = b"\xef\xbb\xbf"
 
 
@@ -229,24 +218,6 @@ def listed_by(change: Callable[[str, Asked], str], server: OaiServer | None = No
             change(body.decode(), asked).encode() if asked.verb.startswith("List") else body
         )
         return harvest(repository.base_url)
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_an_answer_in_utf_16_that_is_not_well_formed_loses_only_the_record_that_is_not(encoding: str) -> None:
-    with OaiServer(30) as repository:
-        repository.name = "Frogs & toads"
-        repository.records["oai:test:8"].title = "Größe"
-
-        def tamper(body: bytes, asked: Asked) -> bytes:
-            body = body.replace(b"&amp; toads", b"& toads").replace("Größe".encode(), "Größe &".encode())
-            return body.decode().replace('encoding="UTF-8"', 'encoding="UTF-16"').encode(encoding)
-
-        repository.tamper = tamper
-        found = harvest(repository.base_url)
-        assert (found.broken, found.good) == (None, [each for each in ALL if each != "oai:test:8"])
-        assert sorted(set(found.rules)) == ["oai.damaged-record", "oai.ill-formed"]
-        assert "oai:test:8 cannot be read" in found.words("oai.damaged-record")
-        assert len(repository.asked("ListRecords")) == 3
 
 
 def test_a_token_with_a_bare_ampersand_is_sent_as_it_was_meant() -> None:

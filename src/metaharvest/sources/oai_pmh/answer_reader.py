@@ -12,9 +12,10 @@ import os
 import resource
 import signal
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -23,21 +24,24 @@ from typing import BinaryIO
 
 from lxml import etree
 
+from metaharvest.fetch.xml_bounds import XmlLimits
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import (
     Answer,
+    Crowded,
     Damage,
     NoAnswer,
     TooDamaged,
-    items,
-    refuse_unusable,
+    root_in,
     size_of,
+    spool,
+    strictly,
 )
-from metaharvest.sources.oai_pmh.old import as_in_2_0
+from metaharvest.sources.oai_pmh.bounds import record_limits
+from metaharvest.sources.oai_pmh.old import as_in_2_0, item_of
 from metaharvest.sources.oai_pmh.records import Records
-from metaharvest.sources.oai_pmh.repair import Repaired
-from metaharvest.sources.oai_pmh.spooled import spool
+from metaharvest.sources.oai_pmh.repair import DamagedAnswer, Lost
 from metaharvest.text import one_line
 from metaharvest.validation.parse_lock import parsing
 
@@ -62,47 +66,83 @@ _USUAL_BYTES = 8_388_608
 _OUT_OF_MEMORY = 77
 """The exit code of a process that has reached its memory limit."""
 
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """The answer is read: what is known of it, and what was odd about its records."""
-
-    answer: Answer
-    odd: dict[str, tuple[int, str]]
+_Message = list[ListedRecord] | tuple[Answer, dict[str, tuple[int, str]]] | Exception
+"""From the process: a part of the records; at last the answer and what is odd about its records, or why it is none."""
 
 
 def listed(file: BinaryIO, answer: Answer, records: Records, *, cuts: bool = True) -> Iterator[ListedRecord]:
-    """The records of the answer in `file`, also repaired and lost ones. Raises NoAnswer.
+    """The records of the answer in `file`, which is open at its start, also repaired and lost ones. Raises NoAnswer.
 
     Without `cuts`, it raises Damage where the answer is not well-formed, or too crowded.
     """
-    usable = records.header if answer.verb == "ListIdentifiers" else records.taken
-
-    def take(element: etree._Element, answer: Answer) -> ListedRecord | None:
-        known = as_in_2_0(element, answer.root) if answer.root.is_old else element
-        if known is None:
-            records.not_in_format(element.findtext(f"*/{answer.root.name('identifier')}") or "")
-        record = None if known is None else usable(known, answer)
-        if record is None:
-            answer.unusable.append(hash(str(element.xpath("string()"))))
-            refuse_unusable(answer, len(answer.unusable))
-        return record
-
-    number = 0
-    with suppress(TooDamaged):
-        for item in items(file, answer, take, records.largest, cuts=cuts):
-            if isinstance(item, ListedRecord):
-                yield item
-            elif isinstance(item, Repaired):
-                yield replace(item.item, findings=(*item.item.findings, _repaired(item.item)))
-            else:
-                number += 1
-                refuse_unusable(answer, number)
-                if lost := records.lost(item, answer.response_date):
-                    yield lost
+    before, taken, damage = records.counted(), Counter[str](), None
+    limits = record_limits(records.largest)
+    answer.root = root_in(file, answer.verb)
+    try:
+        try:
+            for record in strictly(file, answer, lambda element: _taken(element, answer, records), limits):
+                if record is not None:
+                    taken[record.document.document_id] += 1
+                    yield record
+        except Damage as error:  # nothing of it is kept, as it would keep the tree
+            damage = Answer(answer.verb, answer.root, damage=str(error))
+            damage.is_ill_formed = not isinstance(error, Crowded)
+            records.count_from(before)
+            if not cuts:
+                raise
+        if damage is not None:
+            answer.become(damage)
+            for record in _cut(file, answer, records, limits):
+                if not taken[record.document.document_id]:
+                    yield record
                 else:
-                    answer.unusable.append(None)
+                    taken[record.document.document_id] -= 1
+    except TooDamaged:
+        pass
     records.heed(answer)
+
+
+def _taken(element: etree._Element, answer: Answer, records: Records) -> ListedRecord | None:
+    """The record in an element, which may be in another namespace than its answer; None if there is none."""
+    namespace = str(element.tag).rpartition("}")[0].removeprefix("{")
+    if namespace != answer.root.namespace:
+        answer.note("namespace", namespace or "none")
+        answer = replace(answer, root=replace(answer.root, namespace=namespace))
+    known = as_in_2_0(element, answer.root) if answer.root.is_old else element
+    if known is None:
+        records.not_in_format(element.findtext(f"*/{answer.root.name('identifier')}") or "")
+        record = None
+    else:
+        record = records.header(known, answer) if answer.verb == "ListIdentifiers" else records.taken(known, answer)
+    if record is None:
+        answer.unusable.append(hash(str(element.xpath("string()"))))
+        answer.refuse_unusable(len(answer.unusable))
+    return record
+
+
+def _cut(file: BinaryIO, answer: Answer, records: Records, limits: XmlLimits) -> Iterator[ListedRecord]:
+    """The records of an answer that is not well-formed, or too crowded. Raises NoAnswer."""
+    if not answer.is_ill_formed:
+        answer.note("crowded", answer.damage)
+    damaged = DamagedAnswer(file, answer.root, answer.verb, item_of(answer.root, answer.verb), limits)
+    answer.response_date = damaged.response_date
+    lost, has_records = 0, False
+    for piece in damaged.records():
+        has_records = True
+        record: ListedRecord | None
+        if isinstance(piece, Lost):
+            lost += 1
+            answer.refuse_unusable(lost)
+            record = records.lost(piece, answer.response_date)
+            if record is None:
+                answer.unusable.append(None)
+        else:
+            record = _taken(piece.element, answer, records)
+            if record is not None and piece.is_repaired:
+                record = replace(record, findings=(*record.findings, _repaired(record)))
+        if record is not None:
+            yield record
+    answer.add_surrounding(damaged.surrounding(), has_records=has_records)
 
 
 def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Answer]:
@@ -142,7 +182,7 @@ class AnswerReader:
 
         `answer`, and what `records` count, are complete at the end. Raises NoAnswer, also where a limit is reached.
         """
-        before, size, here = records.counted(), size_of(file), 0
+        size, here = size_of(file), 0
         try:
             if size <= _USUAL_BYTES:
                 for part in parts_of(listed(file, answer, records, cuts=size <= _FEW_BYTES)):
@@ -150,12 +190,11 @@ class AnswerReader:
                     yield part
                 return
         except Damage:
-            records.count_from(before)
+            file.seek(0)
         try:
             process, channel = self._process()
         except OSError as error:
             log.warning("The run's own process reads long answers, as no other can be started: %s", error)
-            file.seek(0)
             parts = parts_of(listed(file, answer, records))
         else:
             parts = self._parts_elsewhere(file, answer, records, process, channel)
@@ -170,29 +209,24 @@ class AnswerReader:
         """What the process reads. Raises NoAnswer; and OSError if there is no room for the file on the disk."""
         file.flush()
         number = file.fileno()  # what was in memory is put on the disk
-        what: list[ListedRecord] | _End | Finding | str | None = None
+        message: _Message | None = None
         try:
             channel.send((answer.verb, records))
             send_handle(channel, number, process.pid)
-            while isinstance(what := _received(channel, answer.verb), list):
-                yield what
+            while isinstance(message := _received(channel, answer.verb), list):
+                yield message
         except (EOFError, ConnectionError) as error:
             process.join(SECONDS)
             is_memory = process.exitcode in (_OUT_OF_MEMORY, -signal.SIGABRT)
             raise NoAnswer(_too_costly(answer.verb, "the memory that it may take" if is_memory else "")) from error
         finally:
-            if what is None or isinstance(what, list):
+            if message is None or isinstance(message, list):
                 self.close()
-        if isinstance(what, Finding):
-            raise NoAnswer(what)
-        if isinstance(what, str):
-            unexpected = RuntimeError(what.strip().splitlines()[-1])
-            unexpected.add_note(what)
-            raise unexpected
-        for field in fields(Answer):
-            if field.name != "date":
-                setattr(answer, field.name, getattr(what.answer, field.name))
-        records.add(what.odd)
+        if isinstance(message, Exception):
+            raise message
+        read, odd = message
+        answer.become(read)
+        records.add(odd)
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -214,12 +248,12 @@ class AnswerReader:
         return self._started
 
 
-def _received(channel: Connection, verb: str) -> list[ListedRecord] | _End | Finding | str:
+def _received(channel: Connection, verb: str) -> _Message:
     """The next message. Raises EOFError and ConnectionError if the process has ended, NoAnswer if it takes too long."""
     if not channel.poll(SECONDS):
         raise NoAnswer(_too_costly(verb, f"{SECONDS:.0f} seconds"))
-    what: list[ListedRecord] | _End | Finding | str = channel.recv()
-    return what
+    message: _Message = channel.recv()
+    return message
 
 
 def _too_costly(verb: str, limit: str) -> Finding:
@@ -247,22 +281,24 @@ def _serve(channel: Connection, memory: int) -> None:
                 channel.send(_read(channel, file, Answer(verb), records))
 
 
-def _read(channel: Connection, file: BinaryIO, answer: Answer, records: Records) -> _End | Finding | str:
-    """Send the records of this answer, and return the last message: its end, why it is none, or an unexpected error."""
+def _read(channel: Connection, file: BinaryIO, answer: Answer, records: Records) -> _Message:
+    """Send the records of this answer, part by part, and return the last message."""
     file.seek(0)
     records.count_from({})
     try:
         for part in parts_of(listed(file, answer, records)):
             channel.send(part)
     except NoAnswer as error:
-        return error.finding
+        return error
     except MemoryError:
         os._exit(_OUT_OF_MEMORY)
     except ConnectionError:  # the run has ended
         raise
     except Exception as error:  # noqa: BLE001 - the run logs it, with its traceback
-        return "".join(traceback.format_exception(error))
-    return _End(answer, records.counted())
+        unexpected = RuntimeError(str(error) or type(error).__name__)
+        unexpected.add_note(traceback.format_exc())
+        return unexpected
+    return answer, records.counted()
 
 
 def _repaired(record: ListedRecord) -> Finding:

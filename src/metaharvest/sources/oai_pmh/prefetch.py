@@ -20,10 +20,9 @@ from xml.sax.saxutils import unescape
 
 from metaharvest.sources.base import ListedRecord, Patience
 from metaharvest.sources.oai_pmh.answer_reader import MOST_BYTES, MOST_RECORDS, AnswerReader
-from metaharvest.sources.oai_pmh.answers import Answer
+from metaharvest.sources.oai_pmh.answers import Answer, spool
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
-from metaharvest.sources.oai_pmh.spooled import spool
 
 Result = TypeVar("Result")
 
