@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PagePlan, plan_page
+from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PageContext, PagePlan, plan_page
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.records import Brought, KnownRecord
 from metaharvest.ledger.states import of_outcome
@@ -65,7 +65,8 @@ def planned(
     used_up: int = 0,
 ) -> PagePlan:
     rows, held = {"r": row} if row else {}, {"r": holding} if holding else {}
-    return plan_page(records, rows, held, {"r": used_up}, seen, site_run(options), NAMES, elsewhere)
+    others = elsewhere or Elsewhere()
+    return plan_page(records, PageContext(site_run(options), NAMES, seen, rows, held, {"r": used_up}, others))
 
 
 def held(site_id: int | None = OWN, revision: int = 1) -> Holding:
@@ -170,6 +171,78 @@ def test_a_pending_upload_of_the_same_content_keeps_its_revision_and_of_another_
     assert entry.pending_sha256 is None
 
 
+@pytest.mark.parametrize("is_away", [True, False])
+def test_a_record_that_cannot_be_had_ends_as_an_error_and_is_tried_again_if_that_may_pass(is_away: bool) -> None:
+    plan = planned(replace(record(), content=None, is_away=is_away), row=known(), holding=held())
+    [(outcome, _)] = plan.ended
+    kind = OutcomeKind.ACCESS_ERROR if is_away else OutcomeKind.INVALID
+    assert (outcome.kind, outcome.transient, outcome.target_revision) == (kind, is_away, 1)
+    assert (plan.listed, plan.unchanged, plan.in_hand) == (1, 0, {})
+
+
+@pytest.mark.parametrize(
+    ("row", "seen"),
+    [(known(), replace(SEEN, logged={"r"})), (known(listing=5), AccountedFor(6, 5))],
+    ids=["interrupted", "list-from-its-beginning"],
+)
+def test_a_record_that_has_its_outcome_in_this_site_run_is_not_counted_again(
+    row: KnownRecord, seen: AccountedFor
+) -> None:
+    assert planned(record("old"), row=row, holding=held(), seen=seen) == PagePlan()
+    assert planned(record("new"), row=row, holding=held(), seen=seen).listed == 1
+
+
+def test_another_version_later_in_the_list_is_taken_and_counted_as_moved() -> None:
+    plan = planned(record(), row=known(listing=5), holding=held())
+    assert (intent_of(plan), plan.listed, plan.duplicate, plan.moved) == ((Action.UPDATE, 2, 1), 1, 0, 1)
+    in_doubt = known(listing=5, state=DocumentState.OLDER)
+    plan = planned(record(), row=in_doubt, holding=held())
+    assert (intent_of(plan), plan.listed, plan.duplicate) == ((Action.UPDATE, 2, 1), 2, 1)
+
+
+# -- deletions
+
+
+@pytest.mark.parametrize("is_live_first", [True, False])
+def test_a_record_that_a_page_has_live_and_deleted_with_one_datestamp_is_live(is_live_first: bool) -> None:
+    versions = [record("old"), record(deleted=True)]
+    plan = planned(*(versions if is_live_first else versions[::-1]), row=known(), holding=held())
+    assert (plan.unchanged, plan.duplicate, plan.to_delete) == (1, 1, [])
+
+
+def test_a_deletion_with_the_datestamp_of_a_live_record_earlier_in_the_list_is_a_duplicate() -> None:
+    plan = planned(record(deleted=True), row=known(listing=5, datestamp=DAY), holding=held())
+    assert (plan.duplicate, plan.to_delete) == (1, [])
+    plan = planned(record(deleted=True), row=known(listing=4, datestamp=DAY), holding=held())
+    assert (plan.duplicate, len(plan.to_delete)) == (0, 1)
+
+
+def test_the_document_of_a_deleted_record_whose_upload_may_have_arrived_is_deleted() -> None:
+    row = known(OutcomeKind.DEFERRED, target_revision=None, pending_sha256="p", state=DocumentState.PENDING)
+    [(document, entry)] = planned(record(deleted=True), row=row).to_delete
+    assert (document.revision, entry and entry.state) == (1, DocumentState.TO_DELETE)
+
+
+def test_a_deletion_that_waits_keeps_its_confirmation_and_one_that_was_put_off_before_is_to_be_confirmed() -> None:
+    again = date(2026, 11, 20)
+    waits = known(OutcomeKind.DEFERRED, state=DocumentState.TO_CONFIRM, next_attempt=again)
+    [(_, entry)] = planned(record(deleted=True), row=waits, holding=held()).to_delete
+    assert entry == waits.entry
+    in_doubt = known(state=DocumentState.OLDER, datestamp=DAY, next_attempt=again)
+    [(_, entry)] = planned(record(deleted=True), row=in_doubt, holding=held()).to_delete
+    assert entry == replace(in_doubt.entry, state=DocumentState.TO_CONFIRM, outcome=OutcomeKind.DEFERRED)
+    [(_, entry)] = planned(record(deleted=True), row=replace(in_doubt, datestamp=EARLIER), holding=held()).to_delete
+    assert entry == replace(in_doubt.entry, state=DocumentState.TO_DELETE, next_attempt=None)
+
+
+def test_a_deletion_that_was_made_is_as_known_after_an_older_version_had_been_listed() -> None:
+    row = known(OutcomeKind.DELETED, state=DocumentState.REAPPEARED)
+    plan = planned(record(deleted=True), row=row)
+    assert (plan.as_known, plan.listed, plan.unchanged, plan.settled) == ([row], 1, 1, [])
+    plan = planned(record(deleted=True), row=known(OutcomeKind.DELETED))
+    assert (plan.as_known, plan.listed, plan.unchanged) == ([], 1, 1)
+
+
 # -- sites of one origin
 
 
@@ -183,6 +256,12 @@ def test_what_another_site_of_the_origin_has_brought_is_unchanged_with_the_revis
     assert (outcome.kind, outcome.document.revision, outcome.target_revision) == (OutcomeKind.UNCHANGED, 4, 4)
     assert (outcome.sha256, entry) == ("sent there", row.entry if row else None)
     assert (plan.listed, plan.unchanged, plan.chains) == (1, 1, [])
+
+
+def test_what_another_site_of_the_origin_has_brought_is_checked_again_where_all_are() -> None:
+    elsewhere = Elsewhere({"r": Brought("new", "sent there")})
+    plan = planned(record(), holding=held(SIBLING, 4), elsewhere=elsewhere, seen=replace(SEEN, rechecks=True))
+    assert intent_of(plan) == (Action.UPDATE, 5, 4)
 
 
 @pytest.mark.parametrize("digest", ["another", None], ids=["other-content", "not-comparable"])

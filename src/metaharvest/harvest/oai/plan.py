@@ -14,7 +14,7 @@ from metaharvest.harvest.decide import other_site_owns
 from metaharvest.harvest.documents import Todo
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.records import Brought, KnownRecord
-from metaharvest.ledger.states import DELETION_WAITS, after_deletion
+from metaharvest.ledger.states import after_deletion
 from metaharvest.model import (
     Action,
     Deletions,
@@ -26,6 +26,7 @@ from metaharvest.model import (
     Outcome,
     OutcomeKind,
     SiteRun,
+    Withdrawal,
 )
 from metaharvest.sources.base import ListedRecord
 from metaharvest.targets.withdrawals import withdrawn
@@ -63,14 +64,31 @@ class Elsewhere:
     listed: Collection[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PageContext:
+    """What is known of the documents of a page, by document id.
+
+    `known` are their rows in the site's ledger, `holdings` the revisions that the target has. `used_up` are the highest
+    revisions of documents that were deleted in the target. `site_names` has all registered sites.
+    """
+
+    site_run: SiteRun
+    site_names: Mapping[int, str]
+    seen: AccountedFor
+    known: Mapping[str, KnownRecord]
+    holdings: Mapping[str, Holding]
+    used_up: Mapping[str, int]
+    elsewhere: Elsewhere = Elsewhere()
+
+
 @dataclass(slots=True)
 class PagePlan:
     """The plan of a page.
 
-    `listed` counts the records that are accounted for with it. Of these, `unchanged` are in the target, `duplicate`
-    came earlier in the listing, `moved` came earlier with another datestamp. `settled` outcomes go into the ledger
-    alone, `ended` outcomes also into the log. `chains` are brought in, from the records `in_hand`. The documents in
-    `to_delete` are deleted in the target at the end of the list.
+    `settled` outcomes go into the ledger alone, `ended` outcomes also into the log. `chains` are brought in, from the
+    records `in_hand`. The documents in `to_delete` are deleted in the target at the end of the list, and accounted for
+    then. `noted` records are in the ledger as they are. `duplicate` counts those that came earlier in the listing,
+    `moved` those of them that came with another datestamp.
 
     `older` are rows of which the page shows an older version. The newer one may come on a later page, as lists have no
     fixed order: then it is in `settled`, or in `as_known` if it is deleted, and the older one is a duplicate. Otherwise
@@ -78,10 +96,6 @@ class PagePlan:
     been restored from a backup.
     """
 
-    listed: int = 0
-    unchanged: int = 0
-    duplicate: int = 0
-    moved: int = 0
     settled: list[OutcomeAndEntry] = field(default_factory=list)
     ended: list[OutcomeAndEntry] = field(default_factory=list)
     chains: list[list[Todo]] = field(default_factory=list)
@@ -89,101 +103,129 @@ class PagePlan:
     to_delete: list[tuple[ListedDocument, LedgerEntry | None]] = field(default_factory=list)
     older: list[KnownRecord] = field(default_factory=list)
     as_known: list[KnownRecord] = field(default_factory=list)
+    noted: int = 0
+    duplicate: int = 0
+    moved: int = 0
+
+    @property
+    def unchanged(self) -> int:
+        """The number of records of which the target has the content, or the deletion."""
+        return self.noted + len(self.settled)
+
+    @property
+    def listed(self) -> int:
+        """The number of records that are accounted for with this page."""
+        return self.duplicate + self.unchanged + len(self.ended) + len(self.chains)
 
 
-def plan_page(
-    records: Sequence[ListedRecord],
-    known: Mapping[str, KnownRecord],
-    holdings: Mapping[str, Holding],
-    used_up: Mapping[str, int],
-    seen: AccountedFor,
-    site_run: SiteRun,
-    site_names: Mapping[int, str],
-    elsewhere: Elsewhere | None = None,
-) -> PagePlan:
-    """The plan of these records, from their rows in the ledger and the target's holdings.
+@dataclass(slots=True)
+class _Case:
+    """A record, its row in the ledger, and what the target has of its document: the revision `held`.
 
-    `used_up`: the highest revisions of documents that were deleted in the target.
+    A withdrawn document has no `holding`. If the target has none, `held` is the last one that the ledger knows.
     """
-    plan, elsewhere = PagePlan(), elsewhere or Elsewhere()
+
+    record: ListedRecord
+    document_id: str
+    known: KnownRecord | None
+    entry: LedgerEntry | None
+    holding: Holding | None
+    held: int | None
+    withdrawal: Withdrawal | None
+    owner: str | None
+    brought: Brought | None
+
+    @classmethod
+    def of(cls, record: ListedRecord, page: PageContext) -> _Case:
+        document_id = record.document.document_id
+        known, holding = page.known.get(document_id), page.holdings.get(document_id)
+        entry = known.entry if known else None
+        withdrawal = holding.withdrawn if holding else None
+        holding = None if withdrawal else holding
+        held = holding.revision if holding else entry.target_revision if entry else None
+        owner = other_owner(holding, page.site_run, page.site_names)
+        brought = page.elsewhere.brought.get(document_id) if holding and owner is None else None
+        return cls(record, document_id, known, entry, holding, held, withdrawal, owner, brought)
+
+    @property
+    def is_pending(self) -> bool:
+        """True if an upload of the document was begun, and its result is not known."""
+        return self.entry is not None and self.entry.pending_sha256 is not None
+
+
+def plan_page(records: Sequence[ListedRecord], page: PageContext) -> PagePlan:
+    """The plan of the records of a page."""
+    plan, newest = PagePlan(), _newest_versions(records)
+    for record in records:
+        if record is newest[record.document.document_id]:
+            _plan_record(_Case.of(record, page), page, plan)
+        else:
+            plan.duplicate += 1
+    return plan
+
+
+# -- which version of a record counts
+
+
+def _newest_versions(records: Sequence[ListedRecord]) -> dict[str, ListedRecord]:
+    """The version of each record that counts: the one with the newest datestamp, and of equal ones the last."""
     newest: dict[str, ListedRecord] = {}
     for record in records:
-        named = newest.setdefault(record.document.document_id, record)
-        is_older = _is_older(record, _datestamp(named))
-        if not (is_older or _has_left_a_set(record, _datestamp(named), is_there=not named.deleted)):
+        other = newest.setdefault(record.document.document_id, record)
+        if not _is_outdated(record, _datestamp(other), is_live=not other.deleted):
             newest[record.document.document_id] = record
-    for record in records:
-        document_id = record.document.document_id
-        entry = known.get(document_id)
-        is_again = document_id in seen.before or _was_listed(entry, seen)
-        is_in_doubt = entry is not None and entry.entry.is_in_doubt
-        if record is not newest[document_id]:
-            # The page has the record several times: the newest datestamp counts, and of equal ones the last.
-            plan.listed += 1
-            plan.duplicate += 1
-        elif _is_accounted_for(record, entry, seen):
-            continue
-        elif entry and is_again and _adds_nothing(record, entry):
-            plan.listed += 1
-            plan.duplicate += 1
-        elif entry and _is_older_than_known(record, entry):
-            plan.older.append(entry)
-        else:
-            if is_again and is_in_doubt:
-                # The older version, which came earlier in this listing.
-                plan.listed += 1
-                plan.duplicate += 1
-            plan.moved += bool(is_again and entry and entry.datestamp not in (None, _datestamp(record)))
-            revision = _next_revision(entry, holdings.get(document_id), used_up.get(document_id, 0))
-            _decide(
-                record, entry, holdings.get(document_id), revision, plan, site_run, site_names, elsewhere, seen.rechecks
-            )
-    return plan
+    return newest
+
+
+def _plan_record(case: _Case, page: PageContext, plan: PagePlan) -> None:
+    """Plan the record, unless its outcome, or a newer version, is known already."""
+    known, record = case.known, case.record
+    was_listed = known is not None and (known.listing == page.seen.listing or case.document_id in page.seen.before)
+    if known is None:
+        _decide(case, page, plan)
+    elif _is_accounted_for(record, known, page.seen):
+        return
+    elif was_listed and _adds_nothing(record, known):
+        plan.duplicate += 1
+    elif not record.deleted and not _is_as_received(record, known) and _is_older(record, known.datestamp):
+        plan.older.append(known)
+    else:
+        # Of a record in doubt, the older version came earlier in this listing.
+        plan.duplicate += was_listed and known.entry.is_in_doubt
+        plan.moved += was_listed and known.datestamp not in (None, _datestamp(record))
+        _decide(case, page, plan)
+
+
+def _is_accounted_for(record: ListedRecord, known: KnownRecord, seen: AccountedFor) -> bool:
+    """True if this site run has its outcome already: it was interrupted, or began its list again."""
+    in_this_run = known.listing is not None and seen.first <= known.listing < seen.listing
+    return (in_this_run or known.entry.document_id in seen.logged) and _is_as_received(record, known)
 
 
 def _adds_nothing(record: ListedRecord, known: KnownRecord) -> bool:
     """True if the list has shown this version of the record, or a newer one."""
-    return (
-        (_is_as_received(record, known) and not known.entry.is_in_doubt)
-        or _is_older(record, known.datestamp)
-        or _has_left_a_set(record, known.datestamp, is_there=_is_named_live(known))
-    )
+    is_in_doubt = known.entry.is_in_doubt
+    # The known datestamp of a record in doubt may be that of a deletion that waited.
+    is_live = not (known.is_said_to_be_deleted or is_in_doubt)
+    is_same = _is_as_received(record, known) and not is_in_doubt
+    return is_same or _is_outdated(record, known.datestamp, is_live=is_live)
 
 
-def _next_revision(known: KnownRecord | None, holding: Holding | None, used_up: int) -> int:
-    """The next revision: above all revisions that the target has, or had."""
-    before = known.entry.target_revision if known else None
-    return max(holding.revision if holding else 0, before or 0, used_up) + 1
-
-
-def _is_accounted_for(record: ListedRecord, known: KnownRecord | None, seen: AccountedFor) -> bool:
-    """True if this site run has its outcome already: it was interrupted, or began its list again."""
-    if known is None or not _is_as_received(record, known):
-        return False
-    in_this_run = known.listing is not None and seen.first <= known.listing < seen.listing
-    return in_this_run or known.entry.document_id in seen.logged
-
-
-def _was_listed(known: KnownRecord | None, seen: AccountedFor) -> bool:
-    return known is not None and known.listing == seen.listing
-
-
-def _is_as_received(record: ListedRecord, known: KnownRecord | None) -> bool:
+def _is_as_received(record: ListedRecord, known: KnownRecord) -> bool:
     """True if the record is as it was received last."""
-    if known is None:
-        return False
-    if record.deleted or _is_known_as_deleted(known):
-        return record.deleted and _is_known_as_deleted(known)
+    if record.deleted or known.is_said_to_be_deleted:
+        return record.deleted and known.is_said_to_be_deleted
     return known.digest == _digest(record)
 
 
-def _is_known_as_deleted(known: KnownRecord) -> bool:
-    return known.is_said_to_be_deleted
+def _is_outdated(record: ListedRecord, datestamp: str | None, *, is_live: bool) -> bool:
+    """True if the version with this datestamp counts, and this one does not.
 
-
-def _is_named_live(known: KnownRecord) -> bool:
-    """True if the known datestamp is of a live record. Of a record in doubt, it may be of a deletion that waited."""
-    return not (_is_known_as_deleted(known) or known.entry.is_in_doubt)
+    Some source repositories report a record as deleted that has moved from one of their sets to another: then the same
+    list has it live, with the very same datestamp.
+    """
+    has_left_a_set = record.deleted and is_live and bool(datestamp) and _datestamp(record) == datestamp
+    return has_left_a_set or _is_older(record, datestamp)
 
 
 def _is_older(record: ListedRecord, datestamp: str | None) -> bool:
@@ -194,132 +236,149 @@ def _is_older(record: ListedRecord, datestamp: str | None) -> bool:
     return bool(are_alike) and own < other
 
 
-def _is_older_than_known(record: ListedRecord, known: KnownRecord) -> bool:
-    """True if an earlier list showed a newer version of the record; it may come on a later page of this list."""
-    return not record.deleted and not _is_as_received(record, known) and _is_older(record, known.datestamp)
-
-
-def _has_left_a_set(record: ListedRecord, datestamp: str | None, *, is_there: bool) -> bool:
-    """True if the record is reported as deleted, and the same list has it live with this very datestamp.
-
-    Some source repositories report so a record that has moved from one of their sets to another.
-    """
-    return record.deleted and is_there and bool(datestamp) and _datestamp(record) == datestamp
-
-
 def _datestamp(record: ListedRecord) -> str:
     return record.document.origin.datestamp[:40] if record.document.origin else ""
 
 
 def _digest(record: ListedRecord) -> str | None:
+    """The digest of the content; None if the record has none."""
     return (record.document.origin.digest if record.document.origin else "") or None
 
 
-def _decide(
-    record: ListedRecord,
-    known: KnownRecord | None,
-    holding: Holding | None,
-    next_revision: int,
-    plan: PagePlan,
-    site_run: SiteRun,
-    site_names: Mapping[int, str],
-    elsewhere: Elsewhere,
-    rechecks: bool,
-) -> None:
-    entry = known.entry if known else None
-    if holding is not None and holding.withdrawn is not None and not record.deleted:
-        plan.listed += 1
-        document = replace(record.document, revision=entry.revision if entry else next_revision)
-        finding = replace(withdrawn(document, holding.withdrawn), docid="")
-        plan.ended.append((Outcome(document, OutcomeKind.FILTERED, None, (finding,)), entry))
-        return
-    if holding is not None and holding.withdrawn is not None:
-        holding = None
-    held = holding.revision if holding else (entry.target_revision if entry else None)
-    owner = other_owner(holding, site_run, site_names)
-    if record.deleted:
-        is_elsewhere = record.document.document_id in elsewhere.listed
-        _decide_deletion(record, known, holding, plan, site_run, owner, is_elsewhere)
-        return
-    plan.listed += 1
-    if known and not rechecks and _is_in_target(record, known, holding, site_run):
-        plan.unchanged += 1
-        document = replace(record.document, revision=known.entry.revision)
-        if not _is_in_ledger(record, known):
-            plan.settled.append((Outcome(document, OutcomeKind.UNCHANGED, held), entry))
-        return
-    brought = elsewhere.brought.get(record.document.document_id) if owner is None else None
-    if brought and holding and not rechecks and _is_brought_by_other(record, entry, brought):
-        plan.unchanged += 1
-        document = replace(record.document, revision=holding.revision)
-        title = document.origin.title if document.origin else ""
-        outcome = Outcome(document, OutcomeKind.UNCHANGED, holding.revision, sha256=brought.sha256, title=title)
-        plan.settled.append((outcome, entry))
-        return
-    is_pending = known is not None and known.entry.pending_sha256 is not None and known.digest == _digest(record)
-    revision = entry.revision if entry and is_pending else next_revision
-    if entry and not is_pending and entry.pending_sha256 is not None:
-        # The revision that was sent last may have arrived: its number is used up.
-        revision = max(revision, entry.revision + 1)
-        entry = replace(entry, pending_sha256=None)
-    document = replace(record.document, revision=revision)
-    if owner is not None:
-        plan.ended.append((_refused(document, owner, held), entry))
+def _has_content(record: ListedRecord, digest: str | None) -> bool:
+    return digest is not None and digest == _digest(record)
+
+
+# -- what becomes of it
+
+
+def _decide(case: _Case, page: PageContext, plan: PagePlan) -> None:
+    rechecks = page.seen.rechecks
+    if case.record.deleted:
+        _decide_deletion(case, page, plan)
+    elif case.withdrawal is not None:
+        _leave_out(case, case.withdrawal, page, plan)
+    elif case.known and not rechecks and _is_in_target(case, case.known, page.site_run):
+        _settle_as_known(case.record, case.known, plan)
+    elif case.brought and not rechecks and not case.is_pending and _has_content(case.record, case.brought.digest):
+        _settle_as_brought(case, case.brought, plan)
+    else:
+        _bring_in(case, page, plan)
+
+
+def _decide_deletion(case: _Case, page: PageContext, plan: PagePlan) -> None:
+    """Plan a record that the source repository deleted.
+
+    The target deletes the document at the end of the list, with all deletions of this harvest, if the site wants
+    that (`deletions`), and if the target has the document or may have it.
+    """
+    entry, known = case.entry, case.known
+    wants_deletions = page.site_run.site.options.deletions is not Deletions.NOTE
+    lists_another = case.document_id in page.elsewhere.listed
+    may_be_held = case.holding is not None or case.is_pending
+    never_came_from_here = (known is None and lists_another) or (case.held is None and not case.is_pending)
+    came_back = case.holding is not None and case.owner is None and not lists_another
+    document = replace(case.record.document, revision=(entry.revision if entry else case.held) or 0)
+    if known and known.entry.is_deleted and not (came_back and wants_deletions):
+        plan.noted += 1
+        plan.as_known += [known] if known.entry.is_in_doubt else []
+    elif never_came_from_here:
+        plan.settled.append((Outcome(document, OutcomeKind.DELETED, None), entry))
+    elif may_be_held and wants_deletions:
+        plan.to_delete.append((document, _waiting_entry(case.record, known) if known else None))
+    else:
+        plan.ended.append((Outcome(document, OutcomeKind.DELETED, case.held), entry))
+
+
+def _waiting_entry(record: ListedRecord, known: KnownRecord) -> LedgerEntry:
+    """The row of a record whose deletion waits. A deletion that waited before keeps its confirmation."""
+    entry, is_known = known.entry, known.datestamp == _datestamp(record)
+    state = after_deletion(entry.state, is_known=is_known)
+    if state == entry.state:
+        return entry
+    if state is DocumentState.TO_CONFIRM:
+        # It was put off before the list had another version.
+        return replace(entry, state=state, outcome=OutcomeKind.DEFERRED)
+    return replace(entry, state=state, next_attempt=None)
+
+
+def _leave_out(case: _Case, withdrawal: Withdrawal, page: PageContext, plan: PagePlan) -> None:
+    revision = case.entry.revision if case.entry else _next_revision(case, page)
+    document = replace(case.record.document, revision=revision)
+    finding = replace(withdrawn(document, withdrawal), docid="")
+    plan.ended.append((Outcome(document, OutcomeKind.FILTERED, None, (finding,)), case.entry))
+
+
+def _is_in_target(case: _Case, known: KnownRecord, site_run: SiteRun) -> bool:
+    """True if the target holds this very content, as the last harvest left it."""
+    is_as_left = case.holding is not None and case.holding.revision == known.entry.target_revision
+    is_ours = case.holding is not None and site_run.owns(case.holding.site_id)
+    return is_as_left and is_ours and known.is_well and _has_content(case.record, known.digest)
+
+
+def _settle_as_known(record: ListedRecord, known: KnownRecord, plan: PagePlan) -> None:
+    document, entry = replace(record.document, revision=known.entry.revision), known.entry
+    in_ledger = (entry.outcome, entry.state, entry.url, entry.document_type, known.datestamp)
+    as_listed = (OutcomeKind.UNCHANGED, DocumentState.HELD, document.url, document.document_type, _datestamp(record))
+    if in_ledger == as_listed:
+        plan.noted += 1
+    else:
+        plan.settled.append((Outcome(document, OutcomeKind.UNCHANGED, entry.target_revision), entry))
+
+
+def _settle_as_brought(case: _Case, brought: Brought, plan: PagePlan) -> None:
+    document = replace(case.record.document, revision=case.held or 0)
+    title = document.origin.title if document.origin else ""
+    outcome = Outcome(document, OutcomeKind.UNCHANGED, case.held, sha256=brought.sha256, title=title)
+    plan.settled.append((outcome, case.entry))
+
+
+def _bring_in(case: _Case, page: PageContext, plan: PagePlan) -> None:
+    """Bring a record in as the next revision; refuse it if a site of another origin owns the document."""
+    record, held, (document, entry) = case.record, case.held, _next_version(case, page)
+    if case.owner is not None:
+        outcome = Outcome(document, OutcomeKind.UPLOAD_ERROR, held, (owned(document, case.owner),))
+        plan.ended.append((outcome, entry))
     elif record.content is None:
         kind = OutcomeKind.ACCESS_ERROR if record.is_away else OutcomeKind.INVALID
         plan.ended.append((Outcome(document, kind, held, record.findings, transient=record.is_away), entry))
     else:
-        intent = Intent(document, Action.INSERT, None, record.findings)
-        if holding is not None:
-            sha256 = holding.sha256 or (known.sent_as(holding) if known else None)
-            sha256 = sha256 or (brought.sha256 if brought else None)
-            intent = replace(intent, action=Action.UPDATE, target_revision=holding.revision, held_sha256=sha256)
+        action = Action.INSERT if case.holding is None else Action.UPDATE
+        held = None if case.holding is None else held
+        intent = Intent(document, action, held, record.findings, _held_sha256(case))
         plan.chains.append([Todo(intent, entry)])
         plan.in_hand[document.document_id] = record
 
 
-def _decide_deletion(
-    record: ListedRecord,
-    known: KnownRecord | None,
-    holding: Holding | None,
-    plan: PagePlan,
-    site_run: SiteRun,
-    owner: str | None,
-    is_elsewhere: bool,
-) -> None:
-    """`is_elsewhere`: another site of the origin lists the record live."""
-    entry = known.entry if known else None
-    held = holding.revision if holding else (entry.target_revision if entry else None)
-    deletes = site_run.site.options.deletions is not Deletions.NOTE
-    document = replace(record.document, revision=(entry.revision if entry else held) or 0)
-    is_left = holding is not None and owner is None and not is_elsewhere
-    if known and known.entry.is_deleted and not (is_left and deletes):
-        plan.listed += 1
-        plan.unchanged += 1
-        if known.entry.is_in_doubt:
-            plan.as_known.append(known)
-    elif (held is None and not (entry and entry.pending_sha256)) or (known is None and is_elsewhere):
-        # The target never had it from this site: nothing is to be deleted, and the record counts as unchanged.
-        plan.listed += 1
-        plan.unchanged += 1
-        plan.settled.append((Outcome(document, OutcomeKind.DELETED, None), entry))
-    elif (holding is None and not (entry and entry.pending_sha256)) or not deletes:
-        plan.listed += 1
-        plan.ended.append((Outcome(document, OutcomeKind.DELETED, held), entry))
-    else:
-        # It is accounted for at the end of the list, with all deletions of this harvest.
-        plan.to_delete.append((document, _entry_of_waiting(record, known) if known else None))
+def _next_version(case: _Case, page: PageContext) -> tuple[ListedDocument, LedgerEntry | None]:
+    """The document with its next revision, and its row. A pending upload of the same content keeps its revision."""
+    revision, entry = _next_revision(case, page), case.entry
+    if case.known and case.known.entry.pending_sha256 is not None:
+        entry = case.known.entry
+        if case.known.digest == _digest(case.record):
+            revision = entry.revision
+        else:
+            # The revision that was sent last may have arrived: its number is used up.
+            revision = max(revision, entry.revision + 1)
+            entry = replace(entry, pending_sha256=None)
+    return replace(case.record.document, revision=revision), entry
 
 
-def _entry_of_waiting(record: ListedRecord, known: KnownRecord) -> LedgerEntry:
-    """The row of a record whose deletion waits. A deletion that waited before keeps its confirmation."""
-    entry, is_known = known.entry, known.datestamp == _datestamp(record)
-    waits = replace(entry, state=after_deletion(entry.state, is_known=is_known))
-    if entry.state in DELETION_WAITS:
-        return waits
-    # One to be confirmed was put off before the list had another version.
-    is_put_off = waits.is_to_be_confirmed
-    return replace(waits, outcome=OutcomeKind.DEFERRED) if is_put_off else replace(waits, next_attempt=None)
+def _next_revision(case: _Case, page: PageContext) -> int:
+    """The next revision: above all revisions that the target has, or had."""
+    known = case.entry.target_revision if case.entry else None
+    return max(case.held or 0, known or 0, page.used_up.get(case.document_id, 0)) + 1
+
+
+def _held_sha256(case: _Case) -> str | None:
+    """The digest of what the target holds; if the target does not say, as far as the ledger knows it."""
+    if case.holding is None:
+        return None
+    sent = case.known.sent_as(case.holding) if case.known else None
+    return case.holding.sha256 or sent or (case.brought.sha256 if case.brought else None)
+
+
+# -- whose the document is
 
 
 def other_owner(holding: Holding | None, site_run: SiteRun, site_names: Mapping[int, str]) -> str | None:
@@ -329,46 +388,6 @@ def other_owner(holding: Holding | None, site_run: SiteRun, site_names: Mapping[
     return site_names.get(holding.site_id)
 
 
-def _refused(document: ListedDocument, owner: str, held: int | None) -> Outcome:
-    return Outcome(document, OutcomeKind.UPLOAD_ERROR, held, (owned(document, owner),))
-
-
 def owned(document: ListedDocument, owner: str) -> Finding:
     """The finding about a record whose document belongs to the site `owner`."""
     return replace(other_site_owns(document, owner, is_record=True), docid="")
-
-
-def _is_in_target(record: ListedRecord, known: KnownRecord, holding: Holding | None, site_run: SiteRun) -> bool:
-    """True if the target holds this very content, as the last harvest left it."""
-    return (
-        known.is_well
-        and record.content is not None
-        and known.digest == _digest(record)
-        and holding is not None
-        and holding.revision == known.entry.target_revision
-        and site_run.owns(holding.site_id)
-    )
-
-
-def _is_brought_by_other(record: ListedRecord, entry: LedgerEntry | None, brought: Brought) -> bool:
-    """True if another site of the origin has brought this very content, and no upload of this site is pending."""
-    is_pending = entry is not None and entry.pending_sha256 is not None
-    return (
-        record.content is not None
-        and brought.digest is not None
-        and brought.digest == _digest(record)
-        and not is_pending
-    )
-
-
-def _is_in_ledger(record: ListedRecord, known: KnownRecord) -> bool:
-    """True if the row in the ledger is right already, so that nothing is to be written."""
-    document, entry = record.document, known.entry
-    return (
-        entry.outcome == OutcomeKind.UNCHANGED
-        and entry.url == document.url
-        and entry.document_type == document.document_type
-        and entry.state == DocumentState.HELD
-        and document.origin is not None
-        and known.datestamp == document.origin.datestamp
-    )

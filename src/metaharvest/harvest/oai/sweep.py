@@ -32,7 +32,7 @@ from metaharvest.harvest.context import RunContext, SiteHarvest
 from metaharvest.harvest.documents import SiteDocuments, Tally, is_checked_by_reading, levelled
 from metaharvest.harvest.lists import harvest_documents
 from metaharvest.harvest.oai.deletions import carry_out_deletions
-from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PagePlan, plan_page
+from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PageContext, PagePlan, plan_page
 from metaharvest.harvest.oai.sweep_end import SweepSoFar, keep_last_page
 from metaharvest.harvest.plan import retry_batches
 from metaharvest.harvest.staging import Staging
@@ -176,7 +176,8 @@ class _Pages:
         if target.health.given_up:
             # Without the target's holdings nothing can be decided: the next harvest requests the page again.
             raise BrokenOff(*target.health.given_up)
-        return plan_page(page.records, known, holdings, used_up, seen, site_run, ctx.site_names, elsewhere)
+        context = PageContext(site_run, ctx.site_names, seen, known, holdings, used_up, elsewhere)
+        return plan_page(page.records, context)
 
     def _elsewhere(self, page: Page, known: Mapping[str, KnownRecord], holdings: Mapping[str, Holding]) -> Elsewhere:
         """What other sites of the origin have of a page. For most records, this site's own ledger is enough."""
