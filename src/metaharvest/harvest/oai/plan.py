@@ -87,8 +87,8 @@ class PagePlan:
 
     `settled` outcomes go into the ledger alone, `ended` outcomes also into the log. `chains` are brought in, from the
     records `in_hand`. The documents in `to_delete` are deleted in the target at the end of the list, and accounted for
-    then. `noted` records are in the ledger as they are. `duplicate` counts those that came earlier in the listing,
-    `moved` those of them that came with another datestamp.
+    then. `noted` counts the records that are in the ledger as they are, `duplicate` versions that do not count, `moved`
+    records that came earlier in the listing with another datestamp.
 
     `older` are rows of which the page shows an older version. The newer one may come on a later page, as lists have no
     fixed order: then it is in `settled`, or in `as_known` if it is deleted, and the older one is a duplicate. Otherwise
@@ -269,22 +269,22 @@ def _decide(case: _Case, page: PageContext, plan: PagePlan) -> None:
 def _decide_deletion(case: _Case, page: PageContext, plan: PagePlan) -> None:
     """Plan a record that the source repository deleted.
 
-    The target deletes the document at the end of the list, with all deletions of this harvest, if the site wants
-    that (`deletions`), and if the target has the document or may have it.
+    The target deletes the document at the end of the list, with all deletions of this harvest, if the site does not
+    only note deletions, and if the target has the document or may have it.
     """
     entry, known = case.entry, case.known
-    wants_deletions = page.site_run.site.options.deletions is not Deletions.NOTE
-    lists_another = case.document_id in page.elsewhere.listed
+    deletes = page.site_run.site.options.deletions is not Deletions.NOTE
+    is_elsewhere = case.document_id in page.elsewhere.listed
     may_be_held = case.holding is not None or case.is_pending
-    never_came_from_here = (known is None and lists_another) or (case.held is None and not case.is_pending)
-    came_back = case.holding is not None and case.owner is None and not lists_another
+    never_came_from_here = (known is None and is_elsewhere) or (case.held is None and not case.is_pending)
+    is_still_held = case.holding is not None and case.owner is None and not is_elsewhere
     document = replace(case.record.document, revision=(entry.revision if entry else case.held) or 0)
-    if known and known.entry.is_deleted and not (came_back and wants_deletions):
+    if known and known.entry.is_deleted and not (is_still_held and deletes):
         plan.noted += 1
         plan.as_known += [known] if known.entry.is_in_doubt else []
     elif never_came_from_here:
         plan.settled.append((Outcome(document, OutcomeKind.DELETED, None), entry))
-    elif may_be_held and wants_deletions:
+    elif may_be_held and deletes:
         plan.to_delete.append((document, _waiting_entry(case.record, known) if known else None))
     else:
         plan.ended.append((Outcome(document, OutcomeKind.DELETED, case.held), entry))
