@@ -984,8 +984,8 @@ RULES: dict[str, Rule] = {
     "oai.too-large": Rule(
         "A record, or an answer, that is too large",
         "A record has more bytes, elements or namespaces than are read: max_document_bytes in the section [http] of "
-        "the settings, a million elements and attributes, 100 namespaces around it. Or an answer that is read as a "
-        "whole has too much.",
+        "the settings, a million elements and attributes, 100 namespaces at its root element. Or an answer that is "
+        "read as a whole has too much.",
         "The repository's keeper should divide the record, or link large data instead of writing it into the record. "
         "All other records are harvested.",
     ),

@@ -164,7 +164,7 @@ def test_a_sound_repository_is_validated_without_a_word_against_it(folder: Path)
         (Odd.HTML_PAGE, None, "is an HTML page titled 'Our repository'", ""),
         (Odd.NO_SECONDS, 0, "requests with seconds are refused", "Correct the granularity in Identify"),
         (Odd.UNESCAPED_REQUEST, 0, "not well-formed XML", "mostly a & or < in a text is not escaped"),
-        (Odd.TWICE, 0, "2 records came twice", "an order that does not change while they are read"),
+        (Odd.TWICE, 0, "2 of the list's records came twice", "an order that does not change while they are read"),
     ],
 )
 def test_what_is_odd_about_a_repository_is_told_with_a_remedy_that_its_keeper_can_follow(

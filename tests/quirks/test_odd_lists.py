@@ -92,7 +92,7 @@ def test_a_record_on_two_pages_is_taken_once_and_the_one_that_is_left_out_is_not
     with repository(unstable) as server:
         found = harvest(server.base_url)
         assert sorted(found.identifiers) == sorted(set(ALL) - {"oai:test:20"})
-        assert "1 record came twice" in found.words("oai.duplicates")
+        assert "1 of the list's records came twice" in found.words("oai.duplicates")
         assert found.pages[-1].left_out == 1
 
 

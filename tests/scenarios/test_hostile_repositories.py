@@ -27,9 +27,11 @@ OF_FRIENDS = (
 DEEP = (b"<d%b>" % namespaces(90)) * 2_000 + b"<a><error/></a>" * 50_000 + b"</d>" * 2_000
 
 OF_NAMESPACES = (
-    b"".join(b"<d%b>" % namespaces(200, b"u%d/" % level) for level in range(2_000))
+    b"<r>"
+    + b"".join(b"<d%b>" % namespaces(200, b"u%d/" % level) for level in range(2_000))
     + b"<n1:a/>" * 300_000
     + b"</d>" * 2_000
+    + b"</r>"
 )
 
 
@@ -95,6 +97,9 @@ CASES = {
     ),
     "a record of namespaces at each level": of_list(
         records(record(1), record(2, metadata=OF_NAMESPACES), record(3)), "", 3
+    ),
+    "a root element of namespaces": of_list(
+        records(record(1), record(2, metadata=b"<r" + namespaces(100_000) + b"/>"), record(3)), "oai.too-large", 2
     ),
     "a record of instructions": of_list(
         records(record(1), record(2, metadata=b"<r>" + b"<?a?>" * 9_000_000 + b"</r>"), record(3)), "oai.too-large", 2

@@ -194,10 +194,10 @@ def get(
     """
 
     async def fetched(site: Site, fetcher: Fetcher, _patience: Patience) -> FetchedDocument:
-        from metaharvest.sources.oai_pmh.records import Records
+        from metaharvest.sources.oai_pmh.record_names import RecordNames
         from metaharvest.sources.oai_pmh.source import OaiSource
 
-        document = Records(site.list_url, options_of(prefix)).document(identifier, "", (), "")
+        document = RecordNames(site.list_url, options_of(prefix)).document_of(identifier)
         return await OaiSource(site, fetcher).fetch(document)
 
     found = ask(invocation, base_url, networks, options_of(prefix, post=post), fetched)

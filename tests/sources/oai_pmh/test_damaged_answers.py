@@ -70,7 +70,7 @@ def read(body: bytes, verb: str = "ListRecords") -> tuple[list[ListedRecord], An
 def _read(body: bytes, verb: str) -> tuple[list[ListedRecord], Answer, int]:
     records, answer = Records("http://repository.example.org/oai", OaiOptions("test")), Answer(verb)
     found = list(listed(BytesIO(body), answer, records))
-    return found, answer, records.odd["nameless"]
+    return found, answer, records.odd.number("nameless")
 
 
 def identifier(record: ListedRecord) -> str:

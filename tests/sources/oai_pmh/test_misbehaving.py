@@ -631,7 +631,7 @@ def test_a_record_that_moves_while_its_list_is_read_is_told_as_others_may_be_lef
         assert len(set(found.identifiers)) == 29
         [finding] = found.findings
         assert finding.rule == "oai.duplicates"
-        assert finding.message.startswith("1 record came twice")
+        assert finding.message.startswith("1 of the list's records came twice")
         assert found.pages[-1].left_out == 1
 
 

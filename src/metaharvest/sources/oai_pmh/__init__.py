@@ -8,6 +8,8 @@ answers.py      an answer's bytes -> its records, one after the other; or the tr
 bounds.py       how much a repository may send: lengths of values, sizes of records and answers
 repair.py       damaged answers: cut at record boundaries, each record parsed, repaired or lost
 answer_reader.py  reads the answers of a list; long and damaged ones in a process of its own
+record_names.py  the names of a record: document id, URL
+oddities.py     counts what is odd about a list
 records.py      the element of a record -> a listed record
 repository.py   asks a repository, over fetch/
 describe.py     what a repository says of itself: Identify, its formats and sets, and what has changed of that

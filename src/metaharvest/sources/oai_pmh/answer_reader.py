@@ -75,7 +75,7 @@ def listed(file: BinaryIO, answer: Answer, records: Records, *, cuts: bool = Tru
 
     Without `cuts`, it raises Damage where the answer is not well-formed, or too crowded.
     """
-    before, taken, damage = records.counted(), Counter[str](), None
+    before, taken, damage = records.odd.counted(), Counter[str](), None
     limits = record_limits(records.largest)
     answer.root = root_in(file, answer.verb)
     try:
@@ -87,7 +87,7 @@ def listed(file: BinaryIO, answer: Answer, records: Records, *, cuts: bool = Tru
         except Damage as error:  # nothing of it is kept, as it would keep the tree
             damage = Answer(answer.verb, answer.root, damage=str(error))
             damage.is_ill_formed = not isinstance(error, Crowded)
-            records.count_from(before)
+            records.odd.restart(before)
             if not cuts:
                 raise
         if damage is not None:
@@ -99,7 +99,7 @@ def listed(file: BinaryIO, answer: Answer, records: Records, *, cuts: bool = Tru
                     taken[record.document.document_id] -= 1
     except TooDamaged:
         pass
-    records.heed(answer)
+    records.odd.add({kind: (number, answer.example[kind]) for kind, number in answer.odd.items()})
 
 
 def _taken(element: etree._Element, answer: Answer, records: Records) -> ListedRecord | None:
@@ -110,7 +110,7 @@ def _taken(element: etree._Element, answer: Answer, records: Records) -> ListedR
         answer = replace(answer, root=replace(answer.root, namespace=namespace))
     known = as_in_2_0(element, answer.root) if answer.root.is_old else element
     if known is None:
-        records.not_in_format(element.findtext(f"*/{answer.root.name('identifier')}") or "")
+        records.odd.note("no-format", element.findtext(f"*/{answer.root.name('identifier')}") or "")
         record = None
     else:
         record = records.header(known, answer) if answer.verb == "ListIdentifiers" else records.taken(known, answer)
@@ -226,7 +226,7 @@ class AnswerReader:
             raise message
         read, odd = message
         answer.become(read)
-        records.add(odd)
+        records.odd.add(odd)
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -284,7 +284,7 @@ def _serve(channel: Connection, memory: int) -> None:
 def _read(channel: Connection, file: BinaryIO, answer: Answer, records: Records) -> _Message:
     """Send the records of this answer, part by part, and return the last message."""
     file.seek(0)
-    records.count_from({})
+    records.odd.restart({})
     try:
         for part in parts_of(listed(file, answer, records)):
             channel.send(part)
@@ -298,7 +298,7 @@ def _read(channel: Connection, file: BinaryIO, answer: Answer, records: Records)
         unexpected = RuntimeError(str(error) or type(error).__name__)
         unexpected.add_note(traceback.format_exc())
         return unexpected
-    return answer, records.counted()
+    return answer, records.odd.counted()
 
 
 def _repaired(record: ListedRecord) -> Finding:

@@ -1,533 +1,304 @@
-"""The element of a record, or of a header, made into a listed record: id, metadata as a document, origin."""
+"""The element of a record, or of a header, made into a listed record: names, metadata as a document, origin."""
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from itertools import chain, islice
-from typing import Any
-from urllib.parse import quote, urlsplit
-from xml.parsers import expat
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
 
 from lxml import etree
 
-from metaharvest.fetch.url import without_login
-from metaharvest.model import Finding, Level, ListedDocument, OaiOptions, RecordOrigin
+from metaharvest.model import Finding, Level, OaiOptions, RecordOrigin
 from metaharvest.model.lengths import ABOUTS, SET_SPEC
 from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh.answers import Answer, well_formed
-from metaharvest.sources.oai_pmh.bounds import ABOUT_DECLARED, DATE, IDENTIFIER, SET_SPECS, URI, crowd, declared_size
+from metaharvest.sources.oai_pmh.answers import Answer
+from metaharvest.sources.oai_pmh.bounds import ABOUT_DECLARED, DATE, SET_SPECS, crowd, declared_size
 from metaharvest.sources.oai_pmh.datestamps import is_proper
+from metaharvest.sources.oai_pmh.oddities import Oddities
 from metaharvest.sources.oai_pmh.protocol import AnswerRoot, says_deleted, text_of
+from metaharvest.sources.oai_pmh.record_names import RecordNames, shortened
 from metaharvest.sources.oai_pmh.repair import Lost
 from metaharvest.text import one_line
 from metaharvest.validation.titles import title_of
 
-_MAX_DOCUMENT_ID = 800
-_PARTS = ("header", "metadata", "about")
-_OF_HEADER = ("identifier", "datestamp", "setSpec")
-_FEW_ATTRIBUTES_BYTES = 50_000
-"""Up to so many bytes it does not matter how many attributes an element has: libxml2 takes a time that grows with the
-square of their number to put them in order, half a minute for 80,000."""
+_FEW_BYTES = 50_000
+"""The canonical form of metadata with at most this number of bytes is never slow."""
 
-_FEW_DECLARATIONS = 200
-_PIECE = 65_536
 _MOST_LOOKS = 100_000_000
-"""Namespaces in scope, summed over the elements: this number takes a second or two."""
+"""Namespace declarations times tags: for this number, canonical XML takes a second or two."""
 
-_MANY_ATTRIBUTES, _MOST_PAIRS = 100, 1_000_000
-"""To write an element takes a time that grows with its attributes and the namespaces that are in scope there."""
-
+_MANY_ATTRIBUTES = 100
 _SHORT_TAG = 1_000
-"""Bytes of a start tag that is too short to have too many namespaces."""
 
 _has_many_attributes = etree.XPath("boolean(descendant-or-self::*[@*[1000]])")
 _DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
-_PLAIN = re.compile(r"[A-Za-z0-9._~:/-]*")
-_PRINTABLE = "".join(map(chr, range(33, 127)))
-_MEND_RECORD = "The repository's keeper mends the record where it is entered. The harvester tries again by itself."
-_IN_ORDER = (
-    "The repository's keeper has the records listed in an order that does not change while they are read, such as that "
-    "of their identifiers. A full harvest finds what was left out."
-)
-_MEND_LARGE = (
-    "The repository's keeper divides the record, or has data in it linked rather than written into it. The largest "
-    "size is max_document_bytes in the section [http] of the settings."
-)
-_REMEDIES = {
-    "oai.no-metadata": 'The repository\'s keeper gives it metadata, or has its header say status="deleted".',
-    "oai.metadata-parts": "The repository's keeper has everything written into one element, and no text beside it.",
-}
+_DAY = len("2026-11-20")
 
 
 class Records:
-    """Makes the listed records of one repository and prefix. `odd` counts what is told of a list as a whole.
+    """Makes the listed records of one source repository and format, and counts what is odd about the list.
 
-    `digests`: their origins have digests and titles, as a harvest needs them; they are a third of the work. The content
-    of a record has at most `largest` bytes.
+    `digests`: origins have digests and titles, as a harvest needs them; they are a third of the work. The content of a
+    record has at most `largest` bytes.
     """
 
     def __init__(self, base_url: str, options: OaiOptions, *, digests: bool = True, largest: int = 52_428_800) -> None:
+        self.names = RecordNames(base_url, options)
+        self.odd = Oddities()
         self.largest = largest
         self._digests = digests
-        self._base_url = without_login(base_url)
-        self._prefix = options.prefix
         self._set_spec = options.set_spec
-        self._tells_sets: bool | None = None
-        self._start = f"{options.origin}/{options.prefix}/"
-        joint = "&" if urlsplit(self._base_url).query else "?"
-        prefix = quote(options.prefix, safe="")
-        self._url = f"{self._base_url}{joint}verb=GetRecord&metadataPrefix={prefix}&identifier="
-        self._root = AnswerRoot("", "")
-        self._parts: tuple[str, ...] = ()
-        self._of_header: tuple[str, ...] = ()
-        self.odd: Counter[str] = Counter()
-        self.example: dict[str, str] = {}
+        self._names_own_set: bool | None = None
 
     def taken(self, element: etree._Element, answer: Answer) -> ListedRecord | None:
-        """The record in this element; None for one that cannot be named."""
-        self._heed(answer.root)
-        header = metadata = None
-        is_one = True
+        """The record in this element; None if it has no identifier."""
+        tags = _tags(answer.root.namespace)
+        headers: list[etree._Element] = []
+        metadata: list[etree._Element] = []
         abouts: list[etree._Element] = []
-        header_tag, metadata_tag, about_tag = self._parts
-        for child in element:  # to have them filtered by lxml takes ten times as long
+        for child in element:  # it takes ten times as long if lxml filters the children
             tag = child.tag
-            if tag == header_tag:
-                is_one = is_one and header is None
-                header = child
-            elif tag == metadata_tag:
-                is_one = is_one and metadata is None
-                metadata = child
-            elif tag == about_tag:
+            if tag == tags.header:
+                headers.append(child)
+            elif tag == tags.metadata:
+                metadata.append(child)
+            elif tag == tags.about:
                 abouts.append(child)
-        if header is None:
-            self.note("nameless", "")
+        if not headers:
+            self.odd.note("nameless")
             return None
-        if not is_one:
-            return self._run_together(element, answer)
-        deleted = says_deleted(header) or says_deleted(element)
-        return self._listed(header, answer, metadata, abouts, deleted=deleted)
-
-    def _run_together(self, element: etree._Element, answer: Answer) -> ListedRecord | None:
-        """Several records of which the borders are lost: the last one by its name, the others are counted."""
-        headers = list(element.iterchildren(self._parts[0]))
-        others = max(len(headers), len(list(element.iterchildren(self._parts[1])))) - 1
-        self.odd["nameless"] += others
-        self.example.setdefault("nameless", "")
-        answer.unusable += [None] * others
-        names, _, _ = _read_header(headers[-1], self._of_header)
-        return self.lost(Lost(names[-1] if names else "", "it runs together with another one"), answer.response_date)
-
-    def _heed(self, root: AnswerRoot) -> None:
-        """Make the names of a record's elements, once for an answer."""
-        if root is not self._root:
-            self._root, self._parts, self._of_header = root, root.names(*_PARTS), root.names(*_OF_HEADER)
+        if others := max(len(headers), len(metadata)) - 1:
+            self.odd.note("nameless", number=others)
+            answer.unusable += [None] * others
+            identifier = _header_in(headers[-1], tags).identifier
+            return self.lost(Lost(identifier, "it runs together with another one"), answer.response_date)
+        header = self._checked(headers[0], tags)
+        if header is None:
+            return None
+        self._note_datestamp(header)
+        deleted = says_deleted(headers[0]) or says_deleted(element)
+        if deleted or self.names.too_long(header.identifier):
+            return self._without_content(header, answer, deleted=deleted)
+        about = self._abouts(abouts, header.identifier) if abouts else ()
+        return self._with_content(header, answer, metadata[0] if metadata else None, about)
 
     def header(self, element: etree._Element, answer: Answer) -> ListedRecord | None:
-        """A record of which only the header is known."""
-        self._heed(answer.root)
-        return self._listed(element, answer, None, (), deleted=says_deleted(element), is_header=True)
-
-    def not_in_format(self, identifier: str) -> None:
-        """Count a record that does not exist in this format (1.x)."""
-        self.note("no-format", identifier)
+        """A record of which only the header is known; None if it has no identifier."""
+        header = self._checked(element, _tags(answer.root.namespace))
+        return None if header is None else self._without_content(header, answer, deleted=says_deleted(element))
 
     def lost(self, lost: Lost, response_date: str) -> ListedRecord | None:
-        """A record that cannot be read."""
+        """A record that cannot be read; None if it has no identifier."""
         if not lost.identifier:
-            self.note("nameless", "")
+            self.odd.note("nameless")
             return None
-        message = f"The repository's record {one_line(lost.identifier, 200)} cannot be read: {lost.why}."
-        finding = Finding("oai.damaged-record", message, _MEND_RECORD, docid=lost.identifier)
-        if lost.is_large:
-            finding = _too_large(lost.identifier, lost.why)
-        return self.unhad(self.document(lost.identifier, "", (), response_date), finding)
+        finding = _too_large(lost.identifier, lost.why) if lost.is_large else _damaged(lost.identifier, lost.why)
+        return ListedRecord(self.names.document_of(lost.identifier, response_date), None, findings=(finding,))
 
-    def unhad(self, document: ListedDocument, *findings: Finding) -> ListedRecord:
-        """A record that cannot be had."""
-        return ListedRecord(document, None, findings=findings)
-
-    def document(self, identifier: str, datestamp: str, sets: tuple[str, ...], response_date: str) -> ListedDocument:
-        """A record by its identifier, of which the metadata are not known."""
-        identifier = _bounded(identifier)
-        document_id = self.document_id(identifier)
-        origin = RecordOrigin(self._base_url, identifier, self._prefix, datestamp, response_date, sets=sets)
-        return ListedDocument(document_id, 0, "", self.url(identifier), origin=origin)
-
-    def document_id(self, identifier: str) -> str:
-        """The document id: the identifier, of which `%` and all that is not printable ASCII is percent-encoded.
-
-        No two identifiers have the same one.
-        """
-        document_id = self._start + identifier
-        if len(document_id) <= _MAX_DOCUMENT_ID and _PLAIN.fullmatch(document_id):
-            return document_id
-        document_id = self._start + identifier.replace("%", "%25")
-        if not (document_id.isascii() and document_id.isprintable() and " " not in document_id):
-            document_id = quote(document_id, safe=_PRINTABLE)
-        if len(document_id) <= _MAX_DOCUMENT_ID:
-            return document_id
-        return f"{document_id[: _MAX_DOCUMENT_ID - 65]}~{hashlib.sha256(document_id.encode()).hexdigest()}"
-
-    def too_long(self, identifier: str) -> Finding | None:
-        """Why a record cannot be kept, if its identifier is too long for that."""
-        if len(self._start + identifier) <= _MAX_DOCUMENT_ID:
+    def _checked(self, element: etree._Element, tags: _Tags) -> _Header | None:
+        """The header, without values that are too long; None if it has no identifier."""
+        header = _header_in(element, tags)
+        if not header.identifier:
+            self.odd.note("nameless")
             return None
-        message = f"The identifier has more characters than can be kept: {one_line(identifier, 100)}."
-        remedy = f"The repository's keeper gives it a shorter one: a document id has {_MAX_DOCUMENT_ID} at most."
-        return Finding("oai.identifier", message, remedy)
-
-    def arguments(self, identifier: str) -> dict[str, str]:
-        """Those of GetRecord."""
-        return {"identifier": identifier, "metadataPrefix": self._prefix}
-
-    def url(self, identifier: str) -> str:
-        """The address of the record by itself."""
-        if _PLAIN.fullmatch(identifier):  # almost every one: to quote it takes longer
-            return self._url + identifier.replace(":", "%3A").replace("/", "%2F")
-        return self._url + quote(identifier, safe="")
-
-    def _listed(
-        self,
-        header: etree._Element,
-        answer: Answer,
-        metadata: etree._Element | None,
-        abouts: Sequence[etree._Element],
-        *,
-        deleted: bool,
-        is_header: bool = False,
-    ) -> ListedRecord | None:
-        identifiers, datestamp, sets = _read_header(header, self._of_header)
-        identifier = _bounded(identifiers[-1]) if identifiers else ""
-        if not identifier or len(identifiers) > 1:
-            self.note("nameless", "")
-        if not identifier:
-            return None
-        if not is_proper(datestamp) if datestamp else not answer.root.is_old:
-            self.note("datestamp", f"{one_line(identifier, 100)}: {datestamp[:DATE] or 'none'}")
-        elif len(datestamp) == len("2026-11-20"):
-            self.odd["days"] += 1
-        if len(datestamp) > DATE:
-            datestamp = datestamp[:DATE]
+        identifier, datestamp, sets = header
         if sets:
-            sets = self._kept_sets(identifier, sets)
-            if self._set_spec and sets:
-                self._note_sets(identifier, sets, self._set_spec)
-        document_id = self.document_id(identifier)
-        if len(document_id) >= _MAX_DOCUMENT_ID and (too_long := self.too_long(identifier)):
-            document = self.document(identifier, datestamp, sets, answer.response_date)
-            if deleted:
-                return ListedRecord(document, None, deleted=True)
-            return self.unhad(document, too_long)
-        about = self._abouts(abouts, identifier) if abouts else ()
-        findings: tuple[Finding, ...] = ()
-        content, namespace, digest, title = None, "", "", ""
-        if not (deleted or is_header):
-            root, findings = _only_child(metadata, identifier)
-            if root is not None:
-                content, namespace, digest, findings = self._content(root, identifier, findings)
-                title = title_of(root) if digest else ""
-        date, url = answer.response_date, self._base_url
-        origin = RecordOrigin(url, identifier, self._prefix, datestamp, date, namespace, digest, sets, about, title)
-        document = ListedDocument(document_id, 0, namespace, self.url(identifier), origin=origin)
-        return ListedRecord(document, content, deleted, findings)
+            sets = self._sets(sets, identifier)
+        return _Header(shortened(identifier), datestamp[:DATE], sets)
 
-    def _content(
-        self, root: etree._Element, identifier: str, findings: tuple[Finding, ...]
-    ) -> tuple[bytes | None, str, str, tuple[Finding, ...]]:
-        """The metadata as a document of its own, their namespace, and their digest; what is odd about them.
+    def _note_datestamp(self, header: _Header) -> None:
+        if not is_proper(header.datestamp):
+            self.odd.note("datestamp", f"{one_line(header.identifier, 100)}: {header.datestamp or 'none'}")
+        elif len(header.datestamp) == _DAY:
+            self.odd.note("days")
 
-        Of metadata that exceed a limit, there is nothing but a finding.
+    def _sets(self, sets: tuple[str, ...], identifier: str) -> tuple[str, ...]:
+        """The setSpecs of a record, without those that are too long. Note if it is not in the requested set.
+
+        If the first record is not in that set, headers do not name it.
         """
-        namespace = str(root.tag).rpartition("}")[0].removeprefix("{")
-        why = ""
-        if len(namespace) > URI:
-            why = f"its metadata are in a namespace of {len(namespace):,} characters; {URI:,} are taken"
-        elif len(root.attrib) > _MANY_ATTRIBUTES and len(root.attrib) * len(root.nsmap) > _MOST_PAIRS:
-            why = "one of its elements has very many attributes and namespaces"
-        content = b"" if why else _standing_alone(root)
-        is_short = content.find(b">", len(_DECLARATION), len(_DECLARATION) + _SHORT_TAG) > 0
-        if not (why or is_short) and (around := root.getparent()) is not None:
-            why = crowd(around)
-        if len(content) > self.largest:
-            why = f"it has {len(content):,} bytes; {self.largest:,} are taken"
-        if why:
-            return None, "", "", (_too_large(identifier, why),)
-        return content, namespace, _digest(root, content) if self._digests else "", findings
+        if sum(map(len, sets)) > SET_SPEC:
+            kept, size = [], 0
+            for each in sets:
+                size += len(each)
+                if len(each) <= SET_SPEC and size <= SET_SPECS:
+                    kept.append(each)
+            if number := len(sets) - len(kept):
+                self.odd.note("too-long", f"a setSpec of {one_line(identifier, 100)} ({size:,} characters)", number)
+            sets = tuple(kept)
+        if sets and (wanted := self._set_spec):
+            is_in = any(each == wanted or each.startswith(f"{wanted}:") for each in sets)
+            if self._names_own_set is None:
+                self._names_own_set = is_in
+            if self._names_own_set and not is_in:
+                self.odd.note("foreign", f"{identifier} ({', '.join(sets)})")
+        return sets
 
-    def _abouts(self, abouts: Iterable[etree._Element], identifier: str) -> tuple[bytes, ...]:
-        """What is in the about containers of a record, each as a document; what is too much is left out, and noted."""
-        found: list[bytes] = []
-        size = copied = left_out = 0
-        for about in abouts:
-            if copied > ABOUT_DECLARED or size > ABOUTS:
-                left_out += len(about)
-                continue
-            is_crowded, around = bool(crowd(about)), declared_size(about.nsmap)
-            for each in about.iterchildren("*"):
-                copied += around
-                is_left_out = is_crowded or copied > ABOUT_DECLARED or size > ABOUTS
-                content = b"" if is_left_out else _standing_alone(each)
-                size += len(content)
-                if is_left_out or size > ABOUTS:
-                    left_out += 1
-                else:
-                    found.append(content)
-        if left_out:
-            shown = one_line(identifier, 100)
-            self.odd["too-long"] += left_out
-            self.example.setdefault("too-long", f"{left_out:,} parts of the about containers of {shown}")
-        return tuple(found)
-
-    def _kept_sets(self, identifier: str, sets: tuple[str, ...]) -> tuple[str, ...]:
-        """The setSpecs that are kept; what is too much is left out, and noted."""
-        if sum(map(len, sets)) <= SET_SPEC:
-            return sets
-        kept, size = [], 0
-        for each in sets:
-            size += len(each)
-            if len(each) > SET_SPEC or size > SET_SPECS:
-                longest = f"a setSpec of {one_line(identifier, 100)} ({len(each):,} characters, {size:,} in all)"
-                self.note("too-long", longest)
-            else:
-                kept.append(each)
+    def _abouts(self, abouts: Sequence[etree._Element], identifier: str) -> tuple[bytes, ...]:
+        """The parts of a record's about containers, each as a document, until they are too much."""
+        kept: list[bytes] = []
+        size = declared = 0
+        for part in chain.from_iterable(about.iterchildren("*") for about in abouts):
+            declared += declared_size(part.nsmap)
+            if declared > ABOUT_DECLARED or crowd(part):
+                break
+            content = _as_document(part)
+            size += len(content)
+            if size > ABOUTS:
+                break
+            kept.append(content)
+        else:
+            return tuple(kept)
+        left_out = sum(map(len, abouts)) - len(kept)
+        example = f"{left_out:,} parts of the about containers of {one_line(identifier, 100)}"
+        self.odd.note("too-long", example, left_out)
         return tuple(kept)
 
-    def _note_sets(self, identifier: str, sets: Sequence[str], asked: str) -> None:
-        """Note if it is not in the set that is asked for; where the first one is not, headers do not tell."""
-        is_own = any(each == asked or each.startswith(f"{asked}:") for each in sets)
-        if self._tells_sets is None:
-            self._tells_sets = is_own
-        if self._tells_sets and not is_own:
-            self.note("foreign", f"{identifier} ({', '.join(sets)})")
-
-    def heed(self, answer: Answer) -> None:
-        """What was odd about the answer as a whole, which was read to its end."""
-        self.add({what: (number, answer.example.get(what, "")) for what, number in answer.odd.items()})
-
-    def count_from(self, counted: Mapping[str, Sequence[Any]]) -> None:
-        """Begin again with what was odd before a part of the list that is read once more; see counted."""
-        self.odd.clear()
-        self.add(counted)
-
-    def add(self, counted: Mapping[str, Sequence[Any]]) -> None:
-        """What was odd about a part of the list, which was read before; see counted."""
-        for what, (number, example) in counted.items():
-            self.odd[what] += number
-            self.example.setdefault(what, example)
-
-    def counted(self) -> dict[str, tuple[int, str]]:
-        """What is odd about the list until now, each with its number and the first example."""
-        return {what: (number, self.example.get(what, "")) for what, number in self.odd.items() if number}
-
-    def note(self, what: str, example: str) -> None:
-        """Something is odd about the list; see findings."""
-        self.odd[what] += 1
-        self.example.setdefault(what, one_line(example, 200))
-
-    def without_time(self) -> Finding | None:
-        """What is said of datestamps without a time of day, where the repository says that they have one."""
-        number = self.odd["days"]
-        if not number:
-            return None
-        message = (
-            f"The repository says that its datestamps have seconds; those of {number:,} of the list's records are "
-            "days. What changes later on such a day would not be listed, and whole days are asked for from now on."
+    def _without_content(self, header: _Header, answer: Answer, *, deleted: bool) -> ListedRecord:
+        """A record that is deleted, or is fetched individually; with an error if its identifier is too long."""
+        names = self.names
+        too_long = None if deleted else names.too_long(header.identifier)
+        origin = RecordOrigin(
+            names.base_url, header.identifier, names.prefix, header.datestamp, answer.response_date, sets=header.sets
         )
-        remedy = (
-            "The repository's keeper corrects the granularity in Identify, or has the datestamps written with seconds."
+        return ListedRecord(names.document(origin), None, deleted, (too_long,) if too_long else ())
+
+    def _with_content(
+        self, header: _Header, answer: Answer, metadata: etree._Element | None, about: tuple[bytes, ...]
+    ) -> ListedRecord:
+        """A record with its metadata; with an error if they cannot be taken."""
+        identifier, datestamp, sets = header
+        root, finding = _root_in(metadata, identifier)
+        content: bytes | None = None
+        namespace = digest = title = ""
+        if root is not None:
+            content, why = self._content(root)
+            if why:
+                content, finding = None, _too_large(identifier, why)
+            else:
+                namespace = str(root.tag).rpartition("}")[0].removeprefix("{")
+                digest, title = (_digest(root, content), title_of(root)) if self._digests else ("", "")
+        date, names = answer.response_date, self.names
+        origin = RecordOrigin(
+            names.base_url, identifier, names.prefix, datestamp, date, namespace, digest, sets, about, title
         )
-        return Finding("oai.granularity", message, remedy, Level.WARNING)
+        return ListedRecord(names.document(origin), content, findings=(finding,) if finding else ())
 
-    def findings(self, *, is_whole: bool = True) -> tuple[Finding, ...]:
-        """What was odd about the list, each with its number; of one that is not `is_whole`, not what came twice."""
-        found = [
-            Finding(rule, sentence.format(self.odd[what], self.example[what]), remedy, level)
-            for what, (rule, sentence, remedy, level) in _ODD.items()
-            if self.odd[what]
-        ]
-        if number := self.odd["ill-formed"]:
-            answers = "1 answer of the list was" if number == 1 else f"{number:,} answers of the list were"
-            message = f"{answers} not well-formed XML ({self.example['ill-formed']}); what could be read was taken."
-            remedy = well_formed(self.example["ill-formed"])
-            found.append(Finding("oai.ill-formed", message, remedy, Level.WARNING))
-        if is_whole and (number := self.odd["twice"]):
-            records = "1 record" if number == 1 else f"{number:,} records"
-            message = f"{records} came twice in the list. Where that is because the list moved while it was read, "
-            message += "others may have been left out."
-            # https://github.com/artefactual/atom/issues/1581, https://github.com/DOAJ/doaj/issues/712
-            found.append(Finding("oai.duplicates", message, _IN_ORDER, Level.WARNING))
-        return tuple(found)
+    def _content(self, root: etree._Element) -> tuple[bytes, str]:
+        """The metadata as a document; and why they are too large, or "".
+
+        The time to write an element grows with its attributes and the namespaces in scope. Few namespaces are in scope
+        if its start tag is short: this is the quicker check.
+        """
+        if len(root.attrib) > _MANY_ATTRIBUTES and (why := crowd(root)):
+            return b"", why
+        content = _as_document(root)
+        if len(content) > self.largest:
+            return content, f"it has {len(content):,} bytes; {self.largest:,} are taken"
+        return content, "" if b">" in content[len(_DECLARATION) : _SHORT_TAG] else crowd(root)
 
 
-_ODD = {
-    "nameless": (
-        "oai.identifier",
-        "{0:,} of the list's records have no identifier that can be read; they cannot be harvested.",
-        "The repository's keeper has each header have its identifier.",
-        Level.ERROR,
-    ),
-    # https://github.com/geopython/pycsw/issues/899
-    "element": (
-        "oai.protocol",
-        "The list has {0:,} elements that are neither records nor a resumption token, such as {1}; they are left out.",
-        "The repository's keeper has its lists written with records, and at the end a resumptionToken, alone.",
-        Level.ERROR,
-    ),
-    "tokens": (
-        "oai.token",
-        "{0:,} of the list's answers have several resumption tokens; the last that is not empty was followed ({1}).",
-        "The repository's keeper has each page end with one resumption token, empty on the last page alone.",
-        Level.WARNING,
-    ),
-    "namespace": (
-        "oai.protocol",
-        "{0:,} of the list's records are not in the namespace of their answer (but in: {1}); they were taken.",
-        "The repository's keeper has them written in the namespace of the answer: other harvesters leave them out.",
-        Level.WARNING,
-    ),
-    "crowded": (
-        "oai.too-large",
-        "{0:,} of the list's answers were read record by record, as they have too much in one place: {1}.",
-        "The repository's keeper looks what is so large in its answers: no harvester needs as much.",
-        Level.WARNING,
-    ),
-    "too-long": (
-        "oai.too-long",
-        "{0:,} values of the list are longer than is kept, and were left out or cut: such as {1}.",
-        "The repository's keeper looks what is written into them; a setSpec has 1,024 characters at most, what is in "
-        "the about containers of one record 1 MB.",
-        Level.WARNING,
-    ),
-    "no-format": (
-        "oai.no-metadata",
-        "{0:,} of the list's records do not exist in this format, such as {1}.",
-        "Nothing is to be done, unless they should exist.",
-        Level.WARNING,
-    ),
-    # https://github.com/MarkVSullivan/SobekCM-Web-Application/issues/6
-    "foreign": (
-        "oai.protocol",
-        "{0:,} of the list's records are not in the set that was asked for, though others are: such as {1}. They "
-        "were taken.",
-        "The repository's keeper looks whether all pages of a list are of its set: resumption tokens may lose it.",
-        Level.WARNING,
-    ),
-    # https://github.com/TreeBASE/treebase/issues/194, https://github.com/infrae/pyoai/pull/30
-    "datestamp": (
-        "oai.datestamp",
-        "{0:,} of the list's records have a datestamp that OAI-PMH does not have, such as {1}.",
-        "The repository's keeper has them written in UTC, like 2026-11-20T03:00:00Z or 2026-11-20.",
-        Level.WARNING,
-    ),
-}
+class _Tags(NamedTuple):
+    """The names of a record's elements, in the namespace of its answer."""
+
+    header: str
+    metadata: str
+    about: str
+    identifier: str
+    datestamp: str
+    set_spec: str
 
 
-def _bounded(identifier: str) -> str:
-    """The identifier; of one that is too long to be harvested, the beginning and a hash of all."""
-    if len(identifier) <= IDENTIFIER:
-        return identifier
-    return f"{identifier[: IDENTIFIER - 65]}~{hashlib.sha256(identifier.encode()).hexdigest()}"
+@lru_cache(maxsize=16)
+def _tags(namespace: str) -> _Tags:
+    name = AnswerRoot(namespace, "2.0").name
+    return _Tags(*map(name, ("header", "metadata", "about", "identifier", "datestamp", "setSpec")))
 
 
-def _read_header(header: etree._Element, tags: tuple[str, ...]) -> tuple[list[str], str, tuple[str, ...]]:
-    """The identifiers of a header, of which there should be one, its datestamp, and its sets."""
-    identifier_tag, datestamp_tag, set_tag = tags
-    identifiers, datestamp = [], ""
+class _Header(NamedTuple):
+    identifier: str
+    datestamp: str
+    sets: tuple[str, ...]
+
+
+def _header_in(element: etree._Element, tags: _Tags) -> _Header:
+    """The values of a header; empty if it lacks them."""
+    identifier = datestamp = ""
     sets = []
-    for child in header:
-        tag, text = child.tag, child.text
-        if len(child):
-            text = text_of(child)
-        if tag == identifier_tag:
-            identifiers.append((text or "").strip())
-        elif tag == datestamp_tag:
-            datestamp = (text or "").strip()
-        elif tag == set_tag and text:
-            sets.append(text.strip())
-    return identifiers, datestamp, tuple(sets)
+    for child in element:
+        tag = child.tag
+        text = text_of(child) if len(child) else (child.text or "").strip()
+        if tag == tags.identifier:
+            identifier = text
+        elif tag == tags.datestamp:
+            datestamp = text
+        elif tag == tags.set_spec and text:
+            sets.append(text)
+    return _Header(identifier, datestamp, tuple(sets))
 
 
-def _only_child(metadata: etree._Element | None, identifier: str) -> tuple[etree._Element | None, tuple[Finding, ...]]:
-    """The one element that metadata are; an error if it is none, or not the only one."""
-    if metadata is not None and len(metadata) == 1 and not metadata.text:
-        only = metadata[0]
-        if isinstance(only.tag, str) and not only.tail:
-            return only, ()
-    elements = () if metadata is None else tuple(islice(metadata.iterchildren("*"), 2))
-    if metadata is None or not elements:
+def _root_in(metadata: etree._Element | None, identifier: str) -> tuple[etree._Element | None, Finding | None]:
+    """The root element of the metadata. The finding is an error if there is none, or a warning."""
+    elements: list[etree._Element] = []
+    texts = [] if metadata is None else [metadata.text]
+    for child in () if metadata is None else metadata:
+        texts.append(child.tail)
+        if isinstance(child.tag, str):
+            elements.append(child)
+    what, rule, level = "", "oai.metadata-parts", Level.ERROR
+    remedy = "The repository's keeper has everything written into one element, and no text beside it."
+    if not elements:
         what = "has no metadata" if metadata is None else "has metadata without any element"
-        return None, (_about(identifier, "oai.no-metadata", f"{what}, and is not said to be deleted"),)
-    if len(elements) > 1:
-        number = sum(1 for _ in metadata.iterchildren("*"))
-        return None, (_about(identifier, "oai.metadata-parts", f"has {number} elements as metadata, not one"),)
-    texts = chain((metadata.text,), (child.tail for child in metadata))
-    if any(text and not text.isspace() for text in texts):
-        why = "has text beside its metadata, which is left out"
-        return elements[0], (_about(identifier, "oai.metadata-parts", why, Level.WARNING),)
-    return elements[0], ()
-
-
-def _about(identifier: str, rule: str, what: str, level: Level = Level.ERROR) -> Finding:
+        what, rule = f"{what}, and is not said to be deleted", "oai.no-metadata"
+        remedy = 'The repository\'s keeper gives it metadata, or has its header say status="deleted".'
+    elif len(elements) > 1:
+        what = f"has {len(elements):,} elements as metadata, not one"
+    elif "".join(filter(None, texts)).strip():
+        what, level = "has text beside its metadata, which is left out", Level.WARNING
+    if not what:
+        return elements[0], None
     message = f"The repository's record {one_line(identifier, 200)} {what}."
-    return Finding(rule, message, _REMEDIES[rule], level, docid=identifier)
+    finding = Finding(rule, message, remedy, level, docid=identifier)
+    return None if finding.is_error else elements[0], finding
+
+
+def _damaged(identifier: str, why: str) -> Finding:
+    message = f"The repository's record {one_line(identifier, 200)} cannot be read: {why}."
+    remedy = "The repository's keeper mends the record where it is entered. The harvester tries again by itself."
+    return Finding("oai.damaged-record", message, remedy, docid=identifier)
 
 
 def _too_large(identifier: str, why: str) -> Finding:
     message = f"The repository's record {one_line(identifier, 200)} is too large, and was left out: {why}."
-    return Finding("oai.too-large", message, _MEND_LARGE, docid=identifier)
+    remedy = (
+        "The repository's keeper divides the record, or has data in it linked rather than written into it. The largest "
+        "size is max_document_bytes in the section [http] of the settings."
+    )
+    return Finding("oai.too-large", message, remedy, docid=identifier)
 
 
 def _digest(root: etree._Element, content: bytes) -> str:
-    """That of the metadata in canonical XML; or as they are, where they cannot be written so."""
+    """The digest of the metadata in canonical XML; of their bytes if that is slow, or not possible."""
     canonical = content
     with suppress(etree.C14NError, ValueError):  # Canonical XML has no relative namespace URIs.
-        if not _is_slow_to_order(root, content):
+        if not _is_slow(root, content):
             canonical = etree.tostring(root, method="c14n", exclusive=True, with_comments=False)
     return hashlib.sha256(canonical).hexdigest()
 
 
-def _is_slow_to_order(root: etree._Element, content: bytes) -> bool:
-    """Whether canonical XML takes a time that grows with the square of the metadata's attributes or namespaces."""
-    if len(content) <= _FEW_ATTRIBUTES_BYTES:
-        return False
-    declared, tags = content.count(b"xmlns"), content.count(b"<")
-    is_crowded = declared > _FEW_DECLARATIONS and declared * tags > _MOST_LOOKS
-    if is_crowded and _most_in_scope(content) * tags > _MOST_LOOKS:
-        return True
-    return bool(_has_many_attributes(root))
+def _is_slow(root: etree._Element, content: bytes) -> bool:
+    """True if canonical XML takes a time that grows with the square of the metadata's namespaces or attributes.
 
-
-def _most_in_scope(content: bytes) -> int:
-    """The largest number of namespace declarations that are in scope at an element of these metadata.
-
-    Expat finds it out: with lxml, each element would take a time that grows with its depth.
+    It looks through all namespaces in scope, for each tag. It sorts attributes in half a minute if there are 80,000.
     """
-    parser = expat.ParserCreate("utf-8", " ")
-    depth = most = 0
-
-    def start(_prefix: str | None, _uri: str | None) -> None:
-        nonlocal depth, most
-        depth += 1
-        most = max(most, depth)
-
-    def end(_prefix: str | None) -> None:
-        nonlocal depth
-        depth -= 1
-
-    parser.StartNamespaceDeclHandler = start
-    parser.EndNamespaceDeclHandler = end
-    with suppress(expat.ExpatError):
-        for at in range(0, len(content), _PIECE):  # other threads have their turn between two pieces
-            parser.Parse(content[at : at + _PIECE], False)
-        parser.Parse(b"", True)
-    return most
+    if len(content) <= _FEW_BYTES:
+        return False
+    return content.count(b"xmlns") * content.count(b"<") > _MOST_LOOKS or bool(_has_many_attributes(root))
 
 
-def _standing_alone(element: etree._Element) -> bytes:
-    """The element as a document, with every namespace that is declared around it: values may use their prefixes."""
+def _as_document(element: etree._Element) -> bytes:
+    """The element as a document, with all namespaces that are declared around it: values may use their prefixes."""
     return _DECLARATION + etree.tostring(element, encoding="UTF-8", xml_declaration=False, with_tail=False)

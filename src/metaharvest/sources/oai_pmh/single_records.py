@@ -129,11 +129,11 @@ class SingleRecords:
         return None
 
     async def _ask(self, identifier: str) -> tuple[bytes, float]:
-        return await self._repository.record(self._records.arguments(identifier), self._patience.left())
+        return await self._repository.record(self._records.names.arguments(identifier), self._patience.left())
 
     def _failed_record(self, header: ListedRecord, why: Sequence[Finding]) -> ListedRecord:
         findings = (_about(_identifier(header.document), finding) for finding in why)
-        return replace(self._records.unhad(header.document, *findings), is_away=True)
+        return replace(ListedRecord(header.document, None, findings=tuple(findings)), is_away=True)
 
     def _skipped_record(self, header: ListedRecord) -> ListedRecord:
         if not _is_asked_for(header):
@@ -145,7 +145,7 @@ class SingleRecords:
         )
         remedy = f"{IN_THE_LOG} The harvester tries again by itself."
         finding = Finding("oai.record-failed", message, remedy, docid=identifier)
-        return replace(self._records.unhad(header.document, finding), is_away=True)
+        return replace(ListedRecord(header.document, None, findings=(finding,)), is_away=True)
 
 
 def checked_record(content: bytes, identifier: str, records: Records) -> ListedRecord | None:
@@ -161,7 +161,7 @@ def checked_record(content: bytes, identifier: str, records: Records) -> ListedR
         raise FetchError(cut_off(answer))
     if record is None and answer.root.is_old:
         if not answer.unusable:
-            records.not_in_format(identifier)
+            records.odd.note("no-format", identifier)
         return None
     if record is None:
         nothing = ProtocolError("an answer without a record")

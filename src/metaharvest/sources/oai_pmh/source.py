@@ -134,10 +134,10 @@ class OaiSource:
         """One record; see PagedSource. Raises FetchError, also for a deleted record; and NotUsable."""
         identifier = document.origin.identifier if document.origin else identifier_in(document.url)
         records = Records(self._site.list_url, self._options, largest=self._fetcher.http.max_document_bytes)
-        if too_long := records.too_long(identifier):
+        if too_long := records.names.too_long(identifier):
             raise NotUsable(too_long)
         await self._repository.heed_robots()
-        content, seconds = await self._repository.record(records.arguments(identifier), patience)
+        content, seconds = await self._repository.record(records.names.arguments(identifier), patience)
         record = await asyncio.to_thread(checked_record, content, identifier, records)
         if record is None or record.deleted:
             raise FetchError(_gone(identifier, is_there=record is not None), seconds=seconds)

@@ -155,7 +155,7 @@ class Sweeper:
 
     async def _last_page(self) -> Page:
         """The page after all windows, with the checkpoint of a sweep that has ended."""
-        if self._identity.has_seconds and not self.in_days and (odd := self._records.without_time()):
+        if self._identity.has_seconds and not self.in_days and (odd := self._records.odd.finding("days")):
             self._notes.append(odd)
             self.in_days = True
         if self.probe is not None and not self.sweep.holes:
@@ -171,7 +171,7 @@ class Sweeper:
         last = Page((), self.checkpoint(), left_out=left_out, repeat=repeat)
         if self.sweep.holes:
             return last
-        findings = (*self._findings(), *self._records.findings())
+        findings = (*self._findings(), *self._records.odd.findings())
         last = replace(last, findings=findings, announced=self._counted, is_last=True)
         return replace(last, in_all=probed.in_all, in_all_before=probed.in_all_before)
 
@@ -185,7 +185,7 @@ class Sweeper:
     async def _window(self) -> AsyncGenerator[Page, None]:
         """The pages of the first window, until it ends or is replaced. Raises BrokenOff."""
         sweep = self.sweep
-        self._records.count_from(sweep.odd)
+        self._records.odd.restart(sweep.odd)
         is_whole = not (sweep.divided or self._seen)
         counts = Counts(self._seen if is_whole else {}, sweep.received, moved=sweep.moved)
         counts.announced = None if sweep.divided else sweep.announced
@@ -229,7 +229,7 @@ class Sweeper:
         self._seen.update((key, UNDATED) for key in answer.unusable if key is not None)
         self._to_come_again.difference_update(answer.unusable)
         if answer.is_ill_formed:
-            self._records.note("ill-formed", answer.damage)
+            self._records.odd.note("ill-formed", answer.damage)
         if answer.errors and not number:
             if not self._ends_by_errors(answer, counts, token_was_old=token_was_old):
                 return
@@ -265,7 +265,7 @@ class Sweeper:
         if is_stuck:
             self.sweep = replace(sweep, token="", expires="", odd=sweep.odd_before)
             return
-        sweep = replace(sweep, token="", expires="", odd=self._records.counted())
+        sweep = replace(sweep, token="", expires="", odd=self._records.odd.counted())
         if counts.has_ended or token is None or not token.text:
             counts.has_ended, self.sweep = True, sweep
         else:
@@ -513,7 +513,7 @@ class Sweeper:
             is_new = before is None if is_whole else key not in counts.named
             new += is_new
             if not (is_new or counts.broken):
-                self._records.odd["twice"] += 1
+                self._records.odd.note("twice")
                 counts.moved += is_other or key not in counts.on_page
             counts.on_page.add(key)
             self._to_come_again.discard(key)
@@ -560,7 +560,7 @@ class Sweeper:
         came = self._came_earlier + self._yielded + more
         message = f"The list{of_set} broke off after {came:,}{of} records: {why.message}"
         finding = Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
-        return kind(finding, *self._findings(), *self._records.findings(is_whole=False), transient=transient)
+        return kind(finding, *self._findings(), *self._records.odd.findings(is_whole=False), transient=transient)
 
 
 def _refuses_token(error: FetchError | NoAnswer, token_was_old: bool) -> bool:

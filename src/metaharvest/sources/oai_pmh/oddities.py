@@ -1,0 +1,139 @@
+"""What is odd about a list: a number and the first example of each kind, and a finding for it at the list's end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from metaharvest.model import Finding, Level
+from metaharvest.sources.oai_pmh.answers import well_formed
+from metaharvest.text import one_line
+
+
+class Oddities:
+    """Counts the oddities of one list by their kind."""
+
+    def __init__(self) -> None:
+        self._counted: dict[str, tuple[int, str]] = {}
+
+    def note(self, kind: str, example: str = "", number: int = 1) -> None:
+        """Count an oddity, or this number of them."""
+        before, first = self._counted.get(kind) or (0, one_line(example, 200))
+        self._counted[kind] = before + number, first
+
+    def number(self, kind: str) -> int:
+        """The number of oddities of this kind."""
+        return self._counted.get(kind, (0, ""))[0]
+
+    def counted(self) -> dict[str, tuple[int, str]]:
+        """The number and the first example of each kind."""
+        return dict(self._counted)
+
+    def add(self, counted: Mapping[str, Sequence[Any]]) -> None:
+        """Add the oddities of another part of the list; see counted()."""
+        for kind, (number, example) in counted.items():
+            self.note(kind, example, number)
+
+    def restart(self, counted: Mapping[str, Sequence[Any]]) -> None:
+        """Forget all oddities but these: a part of the list is read again."""
+        self._counted.clear()
+        self.add(counted)
+
+    def finding(self, kind: str) -> Finding | None:
+        """The finding about the oddities of this kind; None if there are none."""
+        if not (number := self.number(kind)):
+            return None
+        rule, sentence, remedy, level = _KINDS[kind]
+        example = self._counted[kind][1]
+        return Finding(rule, sentence.format(number, example), remedy or well_formed(example), level)
+
+    def findings(self, *, is_whole: bool = True) -> tuple[Finding, ...]:
+        """The findings about a list. If it is not whole, records that came twice do not count."""
+        kinds = [kind for kind in _KINDS if kind != "days" and (is_whole or kind != "twice")]
+        return tuple(finding for finding in map(self.finding, kinds) if finding)
+
+
+_KINDS = {
+    "nameless": (
+        "oai.identifier",
+        "{0:,} of the list's records have no identifier that can be read; they cannot be harvested.",
+        "The repository's keeper has each header have its identifier.",
+        Level.ERROR,
+    ),
+    # https://github.com/geopython/pycsw/issues/899
+    "element": (
+        "oai.protocol",
+        "The list has {0:,} elements that are neither records nor a resumption token, such as {1}; they are left out.",
+        "The repository's keeper has its lists written with records, and at the end a resumptionToken, alone.",
+        Level.ERROR,
+    ),
+    "tokens": (
+        "oai.token",
+        "{0:,} of the list's answers have several resumption tokens; the last that is not empty was followed ({1}).",
+        "The repository's keeper has each page end with one resumption token, empty on the last page alone.",
+        Level.WARNING,
+    ),
+    "namespace": (
+        "oai.protocol",
+        "{0:,} of the list's records are not in the namespace of their answer (but in: {1}); they were taken.",
+        "The repository's keeper has them written in the namespace of the answer: other harvesters leave them out.",
+        Level.WARNING,
+    ),
+    "crowded": (
+        "oai.too-large",
+        "{0:,} of the list's answers were read record by record, as they have too much in one place: {1}.",
+        "The repository's keeper looks what is so large in its answers: no harvester needs as much.",
+        Level.WARNING,
+    ),
+    "too-long": (
+        "oai.too-long",
+        "{0:,} values of the list are longer than is kept, and were left out or cut: such as {1}.",
+        "The repository's keeper looks what is written into them; a setSpec has 1,024 characters at most, what is in "
+        "the about containers of one record 1 MB.",
+        Level.WARNING,
+    ),
+    "no-format": (
+        "oai.no-metadata",
+        "{0:,} of the list's records do not exist in this format, such as {1}.",
+        "Nothing is to be done, unless they should exist.",
+        Level.WARNING,
+    ),
+    # https://github.com/MarkVSullivan/SobekCM-Web-Application/issues/6
+    "foreign": (
+        "oai.protocol",
+        "{0:,} of the list's records are not in the set that was asked for, though others are: such as {1}. They "
+        "were taken.",
+        "The repository's keeper looks whether all pages of a list are of its set: resumption tokens may lose it.",
+        Level.WARNING,
+    ),
+    # https://github.com/TreeBASE/treebase/issues/194, https://github.com/infrae/pyoai/pull/30
+    "datestamp": (
+        "oai.datestamp",
+        "{0:,} of the list's records have a datestamp that OAI-PMH does not have, such as {1}.",
+        "The repository's keeper has them written in UTC, like 2026-11-20T03:00:00Z or 2026-11-20.",
+        Level.WARNING,
+    ),
+    "days": (
+        "oai.granularity",
+        "The repository says that its datestamps have seconds; those of {0:,} of the list's records are days. What "
+        "changes later on such a day would not be listed, and whole days are asked for from now on.",
+        "The repository's keeper corrects the granularity in Identify, or has the datestamps written with seconds.",
+        Level.WARNING,
+    ),
+    "ill-formed": (
+        "oai.ill-formed",
+        "{0:,} of the list's answers were not well-formed XML ({1}); what could be read was taken.",
+        "",
+        Level.WARNING,
+    ),
+    # https://github.com/artefactual/atom/issues/1581, https://github.com/DOAJ/doaj/issues/712
+    "twice": (
+        "oai.duplicates",
+        "{0:,} of the list's records came twice. If that is because the list moved while it was read, other records "
+        "may have been left out.",
+        "The repository's keeper has the records listed in an order that does not change while they are read, such as "
+        "that of their identifiers. A full harvest finds what was left out.",
+        Level.WARNING,
+    ),
+}
+"""The rule, the message, the remedy and the level of each kind. "days" is for repositories that promise seconds."""
