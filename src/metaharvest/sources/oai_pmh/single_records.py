@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked
@@ -21,14 +20,14 @@ from metaharvest.text import one_line
 
 _AT_ONCE = 3
 _MOST_IN_A_ROW = 20
-"""Failed records in a row, after which some others are tried.
+"""Failed records in a row, after which the rest of the page is probed.
 
 Seen at https://github.com/IQSS/dataverse/issues/8005.
 """
 
 _PROBES = 10
-_MOST_BARREN = 3
-"""Pages in a row whose records all failed, after which the list is given up."""
+_MOST_SKIPPED = 3
+"""Pages in a row that are skipped, after which the list is given up."""
 
 _OF_RECORD = frozenset({"idDoesNotExist", "cannotDisseminateFormat"})
 
@@ -46,10 +45,11 @@ class NotThere(FetchError):
 
 
 class SingleRecords:
-    """Fetches records of one source repository individually.
+    """Fetches records of one source repository individually. A record that fails costs no other record.
 
-    A record that fails costs no other record. After many failures in a row, some other records of the page are tried.
-    If one of them comes, all are requested. Otherwise the page is given up; after a few such pages, the list.
+    After 20 failed records in a row, nothing is retried, and each page begins with probes: the last record that came
+    and ten others of the page. If all of them fail, the rest of the page is skipped; three skipped pages in a row end
+    the list.
     """
 
     def __init__(self, repository: Repository, records: Records, http: HttpSettings, patience: Patience) -> None:
@@ -58,17 +58,19 @@ class SingleRecords:
         self._http = http
         self._once = http.model_copy(update={"retries": 0})
         self._patience = patience
-        self._failed = self._barren = 0
-        self._check_at = _MOST_IN_A_ROW
-        self._last_success = ""
+        self._failed = self._skipped = 0
+        self._last: tuple[ListedRecord, ...] = ()
 
     async def all_of(self, headers: Sequence[ListedRecord]) -> list[ListedRecord]:
         """The records of these headers, in their order. Deleted records are not requested. Raises Stopped."""
         found: list[ListedRecord | None] = []
+        is_probed = False
         for start in range(0, len(headers), _AT_ONCE):
-            if self._failed >= self._check_at and not await self._gives_out_any(headers[start:]):
-                found += map(self._skipped_record, headers[start:])
-                break
+            if self._failed >= _MOST_IN_A_ROW and not is_probed:
+                if not await self._has_any(headers[start:]):
+                    found += map(self._skip, headers[start:])
+                    break
+                is_probed = True
             # All of them end before an exception is raised: it closes the connections that they use.
             asked = (self._one(header) for header in headers[start : start + _AT_ONCE])
             for one in await asyncio.gather(*asked, return_exceptions=True):
@@ -81,71 +83,64 @@ class SingleRecords:
         """The record of one header; None if it does not exist in this format (1.x)."""
         if not _is_asked_for(header):
             return header
-        identifier = _identifier(header.document)
         try:
-            record = await self._record(identifier)
+            record = await self._record(header)
         except FetchError as error:
             self._failed += not isinstance(error, NotThere)
-            return self._failed_record(header, error.findings)
-        self._failed, self._check_at, self._last_success = 0, _MOST_IN_A_ROW, identifier
+            name = one_line(_identifier(header.document), 200)
+            messages = (
+                f"The repository lists the record {name}, and it cannot be fetched: {each.message}"
+                for each in error.findings
+            )
+            return _away(header, *messages)
+        self._failed, self._last = 0, (header,)
         return record
 
-    async def _record(self, identifier: str) -> ListedRecord | None:
-        """One record. Raises FetchError; and Stopped, if no more records are to be requested."""
-        http = self._http if self._failed < _MOST_IN_A_ROW else self._once
+    async def _record(self, header: ListedRecord) -> ListedRecord | None:
+        """The record of one header. Raises FetchError; and Stopped, if no more records are to be requested."""
+        identifier = _identifier(header.document)
+        arguments = self._records.names.arguments(identifier)
         try:
-            content, _ = await in_attempts(lambda: self._ask(identifier), http, self._patience)
+            content, _ = await in_attempts(
+                lambda: self._repository.record(arguments, self._patience.left()),
+                self._http if self._failed < _MOST_IN_A_ROW else self._once,
+                self._patience,
+            )
             return await asyncio.to_thread(checked_record, content, identifier, self._records)
         except FetchError as error:
             if isinstance(error, NotAsked) or error.counted or self._patience.heed():
                 raise Stopped(error) from error
             raise
 
-    async def _gives_out_any(self, headers: Sequence[ListedRecord]) -> bool:
-        """True if the last record that came, or one of a few of these records, can be fetched. Raises Stopped."""
-        others = [_identifier(header.document) for header in headers if _is_asked_for(header)]
-        some = others[:: max(1, len(others) // _PROBES)][-_PROBES:]
+    async def _has_any(self, headers: Sequence[ListedRecord]) -> bool:
+        """True if the last record that came, or one of ten of these, can be fetched. Raises Stopped."""
+        wanted = [header for header in headers if _is_asked_for(header)]
         failure: FetchError | None = None
-        for identifier in [self._last_success, *some] if self._last_success else some:
-            failure = await self._why_not(identifier)
-            if failure is None:
-                break
-        if failure is None:
-            self._check_at, self._barren = self._failed + _MOST_IN_A_ROW, 0
+        for header in (*self._last, *wanted[:: max(1, len(wanted) // _PROBES)][-_PROBES:]):
+            try:
+                await self._record(header)
+            except NotThere:  # the repository answers as it should
+                pass
+            except FetchError as error:
+                failure = error
+                continue
+            self._skipped = 0
             return True
-        self._barren += 1
-        if self._barren >= _MOST_BARREN:
+        if failure is None:
+            return True
+        self._skipped += 1
+        if self._skipped >= _MOST_SKIPPED:
             raise Stopped(failure)
         return False
 
-    async def _why_not(self, identifier: str) -> FetchError | None:
-        """Why this record cannot be fetched; None if it can, or does not exist. Raises Stopped."""
-        try:
-            await self._record(identifier)
-        except NotThere:
-            return None
-        except FetchError as error:
-            return error
-        return None
-
-    async def _ask(self, identifier: str) -> tuple[bytes, float]:
-        return await self._repository.record(self._records.names.arguments(identifier), self._patience.left())
-
-    def _failed_record(self, header: ListedRecord, why: Sequence[Finding]) -> ListedRecord:
-        findings = (_about(_identifier(header.document), finding) for finding in why)
-        return replace(ListedRecord(header.document, None, findings=tuple(findings)), is_away=True)
-
-    def _skipped_record(self, header: ListedRecord) -> ListedRecord:
+    def _skip(self, header: ListedRecord) -> ListedRecord:
         if not _is_asked_for(header):
             return header
-        identifier = _identifier(header.document)
         message = (
-            f"The record {one_line(identifier, 200)} was not requested: the {self._failed:,} records before it failed, "
-            "and some of the records after it."
+            f"The record {one_line(_identifier(header.document), 200)} was not requested: the {self._failed:,} records "
+            "before it failed, and some of the records after it."
         )
-        remedy = f"{IN_THE_LOG} The harvester tries again by itself."
-        finding = Finding("oai.record-failed", message, remedy, docid=identifier)
-        return replace(ListedRecord(header.document, None, findings=(finding,)), is_away=True)
+        return _away(header, message)
 
 
 def checked_record(content: bytes, identifier: str, records: Records) -> ListedRecord | None:
@@ -184,7 +179,8 @@ def _identifier(document: ListedDocument) -> str:
     return document.origin.identifier if document.origin else document.document_id
 
 
-def _about(identifier: str, why: Finding) -> Finding:
-    message = f"The repository lists the record {one_line(identifier, 200)}, and it cannot be fetched: {why.message}"
-    remedy = f"{IN_THE_LOG} All other records of the list were requested."
-    return Finding("oai.record-failed", message, remedy, docid=identifier)
+def _away(header: ListedRecord, *messages: str) -> ListedRecord:
+    """A record that did not come in this harvest."""
+    identifier, remedy = _identifier(header.document), f"{IN_THE_LOG} The harvester tries again by itself."
+    findings = tuple(Finding("oai.record-failed", message, remedy, docid=identifier) for message in messages)
+    return ListedRecord(header.document, None, findings=findings, is_away=True)
