@@ -6,7 +6,7 @@ It is compared as values, not as text: a repository may write the same in anothe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -19,16 +19,18 @@ from metaharvest.errors import FetchError, ListError
 from metaharvest.model import Finding, Level
 from metaharvest.model.lengths import SET_SPEC
 from metaharvest.sources.base import Patience
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed, local_name, own_text
+from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed, own_text
 from metaharvest.sources.oai_pmh.bounds import ADDRESSES, FORMATS, FRIENDS, SETS, URI
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, ahead_of, has_zone, may_be_a_zone, moment
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, ProtocolError, Set
 from metaharvest.sources.oai_pmh.repository import Read, Repository
-from metaharvest.text import one_line
+from metaharvest.text import one_line, without_credentials
 
 Result = TypeVar("Result")
 
-_MOST_PAGES = 1000
+ALL_PAGES = 1000
+"""The most pages of a list of sets that are read."""
+
 _MOST_KEPT = 1000
 _LONGEST_KEPT = 200_000
 """Characters of sets, or of formats, that are remembered in full; beyond, only their digest is kept."""
@@ -37,64 +39,78 @@ _NAMED = 12
 """Formats or sets that a sentence names."""
 
 CLOCK_RIGHT = "The repository's keeper sets the clock of its server right, or of each of them if there are several."
+_SHORTEN = "The repository's keeper looks what is written there; a harvester needs none of it so long, or so often."
+_FRIEND_URLS = ".//{http://www.openarchives.org/OAI/2.0/friends/}friends/{*}baseURL"
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a repository says of itself; `sets` is None if they are not known. `findings`: what is odd there."""
+    """What a repository says of itself. `findings`: what is odd there.
+
+    `has_all_sets`: `sets` are all that it has. `no_sets`: the error, if they cannot be had.
+    """
 
     identity: Identity
     formats: tuple[MetadataFormat, ...]
-    sets: tuple[Set, ...] | None = None
+    sets: tuple[Set, ...] = ()
+    has_all_sets: bool = False
+    no_sets: FetchError | ListError | None = None
     findings: tuple[Finding, ...] = ()
 
     def remembered(self, before: Mapping[str, object]) -> dict[str, object]:
         """What the next harvest compares it with, as JSON; `before` is what was remembered until now."""
         identity = self.identity
-        specs = sorted(each.spec for each in self.sets or ())
-        sets = _digest(specs) if sum(map(len, specs)) > _LONGEST_KEPT or len(specs) > _MOST_KEPT else specs
         formats = sorted([each.prefix, each.schema, each.namespace] for each in self.formats)
-        is_long = len(formats) > _MOST_KEPT or sum(len(part) for each in formats for part in each) > _LONGEST_KEPT
+        specs = sorted(each.spec for each in self.sets)
         return {
             "name": identity.name,
             "base_url": identity.base_url,
             "version": identity.version,
             "granularity": identity.granularity,
             "deleted_record": identity.deleted_record,
-            "formats": _digest(["/".join(each) for each in formats], "formats") if is_long else formats,
-            "sets": before.get("sets") if self.sets is None else sets,
+            "formats": _digest_of_many(list(map("/".join, formats)), "formats") or formats,
+            "sets": _digest_of_many(specs, "sets") or specs if self.has_all_sets else before.get("sets"),
         }
 
+    def warning_of_sets(self) -> Finding | None:
+        """The warning for a site that needs no sets, if they cannot be had."""
+        if self.no_sets is None:
+            return None
+        why = self.no_sets.findings[0]
+        message = f"The repository's sets cannot be had (ListSets): {why.message}"
+        remedy = (
+            "Nothing is to be done where no set is asked for; otherwise the repository's keeper sees in its log why."
+        )
+        return Finding(why.rule, message, remedy, Level.WARNING)
 
-async def described(repository: Repository, patience: Patience, *, sets: bool, if_had: bool = False) -> Description:
+
+async def described(repository: Repository, patience: Patience, *, pages: int = ALL_PAGES) -> Description:
     """What the repository says of itself, and its robots.txt of harvesters. Raises FetchError, and ListError.
 
-    `sets`: all of them are asked for; otherwise as many as one answer has, and only if those are all. `if_had`: if
-    they cannot be had, that is a warning.
+    At most this number of `pages` of its sets is read. If these cannot be had, the description has the error.
     """
     identity, findings = await identified(repository, patience)
+    asking = _Asking(repository, patience)
+    formats = await asking.formats()
+    sets: tuple[Set, ...] = ()
+    has_all, no_sets = False, None
     try:
-        asking = _Asking(repository, patience)
-        formats = await asking.formats()
-        found = await (asking.sets_if_had() if if_had else asking.sets()) if sets else await asking.few_sets()
-        return Description(identity, formats, found, (*findings, *asking.findings))
-    except NoAnswer as error:
-        raise ListError(error.finding) from error
+        sets, has_all = await asking.sets(pages)
+    except (FetchError, ListError) as error:
+        no_sets = error
+    return Description(identity, formats, sets, has_all, no_sets, (*findings, *asking.findings))
 
 
 async def identified(repository: Repository, patience: Patience) -> tuple[Identity, tuple[Finding, ...]]:
     """What a repository says to Identify, and its robots.txt of harvesters. Raises FetchError, and ListError."""
     forbidden = await repository.heed_robots()
-    try:
-        asking = _Asking(repository, patience)
-        identity = await asking.identity()
-    except NoAnswer as error:
-        raise ListError(error.finding) from error
+    asking = _Asking(repository, patience)
+    identity = await asking.identity()
     return identity, (*forbidden, *asking.findings, *_clock(identity))
 
 
 class _Asking:
-    """Asks a repository about itself. Its methods raise FetchError, NoAnswer and ListError."""
+    """Asks a repository about itself. Its methods raise FetchError and ListError."""
 
     def __init__(self, repository: Repository, patience: Patience) -> None:
         self._repository = repository
@@ -102,65 +118,36 @@ class _Asking:
         self.findings: list[Finding] = []
 
     async def identity(self) -> Identity:
-        """What the repository says of itself. Raises FetchError, and ListError."""
-        (identity, too_long), answer = await self._ask("Identify", {}, _identity)
-        _refuse_errors(answer)
-        if too_long:
-            message = (
-                f"{too_long:,} values of the repository's Identify are longer, or more, than are kept, and were cut."
-            )
-            self.findings.append(Finding("oai.too-long", message, _SHORTEN, Level.WARNING))
-        return replace(identity, response_date=answer.response_date, ahead=self._ahead(answer))
-
-    def _ahead(self, answer: Answer) -> timedelta:
-        """By how much the repository's clock is ahead of its web server's, by which datestamps may go.
-
-        Whoever writes local time with a Z may do so in responseDate, and not in datestamps. One that is behind by
-        anything else may be that of an answer which a proxy has kept.
-        """
+        identity, answer = await self._ask("Identify", {}, _identity)
         ahead = ahead_of(answer.response_date, answer.date)
-        is_zone, is_ahead = may_be_a_zone(ahead), ahead > timedelta(0)
-        if is_zone or ahead > OVERLAP:
-            message = (
-                f"The repository's clock shows {one_line(answer.response_date, 60)} (responseDate), which is "
-                f"{_in_words(abs(ahead))} {'ahead of' if is_ahead else 'behind'} that of its web server "
-                f"({one_line(answer.date, 60)})"
-            )
-            message += ", as local time would be." if is_zone else "."
-            if is_ahead:
-                message += " Changes are asked for from so much earlier on, as others would be left out."
-            remedy = CLOCK_RIGHT
-            if is_zone:
-                remedy = "The repository's keeper has responseDate and datestamps written in UTC, not in local time."
-            self.findings.append(Finding("oai.clock", message, remedy, Level.WARNING))
-        return ahead
+        self.findings += _clocks(answer, ahead)
+        return replace(identity, response_date=answer.response_date, ahead=ahead)
 
     async def formats(self) -> tuple[MetadataFormat, ...]:
-        (found, too_long), answer = await self._ask("ListMetadataFormats", {}, _formats)
-        if any(error.code == "noMetadataFormats" for error in answer.errors):
-            return ()
-        _refuse_errors(answer)
-        self._note_too_long(too_long, "metadata formats", FORMATS)
+        (found, left_out), _ = await self._ask("ListMetadataFormats", {}, _formats, none="noMetadataFormats")
+        self._note_left_out(left_out, "metadata formats", FORMATS)
         return found
 
-    async def sets(self) -> tuple[Set, ...]:
-        """All of them, over all pages; none if it has none."""
+    async def sets(self, pages: int) -> tuple[tuple[Set, ...], bool]:
+        """The sets of at most this number of pages; and True if these are all."""
         found: dict[str, Set] = {}
         arguments: dict[str, str] = {}
-        too_long = 0
-        for _ in range(_MOST_PAGES):
+        left_out, has_all = 0, False
+        for _ in range(pages):
             if why := self._patience.heed():
                 raise FetchError(why, transient=True)
             before = len(found)
-            token, more = await self._some_sets(arguments, found)
-            too_long += more
-            if not token or len(found) == before or len(found) >= SETS:
+            more, answer = await self._ask("ListSets", arguments, partial(_sets, found=found), none="noSetHierarchy")
+            left_out += more
+            token = answer.token.text if answer.token else ""
+            has_all = not (token or left_out)
+            if not token or len(found) in (before, SETS):
                 break
             arguments = {"resumptionToken": token}
-        self._note_too_long(too_long, "sets", SETS)
-        return tuple(found.values())
+        self._note_left_out(left_out, "sets", SETS)
+        return tuple(found.values()), has_all
 
-    def _note_too_long(self, number: int, what: str, most: int) -> None:
+    def _note_left_out(self, number: int, what: str, most: int) -> None:
         if number:
             message = (
                 f"{number:,} of the repository's {what} were left out: {most:,} are read, each with a name of "
@@ -168,89 +155,94 @@ class _Asking:
             )
             self.findings.append(Finding("oai.too-long", message, _SHORTEN, Level.WARNING))
 
-    async def sets_if_had(self) -> tuple[Set, ...] | None:
-        """All of them; None, and a warning, if they cannot be had."""
+    async def _ask(
+        self, verb: str, arguments: Mapping[str, str], read: Read[Result], none: str = ""
+    ) -> tuple[Result, Answer]:
+        """What `read` takes out of an answer, and the answer. `none`: the error that says that there is nothing."""
         try:
-            return await self.sets()
-        except (FetchError, NoAnswer, ListError) as error:
-            why = error.finding if isinstance(error, NoAnswer) else error.findings[0]
-        message = f"The repository's sets cannot be had (ListSets): {why.message}"
-        remedy = (
-            "Nothing is to be done where no set is asked for; otherwise the repository's keeper sees in its log why."
-        )
-        self.findings.append(Finding(why.rule, message, remedy, Level.WARNING))
-        return None
-
-    async def few_sets(self) -> tuple[Set, ...] | None:
-        """All of them, if one answer has them all; None if it has not, or there is none."""
-        found: dict[str, Set] = {}
-        try:
-            token, too_long = await self._some_sets({}, found)
-        except (FetchError, NoAnswer, ListError):
-            return None
-        return None if token or too_long else tuple(found.values())
-
-    async def _some_sets(self, arguments: Mapping[str, str], found: dict[str, Set]) -> tuple[str, int]:
-        """Put the sets of one answer into `found`. Returns the token for the next answer, and the number left out."""
-        too_long, answer = await self._ask("ListSets", arguments, partial(_sets, found=found))
-        if any(error.code == "noSetHierarchy" for error in answer.errors):
-            return "", 0
-        _refuse_errors(answer)
-        return answer.token.text if answer.token else "", too_long
-
-    async def _ask(self, verb: str, arguments: Mapping[str, str], read: Read[Result]) -> tuple[Result, Answer]:
-        found, answer = await self._repository.short(verb, arguments, self._patience, read)
+            found, answer = await self._repository.short(verb, arguments, self._patience, read)
+        except NoAnswer as error:
+            raise ListError(error.finding) from error
         if answer.damage:
             self.findings.append(ill_formed(answer))
+        if answer.errors and none not in [error.code for error in answer.errors]:
+            raise ListError(refused(verb, answer.errors))
         return found, answer
 
 
-def _identity(tree: etree._Element, answer: Answer) -> tuple[Identity, int]:
-    """The content of an answer to Identify, without its dates; the number of values left out or cut."""
-    texts, too_long = _texts(_container(tree, answer))
+def _identity(tree: etree._Element, answer: Answer) -> Identity:
+    """The content of an answer to Identify, without its dates. Values that are too long are cut."""
+    found = tree.find(answer.root.name(answer.verb))
+    container = tree if found is None else found
 
-    def one(name: str) -> str:
-        return next(iter(texts.get(name, ())), "")
+    def every(name: str) -> tuple[str, ...]:
+        texts = ((each.text or "").strip()[:URI] for each in container.iterchildren(f"{{*}}{name}"))
+        return tuple(map(without_credentials, islice(filter(None, texts), ADDRESSES)))
 
+    def first(name: str) -> str:
+        return next(iter(every(name)), "")
+
+    friends = (own_text(each) for each in tree.iterfind(_FRIEND_URLS))
     return Identity(
-        one_line(one("repositoryName"), 200),
-        one("baseURL"),
+        one_line(first("repositoryName"), 200),
+        first("baseURL"),
         answer.root.version,
-        tuple(texts.get("adminEmail", ())),
-        one("earliestDatestamp"),
-        one("deletedRecord"),
-        one("granularity"),
-        tuple(texts.get("compression", ())),
-        tuple(_friends(tree)),
-    ), too_long
+        every("adminEmail"),
+        first("earliestDatestamp"),
+        first("deletedRecord"),
+        first("granularity"),
+        every("compression"),
+        tuple(map(without_credentials, islice((url for url in friends if 0 < len(url) <= URI), FRIENDS))),
+    )
 
 
 def _formats(tree: etree._Element, answer: Answer) -> tuple[tuple[MetadataFormat, ...], int]:
     """The formats of an answer; the number left out."""
-    name = answer.root.name
-    parts = ("metadataPrefix", "schema", "metadataNamespace")
     found: list[MetadataFormat] = []
-    too_long = 0
-    for each in tree.iter(name("metadataFormat")):
-        values = [_text(each, name(part)) for part in parts]
+    left_out = 0
+    for each in tree.iter(answer.root.name("metadataFormat")):
+        values = [_text(each, part, answer) for part in ("metadataPrefix", "schema", "metadataNamespace")]
         if len(found) >= FORMATS or len(values[0]) > SET_SPEC or max(map(len, values)) > URI:
-            too_long += 1
+            left_out += 1
         elif values[0]:
             found.append(MetadataFormat(*values))
-    return tuple(found), too_long
+    return tuple(found), left_out
 
 
 def _sets(tree: etree._Element, answer: Answer, found: dict[str, Set]) -> int:
     """Put the sets of an answer into `found`. Returns the number left out."""
-    name = answer.root.name
-    too_long = 0
-    for each in tree.iter(name("set")):
-        spec = _text(each, name("setSpec"))
+    left_out = 0
+    for each in tree.iter(answer.root.name("set")):
+        spec = _text(each, "setSpec", answer)
         if len(spec) > SET_SPEC or len(found) >= SETS:
-            too_long += spec not in found
+            left_out += spec not in found
         elif spec:
-            found.setdefault(spec, Set(spec, one_line(_text(each, name("setName")), 200)))
-    return too_long
+            found.setdefault(spec, Set(spec, one_line(_text(each, "setName", answer), 200)))
+    return left_out
+
+
+def _text(element: etree._Element, name: str, answer: Answer) -> str:
+    return (element.findtext(answer.root.name(name)) or "").strip()
+
+
+def _clocks(answer: Answer, ahead: timedelta) -> Iterator[Finding]:
+    """The warning that the clock of the repository is ahead of that of its web server, or in another zone.
+
+    A repository that writes local time with a Z may do so in responseDate, and not in datestamps. A clock that is
+    behind by anything else may be that of an answer in a proxy.
+    """
+    is_zone, is_ahead = may_be_a_zone(ahead), ahead > timedelta(0)
+    if not (is_zone or ahead > OVERLAP):
+        return
+    message = (
+        f"The repository's clock shows {one_line(answer.response_date, 60)} (responseDate), which is "
+        f"{_in_words(abs(ahead))} {'ahead of' if is_ahead else 'behind'} that of its web server "
+        f"({one_line(answer.date, 60)}){', as local time would be' if is_zone else ''}."
+    )
+    if is_ahead:
+        message += " Changes are asked for from so much earlier on, as others would be left out."
+    zone = "The repository's keeper has responseDate and datestamps written in UTC, not in local time."
+    yield Finding("oai.clock", message, zone if is_zone else CLOCK_RIGHT, Level.WARNING)
 
 
 def _in_words(time: timedelta) -> str:
@@ -281,13 +273,18 @@ def _clock(identity: Identity) -> Iterator[Finding]:
     yield Finding("oai.protocol", message, remedy, Level.WARNING)
 
 
-def missing(description: Description, prefix: str | None, sets: Sequence[str]) -> Iterator[Finding]:
-    """What is to be asked for and is not there, each with what there is; no prefix: the sets alone."""
+def missing(description: Description, prefix: str, sets: Sequence[str]) -> Iterator[Finding]:
+    """The format and the sets that are to be asked for and are not there, each with what there is.
+
+    Raises FetchError and ListError if sets are to be asked for, and cannot be had.
+    """
     prefixes = [each.prefix for each in description.formats]
-    if prefix is not None and prefix not in prefixes:
+    if prefix not in prefixes:
         message = f"The repository has no metadata format '{one_line(prefix, 60)}'; {_there_are(prefixes)}."
         yield Finding("oai.no-format", message, "Correct the prefix, or have the repository offer this format.")
-    if description.sets is None:
+    if sets and description.no_sets:
+        raise description.no_sets
+    if not description.has_all_sets:
         return
     specs = [each.spec for each in description.sets]
     known = set(specs)
@@ -299,19 +296,57 @@ def missing(description: Description, prefix: str | None, sets: Sequence[str]) -
 
 
 def changes(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[Finding]:
-    """What the repository says otherwise than the last time."""
-    for key, (what, told) in _COMPARED.items():
+    """The warnings about what has changed since the last harvest."""
+    for key, what in _COMPARED.items():
         before, now = old.get(key), new.get(key)
         if before == now or (before is None or now is None):
             continue
-        message = f"The repository's {what} changed since its last harvest: {told(before, now)}."
+        message = f"The repository's {what} changed since its last harvest: {_change(before, now)}."
         remedy = "See whether that is meant; if much is listed anew or not at all, ask the repository's keeper."
         yield Finding("oai.repository-changed", message, remedy, Level.WARNING)
 
 
-def _refuse_errors(answer: Answer) -> None:
-    if answer.errors:
-        raise ListError(refused(answer.verb, answer.errors))
+_COMPARED = {
+    "name": "name",
+    "base_url": "base URL",
+    "version": "version of the protocol",
+    "granularity": "granularity",
+    "deleted_record": "way with deleted records (deletedRecord)",
+    "formats": "list of metadata formats",
+    "sets": "list of sets",
+}
+
+
+def _change(before: object, now: object) -> str:
+    """Both values; of lists, what is new and what is gone."""
+    if not (isinstance(before, list) and isinstance(now, list)):
+        return f"it was '{one_line(str(before), 200)}', now it is '{one_line(str(now), 200)}'"
+    old, new = (["/".join(each) if isinstance(each, list) else str(each) for each in side] for side in (before, now))
+    had, has = set(old), set(new)
+    named = (("new", [name for name in new if name not in had]), ("gone", [name for name in old if name not in has]))
+    return "; ".join(
+        f"{word}: {_some([one_line(name, 120) for name in names[:_NAMED]], len(names))}"
+        for word, names in named
+        if names
+    )
+
+
+def _there_are(names: Sequence[str]) -> str:
+    if not names:
+        return "it has none at all"
+    return "there are " + _some([f"'{one_line(name, 60)}'" for name in names[:_NAMED]], len(names))
+
+
+def _some(names: Sequence[str], number: int) -> str:
+    """The first names, and the number of the others."""
+    return ", ".join(names) + (f" and {number - len(names):,} more" if number > len(names) else "")
+
+
+def _digest_of_many(names: Sequence[str], what: str) -> str:
+    """The number of names and a digest, if they are too many to be remembered; otherwise empty."""
+    if len(names) <= _MOST_KEPT and sum(map(len, names)) <= _LONGEST_KEPT:
+        return ""
+    return f"{len(names):,} {what}, {hashlib.sha256(chr(10).join(names).encode()).hexdigest()[:16]}"
 
 
 def refused(verb: str, errors: Sequence[ProtocolError]) -> Finding:
@@ -319,82 +354,3 @@ def refused(verb: str, errors: Sequence[ProtocolError]) -> Finding:
     message = f"The repository refuses {verb}: {', '.join(map(str, errors))}."
     remedy = "Check the format, set and dates that are asked for; if they are right, the repository's log says why."
     return Finding("oai.error", message, remedy)
-
-
-def _text(element: etree._Element, name: str) -> str:
-    return (element.findtext(name) or "").strip()
-
-
-def _container(tree: etree._Element, answer: Answer) -> etree._Element:
-    found = tree.find(answer.root.name(answer.verb))
-    return tree if found is None else found
-
-
-def _texts(container: etree._Element) -> tuple[dict[str, list[str]], int]:
-    """The texts of the children, by local name; the number left out or cut."""
-    found: dict[str, list[str]] = {name: [] for name in _OF_IDENTIFY}
-    too_long = 0
-    for child in container.iterchildren(*(f"{{*}}{name}" for name in _OF_IDENTIFY)):
-        text = child.text.strip() if child.text else ""
-        texts = found[local_name(child)]
-        too_long += len(text) > URI or (bool(text) and len(texts) >= ADDRESSES)
-        if text and len(texts) < ADDRESSES:
-            texts.append(text[:URI])
-    return found, too_long
-
-
-_OF_IDENTIFY = (
-    *("repositoryName", "baseURL", "adminEmail", "earliestDatestamp", "deletedRecord"),
-    *("granularity", "compression"),
-)
-
-
-def _friends(tree: etree._Element) -> Iterator[str]:
-    urls = tree.iterfind(f".//{_FRIENDS}friends/{{*}}baseURL")
-    return islice((url for each in urls if 0 < len(url := own_text(each)) <= URI), FRIENDS)
-
-
-_FRIENDS = "{http://www.openarchives.org/OAI/2.0/friends/}"
-_SHORTEN = "The repository's keeper looks what is written there; a harvester needs none of it so long, or so often."
-
-
-def _there_are(names: Sequence[str]) -> str:
-    if not names:
-        return "it has none at all"
-    shown = ", ".join(f"'{one_line(name, 60)}'" for name in names[:_NAMED])
-    return f"there are {shown}" + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
-
-
-def _digest(specs: Sequence[str], what: str = "sets") -> str:
-    return f"{len(specs):,} {what}, {hashlib.sha256(chr(10).join(specs).encode()).hexdigest()[:16]}"
-
-
-def _value_change(before: object, now: object) -> str:
-    return f"it was '{one_line(str(before), 200)}', now it is '{one_line(str(now), 200)}'"
-
-
-def _list_change(before: object, now: object) -> str:
-    """Of formats, or of sets: which are new, which are gone."""
-    if not (isinstance(before, list) and isinstance(now, list)):
-        return _value_change(before, now)
-    old, new = (["/".join(each) if isinstance(each, list) else str(each) for each in side] for side in (before, now))
-    had, has = set(old), set(new)
-    named = (("new", [name for name in new if name not in had]), ("gone", [name for name in old if name not in has]))
-    parts = (
-        f"{word}: {', '.join(one_line(name, 120) for name in names[:_NAMED])}"
-        + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
-        for word, names in named
-        if names
-    )
-    return "; ".join(parts)
-
-
-_COMPARED: dict[str, tuple[str, Callable[[object, object], str]]] = {
-    "name": ("name", _value_change),
-    "base_url": ("base URL", _value_change),
-    "version": ("version of the protocol", _value_change),
-    "granularity": ("granularity", _value_change),
-    "deleted_record": ("way with deleted records (deletedRecord)", _value_change),
-    "formats": ("list of metadata formats", _list_change),
-    "sets": ("list of sets", _list_change),
-}

@@ -56,15 +56,16 @@ async def inspect(
     """
     options = site.options.oai or OaiOptions("")
     wanted = (*((options.set_spec,) if options.set_spec else ()), *more_sets)
-    description = await described(_repository(site, fetcher), patience, sets=True, if_had=not wanted)
+    description = await described(_repository(site, fetcher), patience)
     findings = (
         *missing(description, options.prefix, wanted),
         *description.findings,
+        *filter(None, [description.warning_of_sets()]),
         *oddities(description, site.list_url),
     )
     if checks_from and not any(finding.is_error for finding in findings):
         findings += await _odd_from(site, fetcher, patience, description.identity, Newest())
-    return Inspection(description.identity, description.formats, description.sets or (), findings)
+    return Inspection(description.identity, description.formats, description.sets, findings)
 
 
 async def _odd_from(
@@ -101,7 +102,10 @@ async def identify(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Id
 
 async def sets_of(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Set, ...]:
     """All sets of the repository at the site's base URL. Raises FetchError, and ListError."""
-    return (await described(_repository(site, fetcher), patience, sets=True)).sets or ()
+    description = await described(_repository(site, fetcher), patience)
+    if description.no_sets:
+        raise description.no_sets
+    return description.sets
 
 
 def _repository(site: Site, fetcher: Fetcher) -> Repository:

@@ -10,7 +10,6 @@ from lxml import etree
 
 from metaharvest.model.lengths import TOKEN
 from metaharvest.sources.oai_pmh.bounds import DATE
-from metaharvest.text import without_credentials
 
 VERBS = ("Identify", "ListMetadataFormats", "ListSets", "ListIdentifiers", "ListRecords", "GetRecord")
 
@@ -128,13 +127,6 @@ class Identity:
     friends: tuple[str, ...] = ()
     response_date: str = ""
     ahead: timedelta = timedelta(0)
-
-    def __post_init__(self) -> None:
-        """A repository may repeat the login with which it was asked: no text keeps one."""
-        for name in ("name", "base_url", "earliest", "deleted_record", "granularity", "response_date"):
-            object.__setattr__(self, name, without_credentials(getattr(self, name)))
-        for name in ("emails", "compression", "friends"):
-            object.__setattr__(self, name, tuple(map(without_credentials, getattr(self, name))))
 
     @property
     def has_seconds(self) -> bool:

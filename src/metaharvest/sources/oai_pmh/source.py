@@ -30,7 +30,7 @@ from metaharvest.model import (
 from metaharvest.sources.base import Page, PagedListing, Patience
 from metaharvest.sources.oai_pmh.answers import NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment
-from metaharvest.sources.oai_pmh.describe import CLOCK_RIGHT, Description, changes, described, missing
+from metaharvest.sources.oai_pmh.describe import ALL_PAGES, CLOCK_RIGHT, Description, changes, described, missing
 from metaharvest.sources.oai_pmh.probes import Probed, Probes, is_due
 from metaharvest.sources.oai_pmh.progress import (
     State,
@@ -71,7 +71,7 @@ class OaiSource:
         options, http = self._options, self._fetcher.http
         asked = asked_by(without_login(self._site.list_url), options)
         state, is_other = state_from(checkpoint, asked), asks_for_others(checkpoint, asked)
-        description = await described(self._repository, patience, sets=options.set_spec is not None)
+        description = await described(self._repository, patience, pages=ALL_PAGES if options.set_spec else 1)
         identity = description.identity
 
         def compared() -> tuple[dict[str, object], tuple[Finding, ...]]:
@@ -171,7 +171,7 @@ def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
 
 
 def _require_offered(description: Description, options: OaiOptions) -> None:
-    """Raises ListError if the source repository does not have the format, or the set."""
+    """Raises ListError if the source repository does not have the format, or the set; FetchError if its sets fail."""
     if lacking := tuple(missing(description, options.prefix, (options.set_spec,) if options.set_spec else ())):
         raise ListError(*lacking)
 
