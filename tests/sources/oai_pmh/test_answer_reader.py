@@ -1,4 +1,4 @@
-"""Long and damaged answers are read in a process that can be ended: a limit costs that answer alone."""
+"""Long answers are read in a process that can be ended: a limit costs that answer alone."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from support.hostile_oai import record, records
 
 SOME = [record(number) for number in range(300)]
 DAMAGED = records(*SOME, b"<!-- & --> & " + b"x" * 100_000)
+LONG = records(*SOME, b" " * 9_000_000)
 COSTLY = records(*SOME, b"&", b"</metadata>" * 2_000_000)
 
 
@@ -48,7 +49,10 @@ def processes() -> list[int]:
     return [each.pid or 0 for each in multiprocessing.active_children() if each.name == "metaharvest-oai"]
 
 
-def test_a_damaged_answer_is_read_elsewhere_as_it_is_read_here(reader: AnswerReader) -> None:
+def test_a_long_answer_is_read_elsewhere_as_it_is_read_here(
+    reader: AnswerReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer_reader, "USUAL_BYTES", len(DAMAGED) - 1)
     found, answer, made = read(reader, DAMAGED)
     (process,) = processes()
     here, answered_here = maker(), Answer("ListRecords")
@@ -59,8 +63,9 @@ def test_a_damaged_answer_is_read_elsewhere_as_it_is_read_here(reader: AnswerRea
     assert processes() == [process]
 
 
-def test_a_well_formed_answer_needs_no_process(reader: AnswerReader) -> None:
+def test_an_answer_of_usual_size_needs_no_process(reader: AnswerReader) -> None:
     assert len(read(reader, records(*SOME))[0]) == 300
+    assert len(read(reader, DAMAGED)[0]) == 300
     assert processes() == []
 
 
@@ -71,7 +76,8 @@ def test_an_answer_that_takes_too_long_is_given_up(reader: AnswerReader, monkeyp
             read(reader, COSTLY)
     assert refused.value.finding.rule == "oai.too-large"
     assert processes() == []
-    assert len(read(reader, DAMAGED)[0]) == 300
+    assert len(read(reader, LONG)[0]) == 300
+    assert len(processes()) == 1
 
 
 def test_an_answer_that_takes_too_much_memory_is_given_up(

@@ -58,13 +58,13 @@ def answer_with(inner: str, verb: str = "ListRecords", end: str = TOKEN) -> byte
 def read(body: bytes, verb: str = "ListRecords") -> tuple[list[ListedRecord], Answer, int]:
     """The records, those that are lost too; the answer; and how many have no identifier.
 
-    They are the same whether the answer is read as a short one or, as long ones are, piece by piece.
+    They are the same wherever a piece of the answer ends.
     """
-    with patch.object(answers, "SHORT", 0):
-        piece_by_piece = _read(body, verb)
-    as_a_whole = _read(body, verb)
-    assert as_a_whole == piece_by_piece
-    return as_a_whole
+    with patch.object(answers, "CHUNK", 700):
+        in_small_pieces = _read(body, verb)
+    in_large_pieces = _read(body, verb)
+    assert in_large_pieces == in_small_pieces
+    return in_large_pieces
 
 
 def _read(body: bytes, verb: str) -> tuple[list[ListedRecord], Answer, int]:

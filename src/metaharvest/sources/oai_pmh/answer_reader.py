@@ -1,6 +1,5 @@
-"""Reads answers that have records; very long and damaged ones in a process of its own, with limits of memory and time.
+"""Reads answers that have records; very long ones in a process of its own, with limits of memory and time.
 
-To search 20 MB of tags that are no records takes a minute, in which Python lets no other site have its turn (measured).
 The process is started with the first such answer of a list, and ends with the list. To start it takes half a second.
 """
 
@@ -29,10 +28,10 @@ from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.answers import (
     Answer,
-    Crowded,
     Damage,
     NoAnswer,
     TooDamaged,
+    refuse_many,
     root_in,
     size_of,
     spool,
@@ -57,11 +56,8 @@ MOST_RECORDS = 200
 MOST_BYTES = 8_388_608
 """Of one part; it ends with the record with which it has as many."""
 
-_FEW_BYTES = 65_536
-"""Bytes of an answer that the run reads itself if it is damaged, in a third of a second at most."""
-
-_USUAL_BYTES = 8_388_608
-"""Bytes of an answer that the run reads itself if it is well-formed, in one or two seconds at most."""
+USUAL_BYTES = 8_388_608
+"""Bytes of an answer that the run reads itself, in one or two seconds at most."""
 
 _OUT_OF_MEMORY = 77
 """The exit code of a process that has reached its memory limit."""
@@ -70,12 +66,9 @@ _Message = list[ListedRecord] | tuple[Answer, dict[str, tuple[int, str]]] | Exce
 """From the process: a part of the records; at last the answer and what is odd about its records, or why it is none."""
 
 
-def listed(file: BinaryIO, answer: Answer, records: Records, *, cuts: bool = True) -> Iterator[ListedRecord]:
-    """The records of the answer in `file`, which is open at its start, also repaired and lost ones. Raises NoAnswer.
-
-    Without `cuts`, it raises Damage where the answer is not well-formed, or too crowded.
-    """
-    before, taken, damage = records.odd.counted(), Counter[str](), None
+def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedRecord]:
+    """The records of the answer in `file`, which is open at its start, also repaired and lost ones. Raises NoAnswer."""
+    before, taken = records.odd.counted(), Counter[str]()
     limits = record_limits(records.largest)
     answer.root = root_in(file, answer.verb)
     try:
@@ -84,21 +77,16 @@ def listed(file: BinaryIO, answer: Answer, records: Records, *, cuts: bool = Tru
                 if record is not None:
                     taken[record.document.document_id] += 1
                     yield record
-        except Damage as error:  # nothing of it is kept, as it would keep the tree
-            damage = Answer(answer.verb, answer.root, damage=str(error))
-            damage.is_ill_formed = not isinstance(error, Crowded)
+        except Damage as error:
+            answer.begin_again(error)
+        if answer.damage:  # the error is forgotten, as it would keep the tree
             records.odd.restart(before)
-            if not cuts:
-                raise
-        if damage is not None:
-            answer.become(damage)
             for record in _cut(file, answer, records, limits):
-                if not taken[record.document.document_id]:
+                taken[record.document.document_id] -= 1
+                if taken[record.document.document_id] < 0:
                     yield record
-                else:
-                    taken[record.document.document_id] -= 1
-    except TooDamaged:
-        pass
+    except TooDamaged as error:
+        answer.damage = str(error)
     records.odd.add({kind: (number, answer.example[kind]) for kind, number in answer.odd.items()})
 
 
@@ -116,23 +104,19 @@ def _taken(element: etree._Element, answer: Answer, records: Records) -> ListedR
         record = records.header(known, answer) if answer.verb == "ListIdentifiers" else records.taken(known, answer)
     if record is None:
         answer.unusable.append(hash(str(element.xpath("string()"))))
-        answer.refuse_unusable(len(answer.unusable))
+        refuse_many(len(answer.unusable))
     return record
 
 
 def _cut(file: BinaryIO, answer: Answer, records: Records, limits: XmlLimits) -> Iterator[ListedRecord]:
     """The records of an answer that is not well-formed, or too crowded. Raises NoAnswer."""
-    if not answer.is_ill_formed:
-        answer.note("crowded", answer.damage)
     damaged = DamagedAnswer(file, answer.root, answer.verb, item_of(answer.root, answer.verb), limits)
     answer.response_date = damaged.response_date
-    lost, has_records = 0, False
+    number = 0
     for piece in damaged.records():
-        has_records = True
-        record: ListedRecord | None
         if isinstance(piece, Lost):
-            lost += 1
-            answer.refuse_unusable(lost)
+            number += 1
+            refuse_many(number)
             record = records.lost(piece, answer.response_date)
             if record is None:
                 answer.unusable.append(None)
@@ -142,7 +126,7 @@ def _cut(file: BinaryIO, answer: Answer, records: Records, limits: XmlLimits) ->
                 record = replace(record, findings=(*record.findings, _repaired(record)))
         if record is not None:
             yield record
-    answer.add_surrounding(damaged.surrounding(), has_records=has_records)
+    answer.add_surrounding(damaged.surrounding())
 
 
 def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Answer]:
@@ -182,26 +166,14 @@ class AnswerReader:
 
         `answer`, and what `records` count, are complete at the end. Raises NoAnswer, also where a limit is reached.
         """
-        size, here = size_of(file), 0
-        try:
-            if size <= _USUAL_BYTES:
-                for part in parts_of(listed(file, answer, records, cuts=size <= _FEW_BYTES)):
-                    here += len(part)
-                    yield part
-                return
-        except Damage:
-            file.seek(0)
+        if size_of(file) <= USUAL_BYTES:
+            return parts_of(listed(file, answer, records))
         try:
             process, channel = self._process()
         except OSError as error:
             log.warning("The run's own process reads long answers, as no other can be started: %s", error)
-            parts = parts_of(listed(file, answer, records))
-        else:
-            parts = self._parts_elsewhere(file, answer, records, process, channel)
-        for part in parts:
-            if some := part[here:]:
-                yield some
-            here = max(0, here - len(part))
+            return parts_of(listed(file, answer, records))
+        return self._parts_elsewhere(file, answer, records, process, channel)
 
     def _parts_elsewhere(
         self, file: BinaryIO, answer: Answer, records: Records, process: SpawnProcess, channel: Connection

@@ -36,13 +36,11 @@ from metaharvest.text import one_line
 
 Take = Callable[[etree._Element], ListedRecord | None]
 
-SHORT = 524_288
-"""Bytes up to which an answer is short. A record of so many bytes, whatever is in it, is read in less than a second."""
-
 IN_MEMORY = 1_048_576
 """Bytes of an answer; a longer one is on the disk."""
 
-_CHUNK = 65_536
+CHUNK = 65_536
+"""Bytes of an answer that are parsed together."""
 
 _BESIDE = ("responseDate", "error", "resumptionToken")
 _KNOWN = {*_BESIDE, "request", "requestURL"}
@@ -107,13 +105,14 @@ class Answer:
             if each.name != "date":
                 setattr(self, each.name, getattr(other, each.name))
 
-    def refuse_unusable(self, number: int) -> None:
-        """Raises TooDamaged if this number of unusable records is too large."""
-        if number > UNUSABLE:
-            self.damage = f"more than {UNUSABLE:,} of its records cannot be read, or have no identifier"
-            raise TooDamaged
+    def begin_again(self, why: Damage) -> None:
+        """Forget what was read: repair.py reads the answer again from its start."""
+        is_ill_formed = not isinstance(why, Crowded)
+        self.become(Answer(self.verb, self.root, damage=str(why), is_ill_formed=is_ill_formed))
+        if not is_ill_formed:
+            self.note("crowded", str(why))
 
-    def add_surrounding(self, around: Surrounding, *, has_records: bool) -> None:
+    def add_surrounding(self, around: Surrounding) -> None:
         """What a damaged answer has beside its records. What cannot be read of it, is not passed over."""
         for element in around.elements:
             _note(element, self)
@@ -123,8 +122,14 @@ class Answer:
         if "resumptionToken" in around.unread:
             self.token, self.is_whole = None, False
             self.damage = f"its resumption token cannot be read ({self.damage})"
-        elif around.is_whole and not (has_records or around.has_list or self.errors):
+        elif around.is_whole and not (around.has_list or self.errors):
             raise NoAnswer(_another_verb(self.verb))
+
+
+def refuse_many(number: int) -> None:
+    """Raises TooDamaged if an answer has this number of records of one kind that cannot be read."""
+    if number > UNUSABLE:
+        raise TooDamaged(f"more than {UNUSABLE:,} of its records cannot be read, or have no identifier")
 
 
 def spool() -> BinaryIO:
@@ -137,7 +142,7 @@ def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
 
     Of one that is not whole, nothing can be concluded from what it does not have. To be called in a thread.
     """
-    root = _begun(content[: HEAD_BYTES + _CHUNK], verb)
+    root = _begun(content[: HEAD_BYTES + CHUNK], verb)
     answer = Answer(verb, root, is_whole=True)
     try:
         refuse_excess(content, SHORT_ANSWER)
@@ -162,7 +167,7 @@ def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
 
 def root_in(file: BinaryIO, verb: str) -> AnswerRoot:
     """The root element of the answer in `file`, which is at its start before and afterwards. Raises NoAnswer."""
-    head = file.read(HEAD_BYTES + _CHUNK)
+    head = file.read(HEAD_BYTES + CHUNK)
     file.seek(0)
     return _begun(head, verb)
 
@@ -173,42 +178,31 @@ def strictly(file: BinaryIO, answer: Answer, take: Take, limits: XmlLimits) -> I
     Raises NoAnswer. Raises Damage before a record that is not well-formed, or follows one. Before a record that exceeds
     the limits, or has too much declared around it, it raises Crowded. To be used within one thread.
     """
+    parser: Any = etree.XMLPullParser(events=("start",), tag=answer.root.name(answer.root.verb or "OAI-PMH"), **_SAFE)
+    is_list = answer.root.verb == answer.verb
+    root = None
+    size = nodes = 0
     try:
-        if size_of(file) <= SHORT:
-            parser = _parser()
-            tree = etree.fromstring(file.read(), parser)
-            _refuse_errors(parser.error_log)
-            yield from _complete(tree, answer, take, is_list=answer.root.verb == answer.verb, is_whole=True)
-        else:
-            yield from _piece_by_piece(file, answer, take, limits)
+        while chunk := file.read(CHUNK):
+            size, nodes = size + len(chunk), nodes + nodes_in(chunk)
+            if size > limits.size + CHUNK:
+                raise Crowded(f"a record has more than {limits.size:,} bytes")
+            if nodes > limits.nodes:
+                raise Crowded(f"a record has more than {limits.nodes:,} elements and attributes")
+            parser.feed(chunk)
+            _refuse_errors(parser.feed_error_log)
+            for _, element in parser.read_events():
+                root = element if root is None else root
+            if root is not None:
+                for record in _complete(root, answer, take, is_list=is_list, is_whole=False):
+                    size = nodes = 0
+                    yield record
+        yield from _complete(parser.close(), answer, take, is_list=is_list, is_whole=True)
     except etree.XMLSyntaxError as error:
         raise Damage(in_words(error.msg or "not well-formed")) from None
     answer.is_whole = True
     if not (answer.has_list or answer.errors):
         raise NoAnswer(_another_verb(answer.verb))
-
-
-def _piece_by_piece(file: BinaryIO, answer: Answer, take: Take, limits: XmlLimits) -> Iterator[ListedRecord | None]:
-    """The records of a long answer, which never becomes a tree as a whole."""
-    parser: Any = etree.XMLPullParser(events=("start",), tag=answer.root.name(answer.root.verb or "OAI-PMH"), **_SAFE)
-    is_list = answer.root.verb == answer.verb
-    root = None
-    size = nodes = 0
-    while chunk := file.read(_CHUNK):
-        size, nodes = size + len(chunk), nodes + nodes_in(chunk)
-        if size > limits.size + _CHUNK:
-            raise Crowded(f"a record has more than {limits.size:,} bytes")
-        if nodes > limits.nodes:
-            raise Crowded(f"a record has more than {limits.nodes:,} elements and attributes")
-        parser.feed(chunk)
-        _refuse_errors(parser.feed_error_log)
-        for _, element in parser.read_events():
-            root = element if root is None else root
-        if root is not None:
-            for record in _complete(root, answer, take, is_list=is_list, is_whole=False):
-                size = nodes = 0
-                yield record
-    yield from _complete(parser.close(), answer, take, is_list=is_list, is_whole=True)
 
 
 def _refuse_errors(log: Any) -> None:
@@ -335,7 +329,7 @@ def _begun(head: bytes, verb: str) -> AnswerRoot:
         except XmlRefused as refused:
             remedy = "The repository's keeper has its answers written in UTF-8, as the protocol says."
             raise NoAnswer(Finding("oai.encoding", f"The answer to {verb} {refused}.", remedy)) from None
-    if tag is None and text.startswith(b"<") and len(head) >= HEAD_BYTES + _CHUNK:
+    if tag is None and text.startswith(b"<") and len(head) >= HEAD_BYTES + CHUNK:
         raise NoAnswer(_too_large(f"The first {len(head):,} bytes of the answer to {verb} have no whole tag."))
     if tag is None:
         raise NoAnswer(Finding("oai.not-oai", f"The answer to {verb} is no XML.", _IF_NOT_OAI))

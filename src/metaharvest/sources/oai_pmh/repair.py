@@ -22,7 +22,7 @@ from xml.sax.saxutils import quoteattr
 from lxml import etree
 
 from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, refuse_excess
-from metaharvest.sources.oai_pmh.bounds import URI, declared_size
+from metaharvest.sources.oai_pmh.bounds import URI
 from metaharvest.sources.oai_pmh.protocol import AnswerRoot
 from metaharvest.text import one_line
 
@@ -47,8 +47,8 @@ _MOST_LOST = 100_000
 _MOST_BESIDE = 100
 """Elements of the protocol beside the records that are read."""
 
-_MOST_DECLARED, _USUAL_DECLARED = 100, 4_096
-"""Namespaces that one record gets, and characters of those that go with each record whether it uses them or not."""
+_MOST_DECLARED = 100
+"""Namespaces that are declared around a record, and that it uses."""
 
 
 def _compiled(pattern: str) -> re.Pattern[bytes]:
@@ -134,7 +134,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Surrounding:
-    """What an answer has beside its records. `is_whole`: its end tag is there. `has_list`: so is the list's.
+    """What an answer has beside its records. `is_whole`: its end tag is there. `has_list`: it answers the question.
 
     `unread`: the local names of the elements of which only parts could be read.
     """
@@ -164,18 +164,16 @@ class DamagedAnswer:
         self.response_date = _text(dated[1]) if dated else ""
         declared = _declared(repaired_whole(head[: begun.end()] if begun else head), root, verb)
         self._declared = {prefix: _declaration(prefix, uri) for prefix, uri in declared.items()}
-        self._is_usual = len(declared) <= _MOST_DECLARED and declared_size(declared) <= _USUAL_DECLARED
-        self._first = self._last = max(0, len(self._data) - TAIL)
+        self._first = self._last = max(0, len(self._data) - TAIL)  # if there are no records
+        self._has_records = False
 
     def records(self) -> Iterator[Whole | Lost]:
         """The records, whole or lost."""
         size = len(self._data)
-        at = 0
         for begin, end, following in self._places():
-            if at == 0:
-                self._first = begin
+            if not self._has_records:
+                self._first, self._has_records = begin, True
                 yield from self._lost(0, begin, Lost("", "its beginning is damaged"))
-            at = following
             self._last = begin if end is None else end
             read = Lost("", "it has no end") if end is None else self._read(begin, end)
             if isinstance(read, Whole) or read.is_large:
@@ -183,7 +181,7 @@ class DamagedAnswer:
                 yield from self._lost(self._last, following, Lost("", "its beginning is damaged"))
             elif end is not None or following < size or ends(self._data[-TAIL:], self._root, self._verb):
                 yield from self._lost(begin, following, read, least=1)  # unless the answer breaks off in it
-        if at == 0:
+        if not self._has_records:
             yield from self._lost(0, size, Lost("", "its beginning is damaged"))
 
     def _places(self) -> Iterator[tuple[int, int | None, int]]:
@@ -259,7 +257,8 @@ class DamagedAnswer:
         if (begun := self._list.search(rest)) and _PART_OF_TOKEN.search(rest, begun.end()):
             unread.add("resumptionToken")
         is_whole = ends(tail, self._root, self._verb)
-        return Surrounding(elements, frozenset(unread), is_whole, self._list.search(shown) is not None)
+        has_list = self._has_records or self._list.search(shown) is not None
+        return Surrounding(elements, frozenset(unread), is_whole, has_list)
 
     def _beside(self, found: re.Match[bytes], words: bytes) -> etree._Element | None:
         """One element of the protocol, repaired if need be. For an error, the start tag with its code is enough."""
@@ -282,9 +281,7 @@ class DamagedAnswer:
         return etree.fromstring(declaration + b"<oai" + self._declarations(text) + b">" + text + b"</oai>", parser)[0]
 
     def _declarations(self, text: bytes) -> bytes:
-        """The namespace declarations that go with this record. Raises XmlRefused if it needs too many."""
-        if self._is_usual:
-            return b"".join(self._declared.values())
+        """The declarations of the namespaces that this record uses. Raises XmlRefused if these are too many."""
         used = {None, *(found[1].decode("utf-8", "replace") for found in _PREFIX.finditer(text))}
         declarations = [declared for prefix, declared in self._declared.items() if prefix in used]
         if len(declarations) > _MOST_DECLARED:
