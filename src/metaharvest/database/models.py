@@ -252,7 +252,7 @@ class SiteCheckpoint(Base):
 
     `listing` numbers the site's lists. The site run `site_run_id` has accounted for `unchanged` and `duplicate` records
     of the last one. `confirmed` deletions may be carried out, however many they are. `treatment`, `rechecks`, `moved`
-    and `full_wanted`: see ListingState. While a sweep is under way, its `kind` is full or changes, `windows` are the
+    and `full_wanted`: see Progress. While a sweep is under way, its `kind` is full or changes, `windows` are the
     windows to do (JSON), and `token` leads to the next page of the first one, of which `received` records came;
     `announced` is completeListSize.
     """

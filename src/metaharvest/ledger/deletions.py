@@ -12,7 +12,7 @@ from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.records import BEFORE_SPLIT
 from metaharvest.ledger.rows import ENTRY
 from metaharvest.ledger.states import DELETION_WAITS
-from metaharvest.ledger.sweeps import keep_listing_state
+from metaharvest.ledger.sweeps import keep_columns
 from metaharvest.model import DocumentState, OutcomeKind, Site
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
@@ -74,7 +74,7 @@ def confirm_deletions(session: Session, site_id: int) -> int:
     """Let the next harvest delete the documents that were put off, however many; how many there are."""
     number = deletions_to_confirm(session, site_id)
     if number:
-        keep_listing_state(session, site_id, {"confirmed": number})
+        keep_columns(session, site_id, {"confirmed": number})
     return number
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from typing import Any
 
@@ -42,36 +42,43 @@ _OF_SWEEP = ("full", "todo", "token", "received", "announced")
 
 
 @dataclass(frozen=True, slots=True)
-class ListingState:
-    """How far the sweep of a site has come: see SiteCheckpoint. All is 0 before its first list.
+class Progress:
+    """How far the sweep of a site has come: a row of SiteCheckpoint. All is empty before the first sweep of the site.
 
-    `treatment` is the digest of the Treatment by which all of its records were checked, or will be by the list under
-    way. `again`: that list also checks the records that have not changed. The list under way has `moved` records.
-    `full`: a person wants a full list, which has not begun.
+    `sweep_id` numbers the sweeps of the site. The site run `site_run_id` has accounted for `unchanged` and `duplicate`
+    records of this one. All records are checked, or were checked, by the Treatment with the digest `treatment`.
+    `rechecks`: the sweep also checks the records that have not changed. It has `moved` records, which came earlier with
+    another datestamp. `full_wanted`: a person wants a full sweep, which has not begun.
     """
 
     checkpoint: Checkpoint | None = None
-    listing: int = 0
+    sweep_id: int = 0
     site_run_id: int | None = None
     unchanged: int = 0
     duplicate: int = 0
-    confirmed: int = 0
     treatment: str = ""
-    again: bool = False
+    rechecks: bool = False
     moved: int = 0
-    full: bool = False
+    full_wanted: bool = False
 
 
-def listing_state(session: Session, site_id: int, treatment: str = "") -> ListingState:
-    """How far the listing of this site has come. `treatment` is taken for that of a list from before it was kept."""
+def progress_of(session: Session, site_id: int, treatment: str) -> Progress:
+    """The progress of the site's sweep. `treatment` is that of sweeps from before it was kept."""
     row = session.get(SiteCheckpoint, site_id)
     if row is None:
-        return ListingState()
-    state = ListingState(_checkpoint_in(row), row.listing, row.site_run_id, row.unchanged, row.duplicate, row.confirmed)
-    if state.checkpoint is None:
-        return state
+        return Progress()
+    checkpoint = _checkpoint_in(row)
+    progress = Progress(checkpoint, row.listing, row.site_run_id, row.unchanged, row.duplicate)
+    if checkpoint is None:
+        return progress
     treatment = treatment if row.treatment is None else row.treatment
-    return replace(state, treatment=treatment, again=row.rechecks, moved=row.moved, full=row.full_wanted)
+    return replace(progress, treatment=treatment, rechecks=row.rechecks, moved=row.moved, full_wanted=row.full_wanted)
+
+
+def confirmed_deletions(session: Session, site_id: int) -> int:
+    """The number of deletions that may be carried out, however many they are."""
+    row = session.get(SiteCheckpoint, site_id)
+    return row.confirmed if row else 0
 
 
 def _checkpoint_in(row: SiteCheckpoint) -> dict[str, Any] | None:
@@ -133,70 +140,48 @@ def full_lists(session: Session, site_ids: Sequence[int] | None = None) -> dict[
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class PageEnd:
-    """What is to be kept with a page whose records have their outcomes.
-
-    `checkpoint` is None in the middle of an answer, from where a listing cannot go on: then nothing is kept
-    but `to_delete`, and which records came `older` than they are known, or after that `as_known`. `document_ids` are
-    those that were named since the last checkpoint. So many records of this site run were `unchanged`, or named again
-    (`duplicate`). `treatment`, `again` and `moved`: see ListingState.
-    """
-
-    checkpoint: Checkpoint | None
-    listing: int
-    document_ids: Sequence[str]
-    to_delete: Sequence[tuple[ListedDocument, LedgerEntry | None]]
-    older: Sequence[KnownRecord]
-    as_known: Sequence[KnownRecord]
-    unchanged: int
-    duplicate: int
-    treatment: str
-    again: bool
-    moved: int
-
-
-def write_page_end(session: Session, site_run: SiteRun, end: PageEnd, today: date) -> None:
-    """Keep this; the outcomes of the page are in the same transaction, or in one before it. Raises NotWritten.
-
-    What the page lists is missing at no other site of the origin any more: they forget it.
-    """
-    for document, entry in end.to_delete:
+def note_deletions(
+    session: Session, site_run: SiteRun, to_delete: Sequence[tuple[ListedDocument, LedgerEntry | None]]
+) -> None:
+    """Note the records that the page reports as deleted: they are deleted in the target after the sweep."""
+    for document, entry in to_delete:
         datestamp = document.origin.datestamp[:40] if document.origin else None
-        told: dict[str, Any] = {"to_delete": True, "datestamp": datestamp, "missing_since": None}
-        told |= {"state": DocumentState.TO_DELETE.value}
+        values: dict[str, Any] = {"to_delete": True, "datestamp": datestamp, "missing_since": None}
         if entry is not None:
-            told |= {"outcome": entry.outcome, "next_attempt": entry.next_attempt, "state": entry.state}
-            session.execute(_BY_ID.values(told), {"this": entry.entry_id})
+            values |= {"outcome": entry.outcome, "next_attempt": entry.next_attempt, "state": entry.state}
+            session.execute(_BY_ID.values(values), {"this": entry.entry_id})
         else:
-            values = {**ledger_key(site_run, document), "target_revision": document.revision, **told}
-            session.execute(insert(_LEDGER).values(values))
-    for known in end.older:
+            values |= {"state": DocumentState.TO_DELETE.value, "target_revision": document.revision}
+            session.execute(insert(_LEDGER).values({**ledger_key(site_run, document), **values}))
+
+
+def note_versions(session: Session, older: Sequence[KnownRecord], as_known: Sequence[KnownRecord], today: date) -> None:
+    """Note the records that the page shows in an `older` version than is known, or after that `as_known`."""
+    for known in older:
         session.execute(_BY_ID.values(_in_doubt(known, today)), {"this": known.entry.entry_id})
-    for known in end.as_known:
-        settled = {"next_attempt": None, "state": DocumentState.DELETED.value}
+    settled = {"next_attempt": None, "state": DocumentState.DELETED.value}
+    for known in as_known:
         session.execute(_BY_ID.values(settled), {"this": known.entry.entry_id})
-    if end.checkpoint is None:
-        return
+
+
+def keep_progress(session: Session, site_run: SiteRun, progress: Progress, document_ids: Sequence[str]) -> None:
+    """Keep the progress after the pages that named these documents. Raises NotWritten.
+
+    Their outcomes are in the same transaction, or in one before it. The documents are missing at no other site of the
+    origin any more: these forget them.
+    """
     site_id = site_run.site.site_id
-    for first in range(0, len(end.document_ids), _AT_ONCE):
-        some = end.document_ids[first : first + _AT_ONCE]
-        session.execute(_NAMED, {"site": site_id, "documents": some, "number": end.listing})
+    for first in range(0, len(document_ids), _AT_ONCE):
+        some = document_ids[first : first + _AT_ONCE]
+        session.execute(_NAMED, {"site": site_id, "documents": some, "number": progress.sweep_id})
         if others := site_run.same_origin.others:
             lost = missing_at(session, others, some)
             forget_missing(session, others, list(listed_by(session, [site_id], lost)))
-    kept = {
-        **_columns_of(end.checkpoint),
-        "treatment": end.treatment,
-        "rechecks": end.again,
-        "moved": end.moved,
-        "full_wanted": False,
-        "listing": end.listing,
-        "site_run_id": site_run.site_run_id,
-        "unchanged": end.unchanged,
-        "duplicate": end.duplicate,
+    kept = {each.name: getattr(progress, each.name) for each in fields(progress)} | {
+        "site_run_id": site_run.site_run_id
     }
-    keep_listing_state(session, site_id, kept)
+    kept["listing"] = kept.pop("sweep_id")
+    keep_columns(session, site_id, {**kept, **_columns_of(progress.checkpoint or {})})
 
 
 def _in_doubt(known: KnownRecord, today: date) -> Mapping[str, Any]:
@@ -219,7 +204,7 @@ def ask_for_all(session: Session, site_id: int) -> None:
         row.full_wanted = True
 
 
-def keep_listing_state(session: Session, site_id: int, values: Mapping[str, Any]) -> None:
+def keep_columns(session: Session, site_id: int, values: Mapping[str, Any]) -> None:
     """Write these columns of the site's row, which may not be there yet."""
     here = _CHECKPOINTS.c.site_schedule_id == site_id
     if session.scalar(select(_CHECKPOINTS.c.site_schedule_id).where(here)) is None:

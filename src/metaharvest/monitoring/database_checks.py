@@ -29,7 +29,7 @@ from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestOperation, H
 from metaharvest.errors import DatabaseError, LockHeld, SettingsError, TransformError
 from metaharvest.fetch.local_files import is_file_url, refusal
 from metaharvest.ledger.deletions import deletions_to_confirm
-from metaharvest.ledger.sweeps import full_lists, listing_state
+from metaharvest.ledger.sweeps import confirmed_deletions, full_lists
 from metaharvest.model import Deletions, RunStatus, Site
 from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.monitoring.settings_checks import check_secret
@@ -200,7 +200,7 @@ def _deletions(session: Session, site: Site) -> Iterator[Check]:
     if site.options.oai is None or site.options.deletions is Deletions.NOTE:
         return
     number = deletions_to_confirm(session, site.site_id)
-    if number > listing_state(session, site.site_id).confirmed:
+    if number > confirmed_deletions(session, site.site_id):
         yield warning(
             "sites",
             f"{site.name}: {counted(number, 'deletion waits', 'deletions wait')}. If they are too many to be made "

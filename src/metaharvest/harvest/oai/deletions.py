@@ -163,7 +163,7 @@ def _waiting(harvest: SiteHarvest) -> Waiting:
         elsewhere = deletions.waiting_before_split(session, site, [each.document_id for each in entries])
         entries = [each for each in entries if each.document_id not in elsewhere]
         held = records.number_held(session, site.site_id)
-        confirmed = sweeps.listing_state(session, site.site_id).confirmed
+        confirmed = sweeps.confirmed_deletions(session, site.site_id)
         ids = [each.document_id for each in entries]
         deletes = site.options.deletions is not Deletions.NOTE
         listed_by = records.listed_by(session, site_run.same_origin.enabled, ids) if deletes else {}
@@ -193,7 +193,7 @@ def _moved(document_id: str, site_name: str) -> Finding:
 
 
 def _keep_confirmed(site_id: int, number: int, session: Session) -> Iterable[LogRow]:
-    sweeps.keep_listing_state(session, site_id, {"confirmed": number})
+    sweeps.keep_columns(session, site_id, {"confirmed": number})
     return ()
 
 

@@ -32,7 +32,7 @@ from metaharvest.harvest.context import RunContext, SiteHarvest
 from metaharvest.harvest.documents import SiteDocuments, Tally, is_checked_by_reading, levelled
 from metaharvest.harvest.lists import harvest_documents
 from metaharvest.harvest.oai.deletions import carry_out_deletions
-from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PageContext, PagePlan, plan_page
+from metaharvest.harvest.oai.plan import Elsewhere, PageContext, PagePlan, plan_page
 from metaharvest.harvest.oai.sweep_end import SweepSoFar, keep_last_page
 from metaharvest.harvest.plan import retry_batches
 from metaharvest.harvest.staging import Staging
@@ -42,7 +42,7 @@ from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger import records, retries, sweeps
 from metaharvest.ledger.entries import GOOD
 from metaharvest.ledger.records import KnownRecord
-from metaharvest.ledger.sweeps import ListingState, PageEnd
+from metaharvest.ledger.sweeps import Progress
 from metaharvest.model import FetchedDocument, Holding, ListedDocument, OriginalColumns, SiteRun
 from metaharvest.sources.base import DocumentSource, ListedRecord, Page, PagedListing, PagedSource
 
@@ -64,11 +64,12 @@ async def begin_sweep(site_run: SiteRun, source: PagedSource, ctx: RunContext) -
 
     Raises FetchError, and ListError.
     """
-    state = await _listing_state(site_run, ctx)
-    resumed, full = _is_same_run(site_run, state), _is_full(state, ctx) or _is_to_check_again(site_run, state, ctx)
+    progress = await _progress(site_run, ctx)
+    resumed, rechecks = _is_same_run(site_run, progress), _is_to_check_again(site_run, progress, ctx)
     if ctx.full and not resumed:
         await ctx.journal.write(site_run, partial(_ask_for_all, site_run))
-    return await source.list_records(state.checkpoint, ctx.deadlines, full=full, resumed=resumed)
+    full = ctx.full or progress.full_wanted or rechecks
+    return await source.list_records(progress.checkpoint, ctx.deadlines, full=full, resumed=resumed)
 
 
 async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
@@ -122,19 +123,19 @@ class _Pages:
     async def begin(cls, harvest: SiteHarvest, listing: PagedListing) -> _Pages:
         """Go on with the sweep, or begin it; the log says so."""
         site_run, ctx = harvest.site_run, harvest.ctx
-        state = await _listing_state(site_run, ctx)
-        so_far = await _sweep_so_far(harvest, listing, state)
-        is_changed = state.checkpoint is not None and so_far.treatment != state.treatment
-        is_first = state.checkpoint is None
+        before = await _progress(site_run, ctx)
+        so_far = await _sweep_so_far(harvest, listing, before)
+        is_first = before.checkpoint is None
+        is_changed = not is_first and so_far.progress.treatment != before.treatment
         await harvest.write(partial(_note_begun, site_run, listing, is_changed, is_first, ctx.journal.today))
         return cls(harvest, so_far)
 
     async def harvest_page(self, page: Page) -> None:
         """Bring the records of a page to their outcomes, then keep the progress."""
-        end, today = await self._bring_in_page(page), self._harvest.ctx.journal.today
+        plan, today = await self._bring_in_page(page), self._harvest.ctx.journal.today
 
         def keep(session: Session) -> Iterable[LogRow]:
-            sweeps.write_page_end(session, self._harvest.site_run, end, today)
+            self.so_far.keep_page(session, self._harvest.site_run, page, plan, today)
             return ()
 
         await self._harvest.write(keep)
@@ -145,8 +146,8 @@ class _Pages:
         await keep_last_page(self._harvest, page, await self._bring_in_page(page), self.so_far)
         self.so_far.forget_before(page)
 
-    async def _bring_in_page(self, page: Page) -> PageEnd:
-        """Bring the records of a page to their outcomes. Returns the progress."""
+    async def _bring_in_page(self, page: Page) -> PagePlan:
+        """Bring the records of a page to their outcomes, and count them."""
         harvest, so_far = self._harvest, self.so_far
         so_far.announced = page.announced if page.announced is not None else so_far.announced
         plan = await in_thread(partial(self._plan, page))
@@ -159,7 +160,7 @@ class _Pages:
         so_far.count(page, plan)
         harvest.ctx.progress.documents_ended(harvest.site.name, len(page.records) - len(plan.chains))
         harvest.ctx.progress.documents_listed(harvest.site.name, max(so_far.received, so_far.announced or 0))
-        return so_far.page_end(page, plan)
+        return plan
 
     def _plan(self, page: Page) -> PagePlan:
         """Ask the ledger and the target about the records of a page, and plan it. To be called in a thread."""
@@ -172,7 +173,7 @@ class _Pages:
         holdings = target.holdings(ids)
         elsewhere = self._elsewhere(page, known, holdings) if site_run.same_origin.others else Elsewhere()
         used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])
-        seen = replace(self.so_far.seen, before=self.so_far.ids, logged=logged)
+        seen = self.so_far.seen(logged)
         if target.health.given_up:
             # Without the target's holdings nothing can be decided: the next harvest requests the page again.
             raise BrokenOff(*target.health.given_up)
@@ -233,10 +234,10 @@ class _InHand:
 # -- how a sweep begins
 
 
-async def _listing_state(site_run: SiteRun, ctx: RunContext) -> ListingState:
-    def read() -> ListingState:
+async def _progress(site_run: SiteRun, ctx: RunContext) -> Progress:
+    def read() -> Progress:
         with ctx.reading() as session:
-            return sweeps.listing_state(session, site_run.site.site_id, ctx.treatment.digest)
+            return sweeps.progress_of(session, site_run.site.site_id, ctx.treatment.digest)
 
     return await in_thread(read)
 
@@ -246,41 +247,36 @@ def _ask_for_all(site_run: SiteRun, session: Session) -> Iterable[LogRow]:
     return ()
 
 
-def _is_full(state: ListingState, ctx: RunContext) -> bool:
-    """True if a full list is wanted: by this run, or by one that was interrupted before the list began."""
-    return ctx.full or state.full
-
-
-def _is_same_run(site_run: SiteRun, state: ListingState) -> bool:
+def _is_same_run(site_run: SiteRun, progress: Progress) -> bool:
     """True if the last page of the sweep came in this very site run, before it was interrupted."""
-    return site_run.resumed and state.site_run_id == site_run.site_run_id
+    return site_run.resumed and progress.site_run_id == site_run.site_run_id
 
 
-def _is_to_check_again(site_run: SiteRun, state: ListingState, ctx: RunContext) -> bool:
+def _is_to_check_again(site_run: SiteRun, progress: Progress, ctx: RunContext) -> bool:
     """True if the site's filters, normalising or checks have changed since its records were checked.
 
     An interrupted site run ends with the checks that it began with; the next one checks all records again.
     """
-    return state.treatment != ctx.treatment.digest and not _is_same_run(site_run, state)
+    return progress.treatment != ctx.treatment.digest and not _is_same_run(site_run, progress)
 
 
-async def _sweep_so_far(harvest: SiteHarvest, listing: PagedListing, state: ListingState) -> SweepSoFar:
-    """The progress of the sweep as this run finds it: its number, and the records that are accounted for already."""
+async def _sweep_so_far(harvest: SiteHarvest, listing: PagedListing, before: Progress) -> SweepSoFar:
+    """The progress of the sweep as this run finds it. `before`: as it was kept."""
     site_run, ctx = harvest.site_run, harvest.ctx
-    number = state.listing if listing.goes_on else state.listing + 1
-    checks_again = _is_to_check_again(site_run, state, ctx)
-    again = checks_again or state.again or (_is_full(state, ctx) and ctx.treatment.transforms)
-    treatment = ctx.treatment.digest if checks_again and not listing.is_empty else state.treatment
-    moved = state.moved if listing.goes_on else 0
-    how = listing.is_complete, listing.is_empty, listing.goes_on, treatment, moved
+    checks_again, is_same = _is_to_check_again(site_run, before, ctx), _is_same_run(site_run, before)
+    is_full = ctx.full or before.full_wanted
+    progress = Progress(
+        sweep_id=before.sweep_id + (not listing.goes_on),
+        treatment=ctx.treatment.digest if checks_again and not listing.is_empty else before.treatment,
+        rechecks=checks_again or before.rechecks or (is_full and ctx.treatment.transforms),
+        moved=before.moved if listing.goes_on else 0,
+    )
     if not site_run.resumed:
-        return SweepSoFar(AccountedFor(number, number, again), Tally(), *how)
-    is_same = _is_same_run(site_run, state)
-    first = state.listing if is_same else number
-    unchanged, duplicate = (state.unchanged, state.duplicate) if is_same else (0, 0)
+        return SweepSoFar(listing, progress, progress.sweep_id, Tally())
+    unchanged, duplicates = (before.unchanged, before.duplicate) if is_same else (0, 0)
     logged = await harvest.read(lambda session: resumption.number_logged(session, site_run))
-    tally = Tally(logged + unchanged + duplicate, unchanged, duplicates=duplicate)
-    return SweepSoFar(AccountedFor(number, first, again), tally, *how)
+    tally = Tally(logged + unchanged + duplicates, unchanged, duplicates=duplicates)
+    return SweepSoFar(listing, progress, before.sweep_id if is_same else progress.sweep_id, tally)
 
 
 def _note_begun(
