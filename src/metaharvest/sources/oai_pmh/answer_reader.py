@@ -52,8 +52,8 @@ SECONDS = 60.0
 MEMORY = 1_073_741_824
 """Bytes that the process may use for data; an answer of 200 MB takes a tenth of it."""
 
-MOST_RECORDS = 200
-MOST_BYTES = 8_388_608
+_MOST_RECORDS = 200
+_MOST_BYTES = 8_388_608
 """Of one part; it ends with the record with which it has as many."""
 
 USUAL_BYTES = 8_388_608
@@ -149,7 +149,7 @@ def parts_of(found: Iterator[ListedRecord]) -> Iterator[list[ListedRecord]]:
             for record in found:
                 some.append(record)
                 size += len(record.content or b"")
-                if more := len(some) == MOST_RECORDS or size >= MOST_BYTES:
+                if more := len(some) == _MOST_RECORDS or size >= _MOST_BYTES:
                     break
         if some:
             yield some
