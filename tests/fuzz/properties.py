@@ -25,10 +25,10 @@ from metaharvest.journal.log_rows import NO_SITE, LogRow, outcome_rows
 from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, Finding, ListedDocument, OaiOptions, Outcome, OutcomeKind
 from metaharvest.rules import RULES
 from metaharvest.sources.harvest_list.source import read_list
-from metaharvest.sources.oai_pmh.answer_reader import listed
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, short_answer
 from metaharvest.sources.oai_pmh.bounds import ERRORS
 from metaharvest.sources.oai_pmh.records import Records
+from metaharvest.sources.oai_pmh.response_reader import listed
+from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, short_response
 from metaharvest.targets.dataone import refusals, system_metadata
 from metaharvest.targets.http import HttpAnswer
 from metaharvest.targets.metacat import replies
@@ -197,17 +197,17 @@ def check_repository(content: bytes) -> None:
     for verb in _SHORT_VERBS:
         with soon():
             try:
-                answer = short_answer(content, verb)[1]
-            except NoAnswer as error:
+                answer = short_response(content, verb)[1]
+            except NotOaiResponse as error:
                 _assert_refused(error)
                 continue
         _assert_answer(answer)
     for verb in _LIST_VERBS:
-        records, answer = Records("https://example.org/oai", OaiOptions("fuzz")), Answer(verb)
+        records, answer = Records("https://example.org/oai", OaiOptions("fuzz")), Response(verb)
         with soon():
             try:
                 found = list(listed(io.BytesIO(content), answer, records))
-            except NoAnswer as error:
+            except NotOaiResponse as error:
                 _assert_refused(error)
                 continue
         _assert_answer(answer)
@@ -216,12 +216,12 @@ def check_repository(content: bytes) -> None:
             assert len(record.content or b"") <= 10 * len(content) + 10_000, "a record is larger than its answer"
 
 
-def _assert_refused(error: NoAnswer) -> None:
+def _assert_refused(error: NotOaiResponse) -> None:
     assert_findings([error.finding])
     assert_plain(error.finding.message)
 
 
-def _assert_answer(answer: Answer) -> None:
+def _assert_answer(answer: Response) -> None:
     assert len(answer.errors) <= ERRORS
     for error in answer.errors:
         assert_plain(str(error))

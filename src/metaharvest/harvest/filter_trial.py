@@ -12,7 +12,7 @@ from typing import TypeVar
 from lxml import etree
 
 from metaharvest.sources.oai_pmh.old import root_of
-from metaharvest.sources.oai_pmh.protocol import VERBS, AnswerRoot, ProtocolError, says_deleted
+from metaharvest.sources.oai_pmh.protocol import VERBS, ProtocolError, ResponseRoot, says_deleted
 from metaharvest.text import one_line
 from metaharvest.transform import Filters, Normalization, NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.validation import wellformed
@@ -21,7 +21,7 @@ from metaharvest.validation.treatment import too_costly
 _SECONDS = 10.0
 """Seconds that all records of one file may take: nothing else ends the evaluation of an XPath."""
 
-_RECORD = AnswerRoot("http://www.openarchives.org/OAI/2.0/", "2.0")
+_RECORD = ResponseRoot("http://www.openarchives.org/OAI/2.0/", "2.0")
 """What a record is called that is in no answer, but in a file of its own, or in a static repository."""
 
 
@@ -111,7 +111,7 @@ def _parts(content: bytes) -> list[_Part]:
     return [_part(record, answer or _RECORD) for record in records] or [_Part("", root)]
 
 
-def _part(record: etree._Element, answer: AnswerRoot) -> _Part:
+def _part(record: etree._Element, answer: ResponseRoot) -> _Part:
     identifier = one_line(record.findtext(f"{answer.name('header')}/{answer.name('identifier')}") or "", 800)
     metadata = record.find(f"{answer.name('metadata')}/*")
     if metadata is not None:
@@ -122,7 +122,7 @@ def _part(record: etree._Element, answer: AnswerRoot) -> _Part:
     return _Part(identifier, None, "" if is_deleted else "The record has no metadata.", is_deleted)
 
 
-def _no_record(root: etree._Element, answer: AnswerRoot) -> str:
+def _no_record(root: etree._Element, answer: ResponseRoot) -> str:
     """Why there is nothing to be tried in an answer of a repository, and what can be."""
     error = root.find(answer.name("error"))
     if error is None:

@@ -11,9 +11,9 @@ import pytest
 from metaharvest.model import Finding, OaiOptions, lengths
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh import bounds
-from metaharvest.sources.oai_pmh.answer_reader import listed
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, short_answer
 from metaharvest.sources.oai_pmh.records import Records
+from metaharvest.sources.oai_pmh.response_reader import listed
+from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, short_response
 from support.hostile_oai import FORMAT, IDENTIFY, answer, namespaces, record, records
 
 SECONDS = 5
@@ -23,7 +23,7 @@ SECONDS = 5
 def read(body: bytes, verb: str = "ListRecords", largest: int = 52_428_800) -> tuple[list[ListedRecord], Records]:
     made = Records("http://repository.example.org/oai", OaiOptions("test"), largest=largest)
     began = time.process_time()
-    found = list(listed(BytesIO(body), Answer(verb), made))
+    found = list(listed(BytesIO(body), Response(verb), made))
     assert time.process_time() - began < SECONDS
     return found, made
 
@@ -137,8 +137,8 @@ def test_a_record_whose_root_element_declares_very_many_namespaces_is_lost_alone
 
 def why(body: bytes, verb: str) -> Finding:
     began = time.process_time()
-    with pytest.raises(NoAnswer) as refused:
-        short_answer(body, verb)
+    with pytest.raises(NotOaiResponse) as refused:
+        short_response(body, verb)
     assert time.process_time() - began < SECONDS
     return refused.value.finding
 
@@ -158,14 +158,14 @@ def test_the_words_of_an_error_are_bounded_whatever_comments_are_in_them() -> No
     began = time.process_time()
     inner = b'<error code="badArgument">no <!-- x -->such thing' + b"<!---->" * 900_000 + b"</error>" + b"<error/>" * 50
     body = answer("x", b"").replace(b"<x></x>", inner)
-    _, found = short_answer(body, "ListSets")
+    _, found = short_response(body, "ListSets")
     assert time.process_time() - began < SECONDS
     assert str(found.errors[0]) == "badArgument (no such thing)"
     assert len(found.errors) == bounds.ERRORS
 
 
 def test_a_token_that_is_too_long_is_not_kept() -> None:
-    found = Answer("ListRecords")
+    found = Response("ListRecords")
     made = Records("http://repository.example.org/oai", OaiOptions("test"))
     list(listed(BytesIO(records(record(1), token=b"t" * 70_000)), found, made))
     assert found.token is not None

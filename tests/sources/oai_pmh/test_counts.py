@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from metaharvest.model import Level
-from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.counts import MOST_STALE, Counts, SizeCheck, check_size
 from metaharvest.sources.oai_pmh.old import root_of
 from metaharvest.sources.oai_pmh.protocol import ProtocolError, Token
+from metaharvest.sources.oai_pmh.responses import Response
 
 ROOT = root_of("{http://www.openarchives.org/OAI/2.0/}OAI-PMH")
 assert ROOT is not None
 
 
-def page(token: str | None, size: int | None = None, *, is_blank: bool = False) -> Answer:
-    return Answer("ListRecords", ROOT, token=None if token is None else Token(token, size=size, is_blank=is_blank))  # type: ignore[arg-type]
+def page(token: str | None, size: int | None = None, *, is_blank: bool = False) -> Response:
+    return Response("ListRecords", ROOT, token=None if token is None else Token(token, size=size, is_blank=is_blank))  # type: ignore[arg-type]
 
 
 def came(number: int, announced: int | None = None, **fields: int) -> Counts:
@@ -144,7 +144,7 @@ def test_an_end_without_an_empty_token_is_in_doubt_behind_full_pages(
 def test_an_error_at_the_end_is_graver_where_nobody_knows_the_number(size: int | None, level: Level) -> None:
     counts = Counts({}, announced=size)
     counts.follow(page("a", size), "", 10, 10)
-    answer = Answer("ListRecords", ROOT, errors=[ProtocolError("noRecordsMatch")])  # type: ignore[arg-type]
+    answer = Response("ListRecords", ROOT, errors=[ProtocolError("noRecordsMatch")])  # type: ignore[arg-type]
     counts.end_in_error(answer)
     assert [each.level for each in counts.notes] == [level]
     assert counts.in_doubt is (level is Level.ERROR)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from metaharvest.errors import ListError
 from metaharvest.model import OaiOptions
 from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh import answers
-from metaharvest.sources.oai_pmh.answer_reader import listed
-from metaharvest.sources.oai_pmh.answers import Answer
+from metaharvest.sources.oai_pmh import responses
 from metaharvest.sources.oai_pmh.records import Records
+from metaharvest.sources.oai_pmh.response_reader import listed
+from metaharvest.sources.oai_pmh.responses import Response
 from support.oai_harvest import Harvested, harvest
 from support.oai_server import Asked, OaiServer
 
@@ -55,20 +55,20 @@ def answer_with(inner: str, verb: str = "ListRecords", end: str = TOKEN) -> byte
     return f"{START}<{verb}>{inner}{end}</{verb}></OAI-PMH>".encode()
 
 
-def read(body: bytes, verb: str = "ListRecords") -> tuple[list[ListedRecord], Answer, int]:
+def read(body: bytes, verb: str = "ListRecords") -> tuple[list[ListedRecord], Response, int]:
     """The records, those that are lost too; the answer; and how many have no identifier.
 
     They are the same wherever a piece of the answer ends.
     """
-    with patch.object(answers, "CHUNK", 700):
+    with patch.object(responses, "CHUNK", 700):
         in_small_pieces = _read(body, verb)
     in_large_pieces = _read(body, verb)
     assert in_large_pieces == in_small_pieces
     return in_large_pieces
 
 
-def _read(body: bytes, verb: str) -> tuple[list[ListedRecord], Answer, int]:
-    records, answer = Records("http://repository.example.org/oai", OaiOptions("test")), Answer(verb)
+def _read(body: bytes, verb: str) -> tuple[list[ListedRecord], Response, int]:
+    records, answer = Records("http://repository.example.org/oai", OaiOptions("test")), Response(verb)
     found = list(listed(BytesIO(body), answer, records))
     return found, answer, records.odd.number("nameless")
 

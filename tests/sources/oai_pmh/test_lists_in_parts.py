@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from metaharvest.model import Level, ListMethod, OaiOptions
-from metaharvest.sources.oai_pmh.answer_reader import listed
-from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.records import Records
+from metaharvest.sources.oai_pmh.response_reader import listed
+from metaharvest.sources.oai_pmh.responses import Response
 from support.oai_harvest import harvest
 from support.oai_server import Asked, OaiServer, Odd, Record
 
@@ -103,7 +103,7 @@ def test_a_record_in_another_namespace_is_taken_wherever_a_piece_of_the_answer_e
     """Answers are read in pieces of 64 KiB; one ends at about the fifteenth record here."""
     for padding in range(0, 4400, 20):
         records = Records("http://repository.example.org/oai", OaiOptions("test"))
-        found = list(listed(BytesIO(_page(padding, others)), Answer("ListRecords"), records))
+        found = list(listed(BytesIO(_page(padding, others)), Response("ListRecords"), records))
         assert len(found) == 40, padding
 
 

@@ -6,10 +6,10 @@ import pytest
 from lxml import etree
 
 from metaharvest.sources.oai_pmh.old import as_in_2_0, item_of, root_of
-from metaharvest.sources.oai_pmh.protocol import AnswerRoot
+from metaharvest.sources.oai_pmh.protocol import ResponseRoot
 
 OLD = "http://www.openarchives.org/OAI/1.1/OAI_ListRecords"
-ROOT = AnswerRoot(OLD, "1.1", "ListRecords")
+ROOT = ResponseRoot(OLD, "1.1", "ListRecords")
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ ROOT = AnswerRoot(OLD, "1.1", "ListRecords")
         ("{urn:other}ListRecords", None),
     ],
 )
-def test_the_root_element_says_the_version(tag: str, expected: AnswerRoot | tuple[str, str] | None) -> None:
+def test_the_root_element_says_the_version(tag: str, expected: ResponseRoot | tuple[str, str] | None) -> None:
     found = root_of(tag)
     assert found == expected or (found is not None and (found.version, found.verb) == expected)
 
 
 def test_an_identifier_becomes_a_header() -> None:
-    assert (item_of(ROOT, "ListIdentifiers"), item_of(AnswerRoot("", "2.0"), "ListIdentifiers")) == (
+    assert (item_of(ROOT, "ListIdentifiers"), item_of(ResponseRoot("", "2.0"), "ListIdentifiers")) == (
         "identifier",
         "header",
     )

@@ -12,12 +12,12 @@ from typing import BinaryIO, cast
 import pytest
 
 from metaharvest.sources.oai_pmh.bounds import record_limits
-from metaharvest.sources.oai_pmh.protocol import AnswerRoot
+from metaharvest.sources.oai_pmh.protocol import ResponseRoot
 from metaharvest.sources.oai_pmh.repair import (
     WINDOW,
-    DamagedAnswer,
-    Lost,
-    Surrounding,
+    DamagedResponse,
+    Envelope,
+    Unreadable,
     Whole,
     blanked,
     mapped,
@@ -26,19 +26,19 @@ from metaharvest.sources.oai_pmh.repair import (
 )
 from support.hostile_oai import OAI, record, records
 
-ROOT = AnswerRoot(OAI, "2.0")
+ROOT = ResponseRoot(OAI, "2.0")
 HIDING = (b"<!-- <record> -->", b"<![CDATA[<record>]]>", b"<?php <record> ?>")
 
 
-def pieces(body: bytes) -> tuple[list[str], Surrounding]:
+def pieces(body: bytes) -> tuple[list[str], Envelope]:
     """The identifiers of the records, `lost:` in front of those that are lost; and what is beside them."""
-    damaged = DamagedAnswer(BytesIO(body), ROOT, "ListRecords", "record", record_limits(50_000_000))
+    damaged = DamagedResponse(BytesIO(body), ROOT, "ListRecords", "record", record_limits(50_000_000))
     found = [shown(each) for each in damaged.records()]
-    return found, damaged.surrounding()
+    return found, damaged.envelope()
 
 
-def shown(piece: Whole | Lost) -> str:
-    if isinstance(piece, Lost):
+def shown(piece: Whole | Unreadable) -> str:
+    if isinstance(piece, Unreadable):
         return f"lost:{piece.identifier}"
     return ("repaired:" if piece.is_repaired else "") + str(piece.element.findtext(f".//{{{OAI}}}identifier"))
 

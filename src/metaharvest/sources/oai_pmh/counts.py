@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from metaharvest.model import Finding, Level
 from metaharvest.model.lengths import TOKEN
 from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.protocol import Token
+from metaharvest.sources.oai_pmh.responses import Response
 from metaharvest.text import one_line
 
 MOST_STALE = 10
@@ -70,7 +70,7 @@ class Counts:
         """The number of different records, as far as this harvest knows."""
         return self.before + len(self.named) + self.nameless
 
-    def note_unusable(self, answer: Answer) -> int:
+    def note_unusable(self, answer: Response) -> int:
         """Note the unusable records of an answer. Returns how many of them are new."""
         new = 0
         for key in answer.unusable:
@@ -80,7 +80,7 @@ class Counts:
         self.nameless += len(answer.unusable) - new
         return new
 
-    def follow(self, answer: Answer, sent: str, number: int, new: int) -> Finding | None:
+    def follow(self, answer: Response, sent: str, number: int, new: int) -> Finding | None:
         """Count a whole answer with `number` records, `new` of them new, to the token that was `sent`.
 
         Returns the error if its token is not to be followed.
@@ -114,7 +114,7 @@ class Counts:
             return Finding("oai.broken-off", message, _NEXT_TOKEN)
         return None
 
-    def end_in_error(self, answer: Answer) -> None:
+    def end_in_error(self, answer: Response) -> None:
         """Note that noRecordsMatch, in answer to a token, has ended the list.
 
         Seen at https://github.com/inveniosoftware/invenio-app-rdm/issues/2715.
@@ -134,7 +134,7 @@ class Counts:
         """True if the announced number may be the number of records on a page."""
         return self.pages < 2 and self._received == self.announced
 
-    def _end_without_token(self, number: int, answer: Answer) -> None:
+    def _end_without_token(self, number: int, answer: Response) -> None:
         """Note the end of the list on a page with `number` records; the page may have lost its token.
 
         In 2.0, a list ends with an empty token. A page that is shorter than the others may also have none, or white

@@ -19,11 +19,11 @@ from metaharvest.errors import FetchError, ListError
 from metaharvest.model import Finding, Level
 from metaharvest.model.lengths import SET_SPEC
 from metaharvest.sources.base import Patience
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, ill_formed, own_text
 from metaharvest.sources.oai_pmh.bounds import ADDRESSES, FORMATS, FRIENDS, SETS, URI
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, ahead_of, has_zone, may_be_a_zone, moment
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, ProtocolError, Set
 from metaharvest.sources.oai_pmh.repository import Read, Repository
+from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, ill_formed, own_text
 from metaharvest.text import one_line, without_credentials
 
 Result = TypeVar("Result")
@@ -157,11 +157,11 @@ class _Asking:
 
     async def _ask(
         self, verb: str, arguments: Mapping[str, str], read: Read[Result], none: str = ""
-    ) -> tuple[Result, Answer]:
+    ) -> tuple[Result, Response]:
         """What `read` takes out of an answer, and the answer. `none`: the error that says that there is nothing."""
         try:
             found, answer = await self._repository.short(verb, arguments, self._patience, read)
-        except NoAnswer as error:
+        except NotOaiResponse as error:
             raise ListError(error.finding) from error
         if answer.damage:
             self.findings.append(ill_formed(answer))
@@ -170,7 +170,7 @@ class _Asking:
         return found, answer
 
 
-def _identity(tree: etree._Element, answer: Answer) -> Identity:
+def _identity(tree: etree._Element, answer: Response) -> Identity:
     """The content of an answer to Identify, without its dates. Values that are too long are cut."""
     found = tree.find(answer.root.name(answer.verb))
     container = tree if found is None else found
@@ -196,7 +196,7 @@ def _identity(tree: etree._Element, answer: Answer) -> Identity:
     )
 
 
-def _formats(tree: etree._Element, answer: Answer) -> tuple[tuple[MetadataFormat, ...], int]:
+def _formats(tree: etree._Element, answer: Response) -> tuple[tuple[MetadataFormat, ...], int]:
     """The formats of an answer; the number left out."""
     found: list[MetadataFormat] = []
     left_out = 0
@@ -209,7 +209,7 @@ def _formats(tree: etree._Element, answer: Answer) -> tuple[tuple[MetadataFormat
     return tuple(found), left_out
 
 
-def _sets(tree: etree._Element, answer: Answer, found: dict[str, Set]) -> int:
+def _sets(tree: etree._Element, answer: Response, found: dict[str, Set]) -> int:
     """Put the sets of an answer into `found`. Returns the number left out."""
     left_out = 0
     for each in tree.iter(answer.root.name("set")):
@@ -221,11 +221,11 @@ def _sets(tree: etree._Element, answer: Answer, found: dict[str, Set]) -> int:
     return left_out
 
 
-def _text(element: etree._Element, name: str, answer: Answer) -> str:
+def _text(element: etree._Element, name: str, answer: Response) -> str:
     return (element.findtext(answer.root.name(name)) or "").strip()
 
 
-def _clocks(answer: Answer, ahead: timedelta) -> Iterator[Finding]:
+def _clocks(answer: Response, ahead: timedelta) -> Iterator[Finding]:
     """The warning that the clock of the repository is ahead of that of its web server, or in another zone.
 
     A repository that writes local time with a Z may do so in responseDate, and not in datestamps. A clock that is

@@ -9,7 +9,7 @@ from lxml import etree
 
 from metaharvest.errors import CannotBeChecked
 from metaharvest.fetch.url import BadUrl, parse_url
-from metaharvest.sources.oai_pmh.answers import local_name, own_text
+from metaharvest.sources.oai_pmh.responses import local_name, own_text
 
 
 def base_urls_in(content: bytes) -> list[str]:

@@ -17,12 +17,12 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.url import without_login
 from metaharvest.model import Finding, Level, OaiOptions, Site
 from metaharvest.sources.base import ListedRecord, Patience
-from metaharvest.sources.oai_pmh.answers import NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import has_zone, is_proper, moment
 from metaharvest.sources.oai_pmh.describe import Description, described, identified, missing
 from metaharvest.sources.oai_pmh.probes import From, Newest, Probes
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, Set
 from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.responses import NotOaiResponse
 from metaharvest.sources.oai_pmh.source import OaiSource
 from metaharvest.text import one_line, shown_url
 
@@ -305,7 +305,7 @@ async def _answer_to(repository: Repository, verb: str, arguments: dict[str, str
         _, answer = await repository.short(verb, arguments, patience, lambda tree, answer: None)
     except FetchError as error:
         return f"with the status {error.status}" if error.status else "nothing"
-    except (NoAnswer, HarvestError):
+    except (NotOaiResponse, HarvestError):
         return "with something else"
     return answer.errors[0].code if answer.errors else "as if all were well"
 

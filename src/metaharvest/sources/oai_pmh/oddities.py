@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from metaharvest.model import Finding, Level
-from metaharvest.sources.oai_pmh.answers import well_formed
+from metaharvest.sources.oai_pmh.responses import well_formed
 from metaharvest.text import one_line
 
 

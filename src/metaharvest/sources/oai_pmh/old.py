@@ -10,12 +10,12 @@ import re
 
 from lxml import etree
 
-from metaharvest.sources.oai_pmh.protocol import VERBS, AnswerRoot, says_deleted, text_of
+from metaharvest.sources.oai_pmh.protocol import VERBS, ResponseRoot, says_deleted, text_of
 
 _NAMESPACE = re.compile(r"http://www\.openarchives\.org/OAI/(?:(1\.[01])/)?OAI_\w+")
 
 
-def root_of(tag: str) -> AnswerRoot | None:
+def root_of(tag: str) -> ResponseRoot | None:
     """What the root element of an answer says, in any version; None: it is no answer of OAI-PMH.
 
     The namespace may be another one: https://github.com/DSpace/xoai/issues/71
@@ -23,19 +23,19 @@ def root_of(tag: str) -> AnswerRoot | None:
     namespace, _, local = tag.rpartition("}")
     namespace = namespace.removeprefix("{")
     if local == "OAI-PMH":
-        return AnswerRoot(namespace, "2.0")
+        return ResponseRoot(namespace, "2.0")
     old = _NAMESPACE.fullmatch(namespace)
-    return AnswerRoot(namespace, old[1] or "1.0", local) if old and local in VERBS else None
+    return ResponseRoot(namespace, old[1] or "1.0", local) if old and local in VERBS else None
 
 
-def item_of(root: AnswerRoot, verb: str) -> str:
+def item_of(root: ResponseRoot, verb: str) -> str:
     """The local name of the elements that are listed."""
     if verb == "ListIdentifiers":
         return "identifier" if root.is_old else "header"
     return "record"
 
 
-def as_in_2_0(element: etree._Element, root: AnswerRoot) -> etree._Element | None:
+def as_in_2_0(element: etree._Element, root: ResponseRoot) -> etree._Element | None:
     """An identifier as a header, which has no datestamp then; a record as it is. None: it is not in this format."""
     if element.tag == root.name("identifier"):
         made = etree.Element(root.name("header"))

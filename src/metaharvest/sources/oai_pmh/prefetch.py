@@ -20,10 +20,10 @@ from typing import BinaryIO, Self, TypeVar
 from xml.sax.saxutils import unescape
 
 from metaharvest.sources.base import ListedRecord, Patience
-from metaharvest.sources.oai_pmh.answer_reader import AnswerReader
-from metaharvest.sources.oai_pmh.answers import Answer, spool
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.response_reader import ResponseReader
+from metaharvest.sources.oai_pmh.responses import Response, spool
 
 Result = TypeVar("Result")
 
@@ -60,7 +60,7 @@ class Prefetcher:
         self._has_failed = False
         self._request: _Request | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metaharvest-oai")
-        self._reader = AnswerReader()
+        self._reader = ResponseReader()
 
     async def __aenter__(self) -> Self:
         with ExitStack() as stack:
@@ -76,10 +76,10 @@ class Prefetcher:
             self._thread.shutdown(wait=False)
             self._open.close()
 
-    async def answer(self, answer: Answer, arguments: Mapping[str, str]) -> AsyncGenerator[list[ListedRecord], None]:
+    async def answer(self, answer: Response, arguments: Mapping[str, str]) -> AsyncGenerator[list[ListedRecord], None]:
         """The records of the answer, which was fetched whole before; `answer` is filled in on the way.
 
-        Raises FetchError, and NoAnswer.
+        Raises FetchError, and NotOaiResponse.
         """
         answer.date = await self._fetch(answer.verb, arguments)
         parts = self._reader.parts(self._spool, answer, self._records)

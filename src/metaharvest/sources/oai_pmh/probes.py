@@ -15,10 +15,10 @@ from lxml import etree
 from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, OaiOptions
 from metaharvest.sources.base import Patience
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, own_text
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, is_proper, moment, written
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, own_text
 from metaharvest.sources.oai_pmh.windows import Window
 from metaharvest.text import one_line
 
@@ -105,7 +105,7 @@ class Probes:
         arguments = {"metadataPrefix": self._options.prefix, "set": set_spec, **window.arguments()}
         try:
             (found, number), answer = await self._repository.short("ListIdentifiers", arguments, self._patience, _named)
-        except (FetchError, NoAnswer):
+        except (FetchError, NotOaiResponse):
             return None
         if any(error.code != "noRecordsMatch" for error in answer.errors) or answer.damage:
             return None
@@ -133,7 +133,7 @@ class Probes:
         arguments = {"identifier": newest.identifier, "metadataPrefix": self._options.prefix}
         try:
             (found, _), _ = await self._repository.short("GetRecord", arguments, self._patience, _named)
-        except (FetchError, NoAnswer):
+        except (FetchError, NotOaiResponse):
             return False
         return found.get(newest.identifier) == newest.datestamp
 
@@ -179,7 +179,7 @@ def _finding(how: From, newest: Newest, stamp: str, page: FirstPage) -> Finding 
     return Finding(FROM, message, remedy, Level.WARNING)
 
 
-def _named(tree: etree._Element, answer: Answer) -> tuple[dict[str, str], int]:
+def _named(tree: etree._Element, answer: Response) -> tuple[dict[str, str], int]:
     """The datestamps of the records on a page that are not deleted, by identifier; the number of all its records."""
     name = answer.root.name
     headers = [each for each in tree.iter(name("header")) if each.get("status") != "deleted"]

@@ -15,7 +15,7 @@ VERBS = ("Identify", "ListMetadataFormats", "ListSets", "ListIdentifiers", "List
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRoot:
+class ResponseRoot:
     """The root element of an answer: what it says of the protocol. `verb` is empty in 2.0, where other elements say it.
 
     `namespace` is that of all elements of the protocol in this answer; `version` is 2.0, 1.1 or 1.0.

@@ -14,13 +14,13 @@ from lxml import etree
 from metaharvest.model import Finding, Level, OaiOptions, RecordOrigin
 from metaharvest.model.lengths import ABOUTS, SET_SPEC
 from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh.answers import Answer
 from metaharvest.sources.oai_pmh.bounds import ABOUT_DECLARED, DATE, SET_SPECS, crowd, declared_size
 from metaharvest.sources.oai_pmh.datestamps import is_proper
 from metaharvest.sources.oai_pmh.oddities import Oddities
-from metaharvest.sources.oai_pmh.protocol import AnswerRoot, says_deleted, text_of
+from metaharvest.sources.oai_pmh.protocol import ResponseRoot, says_deleted, text_of
 from metaharvest.sources.oai_pmh.record_names import RecordNames, shortened
-from metaharvest.sources.oai_pmh.repair import Lost
+from metaharvest.sources.oai_pmh.repair import Unreadable
+from metaharvest.sources.oai_pmh.responses import Response
 from metaharvest.text import one_line
 from metaharvest.validation.titles import title_of
 
@@ -53,7 +53,7 @@ class Records:
         self._set_spec = options.set_spec
         self._names_own_set: bool | None = None
 
-    def taken(self, element: etree._Element, answer: Answer) -> ListedRecord | None:
+    def taken(self, element: etree._Element, answer: Response) -> ListedRecord | None:
         """The record in this element; None if it has no identifier."""
         tags = _tags(answer.root.namespace)
         headers: list[etree._Element] = []
@@ -74,7 +74,7 @@ class Records:
             self.odd.note("nameless", number=others)
             answer.unusable += [None] * others
             identifier = _header_in(headers[-1], tags).identifier
-            return self.lost(Lost(identifier, "it runs together with another one"), answer.response_date)
+            return self.lost(Unreadable(identifier, "it runs together with another one"), answer.response_date)
         header = self._checked(headers[0], tags)
         if header is None:
             return None
@@ -85,12 +85,12 @@ class Records:
         about = self._abouts(abouts, header.identifier) if abouts else ()
         return self._with_content(header, answer, metadata[0] if metadata else None, about)
 
-    def header(self, element: etree._Element, answer: Answer) -> ListedRecord | None:
+    def header(self, element: etree._Element, answer: Response) -> ListedRecord | None:
         """A record of which only the header is known; None if it has no identifier."""
         header = self._checked(element, _tags(answer.root.namespace))
         return None if header is None else self._without_content(header, answer, deleted=says_deleted(element))
 
-    def lost(self, lost: Lost, response_date: str) -> ListedRecord | None:
+    def lost(self, lost: Unreadable, response_date: str) -> ListedRecord | None:
         """A record that cannot be read; None if it has no identifier."""
         if not lost.identifier:
             self.odd.note("nameless")
@@ -157,7 +157,7 @@ class Records:
         self.odd.note("too-long", example, left_out)
         return tuple(kept)
 
-    def _without_content(self, header: _Header, answer: Answer, *, deleted: bool) -> ListedRecord:
+    def _without_content(self, header: _Header, answer: Response, *, deleted: bool) -> ListedRecord:
         """A record that is deleted, or is fetched individually; with an error if its identifier is too long."""
         names = self.names
         too_long = None if deleted else names.too_long(header.identifier)
@@ -167,7 +167,7 @@ class Records:
         return ListedRecord(names.document(origin), None, deleted, (too_long,) if too_long else ())
 
     def _with_content(
-        self, header: _Header, answer: Answer, metadata: etree._Element | None, about: tuple[bytes, ...]
+        self, header: _Header, answer: Response, metadata: etree._Element | None, about: tuple[bytes, ...]
     ) -> ListedRecord:
         """A record with its metadata; with an error if they cannot be taken."""
         identifier, datestamp, sets = header
@@ -214,7 +214,7 @@ class _Tags(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _tags(namespace: str) -> _Tags:
-    name = AnswerRoot(namespace, "2.0").name
+    name = ResponseRoot(namespace, "2.0").name
     return _Tags(*map(name, ("header", "metadata", "about", "identifier", "datestamp", "setSpec")))
 
 

@@ -23,7 +23,7 @@ from lxml import etree
 
 from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, refuse_excess
 from metaharvest.sources.oai_pmh.bounds import URI
-from metaharvest.sources.oai_pmh.protocol import AnswerRoot
+from metaharvest.sources.oai_pmh.protocol import ResponseRoot
 from metaharvest.text import one_line
 
 Data = bytes | mmap
@@ -116,7 +116,7 @@ TOO_DEEP = "its elements are nested more than 2,048 levels deep"
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Unreadable:
     """A record that cannot be read; `identifier` is empty if not even that can. `is_large`: it exceeds a limit."""
 
     identifier: str
@@ -133,7 +133,7 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Surrounding:
+class Envelope:
     """What an answer has beside its records. `is_whole`: its end tag is there. `has_list`: it answers the question.
 
     `unread`: the local names of the elements of which only parts could be read.
@@ -145,14 +145,14 @@ class Surrounding:
     has_list: bool
 
 
-class DamagedAnswer:
+class DamagedResponse:
     """An answer that is not well-formed, or too crowded to be read as it is.
 
     Records that are not well-formed: https://github.com/IQSS/dataverse/issues/12120. A bare & beside them:
     https://github.com/artefactual/atom/issues/803. Texts behind them: https://github.com/findsorguk/findsorguk/issues/843
     """
 
-    def __init__(self, file: BinaryIO, root: AnswerRoot, verb: str, item: str, limits: XmlLimits) -> None:
+    def __init__(self, file: BinaryIO, root: ResponseRoot, verb: str, item: str, limits: XmlLimits) -> None:
         self._data = mapped(file)
         self._root, self._verb, self._item, self._limits = root, verb, item, limits
         head = self._data[:_HEAD]
@@ -167,22 +167,22 @@ class DamagedAnswer:
         self._first = self._last = max(0, len(self._data) - TAIL)  # if there are no records
         self._has_records = False
 
-    def records(self) -> Iterator[Whole | Lost]:
+    def records(self) -> Iterator[Whole | Unreadable]:
         """The records, whole or lost."""
         size = len(self._data)
         for begin, end, following in self._places():
             if not self._has_records:
                 self._first, self._has_records = begin, True
-                yield from self._lost(0, begin, Lost("", "its beginning is damaged"))
+                yield from self._lost(0, begin, Unreadable("", "its beginning is damaged"))
             self._last = begin if end is None else end
-            read = Lost("", "it has no end") if end is None else self._read(begin, end)
+            read = Unreadable("", "it has no end") if end is None else self._read(begin, end)
             if isinstance(read, Whole) or read.is_large:
                 yield read
-                yield from self._lost(self._last, following, Lost("", "its beginning is damaged"))
+                yield from self._lost(self._last, following, Unreadable("", "its beginning is damaged"))
             elif end is not None or following < size or ends(self._data[-TAIL:], self._root, self._verb):
                 yield from self._lost(begin, following, read, least=1)  # unless the answer breaks off in it
         if not self._has_records:
-            yield from self._lost(0, size, Lost("", "its beginning is damaged"))
+            yield from self._lost(0, size, Unreadable("", "its beginning is damaged"))
 
     def _places(self) -> Iterator[tuple[int, int | None, int]]:
         """Where each record begins and ends (None if its end is missing), and where the next one begins."""
@@ -199,7 +199,7 @@ class DamagedAnswer:
         if begin is not None:
             yield begin, end or last, len(self._data)
 
-    def _read(self, begin: int, end: int) -> Whole | Lost:
+    def _read(self, begin: int, end: int) -> Whole | Unreadable:
         """The record between these places: parsed, repaired, or lost with the reason."""
         why = f"it has more than {self._limits.size:,} bytes"
         if end - begin <= self._limits.size:
@@ -210,12 +210,12 @@ class DamagedAnswer:
                     return Whole(self._parsed(record, self._encoding), is_repaired=False)
                 return Whole(self._parsed(repaired(record, self._encoding), "utf-8"), is_repaired=True)
             except etree.XMLSyntaxError as error:
-                return Lost("", in_words(error.msg or "it is not well-formed"))
+                return Unreadable("", in_words(error.msg or "it is not well-formed"))
             except XmlRefused as refused:
                 why = f"it {refused}"
-        return Lost(next(self._identifiers(begin, end), ""), why, is_large=True)
+        return Unreadable(next(self._identifiers(begin, end), ""), why, is_large=True)
 
-    def _lost(self, begin: int, end: int, lost: Lost, least: int = 0) -> Iterator[Lost]:
+    def _lost(self, begin: int, end: int, lost: Unreadable, least: int = 0) -> Iterator[Unreadable]:
         """The records of which parts are between these places, named or counted; at least this number."""
         names = dict.fromkeys(islice(self._identifiers(begin, end), _MOST_LOST))
         ends_of_each = {"record": [_HEADER_END], "header": [_HEADER_END, _IDENTIFIER_END]}
@@ -236,7 +236,7 @@ class DamagedAnswer:
             if text and b"<" not in text:
                 yield _text(text)
 
-    def surrounding(self) -> Surrounding:
+    def envelope(self) -> Envelope:
         """The protocol's elements before the first record, and behind the last one. To be called after records()."""
         size, behind = len(self._data), self._last + TAIL
         tail = self._data[self._last : behind] + self._data[max(behind, size - TAIL) :]
@@ -258,7 +258,7 @@ class DamagedAnswer:
             unread.add("resumptionToken")
         is_whole = ends(tail, self._root, self._verb)
         has_list = self._has_records or self._list.search(shown) is not None
-        return Surrounding(elements, frozenset(unread), is_whole, has_list)
+        return Envelope(elements, frozenset(unread), is_whole, has_list)
 
     def _beside(self, found: re.Match[bytes], words: bytes) -> etree._Element | None:
         """One element of the protocol, repaired if need be. For an error, the start tag with its code is enough."""
@@ -291,7 +291,7 @@ class DamagedAnswer:
         return b"".join(declarations)
 
 
-def _declared(head: bytes, root: AnswerRoot, verb: str) -> dict[str | None, str]:
+def _declared(head: bytes, root: ResponseRoot, verb: str) -> dict[str | None, str]:
     """The namespaces in scope at the records, by prefix."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, recover=True)
     tree = None
@@ -348,7 +348,7 @@ def repaired_whole(content: bytes) -> bytes:
     return text[before.end() :] if before else text
 
 
-def ends(tail: bytes, root: AnswerRoot, verb: str) -> bool:
+def ends(tail: bytes, root: ResponseRoot, verb: str) -> bool:
     """True if the answer comes to its end there."""
     end = _compiled(rf"</~(?:{verb}|{root.verb or 'OAI-PMH'})\s*>")
     return end.search(blanked(tail)) is not None

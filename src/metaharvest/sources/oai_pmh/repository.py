@@ -20,8 +20,8 @@ from metaharvest.fetch.url import repository_key
 from metaharvest.model import Finding, Level, ListMethod, OaiOptions, Site
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import Patience
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer, cut_off, short_answer
 from metaharvest.sources.oai_pmh.bounds import SHORT_ANSWER
+from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, cut_off, short_response
 from metaharvest.text import shown_url
 from metaharvest.validation.parse_lock import parsing
 
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 _LONGEST_URL = 4000
 """Characters: what is longer is sent as a form, as servers refuse long URLs."""
 
-Read = Callable[[etree._Element, Answer], Result]
+Read = Callable[[etree._Element, Response], Result]
 """Takes the wanted part out of the tree of a short answer; it is called in a thread."""
 
 
@@ -75,15 +75,15 @@ class Repository:
 
     async def short(
         self, verb: str, arguments: Mapping[str, str], patience: Patience, read: Read[Result]
-    ) -> tuple[Result, Answer]:
+    ) -> tuple[Result, Response]:
         """What `read` takes out of a short answer, and the answer.
 
-        Raises FetchError, also where the answer breaks off; and NoAnswer.
+        Raises FetchError, also where the answer breaks off; and NotOaiResponse.
         """
         with tempfile.SpooledTemporaryFile(max_size=1_048_576) as spool:
             file = cast(BinaryIO, spool)
 
-            async def ask() -> tuple[Result, Answer]:
+            async def ask() -> tuple[Result, Response]:
                 date = await self._ask(self._query(verb, arguments), file, patience.left())
                 found, answer = await asyncio.to_thread(_taken, file.read(SHORT_ANSWER.size + 1), verb, read)
                 answer.date = date
@@ -154,13 +154,13 @@ class Repository:
         return Query(text, self._post or len(text) + len(self._site.list_url) > _LONGEST_URL)
 
 
-def _taken(content: bytes, verb: str, read: Read[Result]) -> tuple[Result, Answer]:
-    """What `read` takes out of a short answer. Raises NoAnswer, and FetchError where it breaks off.
+def _taken(content: bytes, verb: str, read: Read[Result]) -> tuple[Result, Response]:
+    """What `read` takes out of a short answer. Raises NotOaiResponse, and FetchError where it breaks off.
 
     Seen at https://github.com/libris/librisxl/issues/138.
     """
     with parsing():
-        tree, answer = short_answer(content, verb)
+        tree, answer = short_response(content, verb)
         if not (answer.is_whole or answer.errors):
             raise FetchError(cut_off(answer), transient=True)
         return read(tree, answer), answer
@@ -179,8 +179,8 @@ async def is_answer(error: FetchError, verb: str) -> bool:
 def _has_errors(page: bytes, verb: str) -> bool:
     try:
         with parsing():
-            return bool(short_answer(page, verb)[1].errors)
-    except NoAnswer:
+            return bool(short_response(page, verb)[1].errors)
+    except NotOaiResponse:
         return False
 
 

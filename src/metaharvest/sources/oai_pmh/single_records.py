@@ -10,12 +10,12 @@ from metaharvest.errors import FetchError, NotAsked
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import ListedRecord, Patience
-from metaharvest.sources.oai_pmh.answer_reader import record_in
-from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, NoAnswer, cut_off
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.protocol import ProtocolError
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.response_reader import record_in
+from metaharvest.sources.oai_pmh.responses import IN_THE_LOG, NotOaiResponse, cut_off
 from metaharvest.text import one_line
 
 _AT_ONCE = 3
@@ -147,7 +147,7 @@ def checked_record(content: bytes, identifier: str, records: Records) -> ListedR
     """The record in an answer to GetRecord, if it is the one; None: it is not in this format. Raises FetchError."""
     try:
         record, answer = record_in(content, records)
-    except NoAnswer as error:
+    except NotOaiResponse as error:
         raise FetchError(error.finding) from error
     if answer.errors:
         kind = NotThere if {error.code for error in answer.errors} <= _OF_RECORD else FetchError

@@ -28,7 +28,6 @@ from metaharvest.model import (
     Site,
 )
 from metaharvest.sources.base import Page, PagedListing, Patience
-from metaharvest.sources.oai_pmh.answers import NoAnswer
 from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment
 from metaharvest.sources.oai_pmh.describe import ALL_PAGES, CLOCK_RIGHT, Description, changes, described, missing
 from metaharvest.sources.oai_pmh.probes import Probed, Probes, is_due
@@ -44,6 +43,7 @@ from metaharvest.sources.oai_pmh.progress import (
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.responses import NotOaiResponse
 from metaharvest.sources.oai_pmh.single_records import checked_record
 from metaharvest.sources.oai_pmh.sweep import Sweeper
 from metaharvest.sources.oai_pmh.windows import Window
@@ -185,7 +185,7 @@ async def _first(pages: AsyncIterator[Page]) -> Page:
         if isinstance(cause, FetchError):
             cause.of_list = True
             raise cause from None
-        failed = ListError(*((cause.finding,) if isinstance(cause, NoAnswer) else error.findings))
+        failed = ListError(*((cause.finding,) if isinstance(cause, NotOaiResponse) else error.findings))
         failed.of_list = True
         raise failed from error
 

@@ -26,7 +26,6 @@ from metaharvest.errors import BrokenOff, FetchError, ListedWithHoles
 from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Finding, Level, ListMethod, OaiOptions, limited
 from metaharvest.sources.base import ListedRecord, Page, Patience
-from metaharvest.sources.oai_pmh.answers import IN_THE_LOG, Answer, NoAnswer, cut_off
 from metaharvest.sources.oai_pmh.bounds import DATE
 from metaharvest.sources.oai_pmh.counts import UNDATED, Counts, check_size, key_and_version
 from metaharvest.sources.oai_pmh.datestamps import ahead_of
@@ -37,6 +36,7 @@ from metaharvest.sources.oai_pmh.progress import State, Sweep, first_moment, sta
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
+from metaharvest.sources.oai_pmh.responses import IN_THE_LOG, NotOaiResponse, Response, cut_off
 from metaharvest.sources.oai_pmh.single_records import SingleRecords, Stopped
 from metaharvest.sources.oai_pmh.windows import Step, Window, next_step
 from metaharvest.text import one_line
@@ -208,7 +208,7 @@ class Sweeper:
         """The pages of one answer; a long answer has several. Raises BrokenOff, and PageFailed."""
         self._require_time()
         window, sent = self.sweep.todo[0], self.sweep.token
-        answer = Answer("ListIdentifiers" if self._is_one_by_one(window) else "ListRecords")
+        answer = Response("ListIdentifiers" if self._is_one_by_one(window) else "ListRecords")
         held: list[ListedRecord] = []
         number = new = 0
         counts.on_page.clear()
@@ -221,7 +221,7 @@ class Sweeper:
                     number, new, counts.fresh = number + len(part), new + named, counts.fresh + len(held)
                     if answer.verb == "ListIdentifiers":
                         held = await self._singles.all_of(held)
-        except (FetchError, NoAnswer, Stopped) as error:
+        except (FetchError, NotOaiResponse, Stopped) as error:
             raise await self._error_after(error, window) from error
         token_was_old, self._token_is_old = self._token_is_old, False
         number += len(answer.unusable)
@@ -253,7 +253,7 @@ class Sweeper:
         if not answer.errors:
             yield self._page(held, counts, self.checkpoint())
 
-    def _move_on(self, answer: Answer, counts: Counts, *, is_stuck: bool) -> None:
+    def _move_on(self, answer: Response, counts: Counts, *, is_stuck: bool) -> None:
         """Note a whole answer in the sweep. `is_stuck`: its token leads nowhere."""
         token, sweep = answer.token, self.sweep
         if not sweep.first:
@@ -387,7 +387,7 @@ class Sweeper:
             (stamps, number), answer = await self._repository.short(
                 "ListIdentifiers", arguments, self._patience, _stamps_and_number
             )
-        except (FetchError, NoAnswer):
+        except (FetchError, NotOaiResponse):
             self._lists_identifiers = False
             return None
         self._check_datestamps(stamps, window)
@@ -407,10 +407,12 @@ class Sweeper:
         if not any(each.rule == "oai.page-failed" for each in self._notes):
             self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", IN_THE_LOG, Level.WARNING))
 
-    async def _error_after(self, error: FetchError | NoAnswer | Stopped, window: Window) -> BrokenOff | PageFailed:
+    async def _error_after(
+        self, error: FetchError | NotOaiResponse | Stopped, window: Window
+    ) -> BrokenOff | PageFailed:
         """The exception after a failed request: PageFailed if smaller windows may help."""
         cause = error.error if isinstance(error, Stopped) else error
-        why = cause.finding if isinstance(cause, NoAnswer) else cause.findings[0]
+        why = cause.finding if isinstance(cause, NotOaiResponse) else cause.findings[0]
         sweep, stopped = self.sweep, self._patience.heed()
         is_stopped = stopped is not None or isinstance(error, Stopped)
         if sweep.token and not isinstance(error, Stopped) and _refuses_token(error, self._token_is_old):
@@ -425,7 +427,7 @@ class Sweeper:
         transient = isinstance(cause, FetchError) and cause.transient
         return self._broken_off(stopped or why, transient=transient)
 
-    def _ends_by_errors(self, answer: Answer, counts: Counts, *, token_was_old: bool) -> bool:
+    def _ends_by_errors(self, answer: Response, counts: Counts, *, token_was_old: bool) -> bool:
         """True if errors of the protocol end the list. False: it is to be requested in another way.
 
         `token_was_old`: the token is from an earlier harvest, and may have expired. Raises BrokenOff, and PageFailed.
@@ -563,13 +565,13 @@ class Sweeper:
         return kind(finding, *self._findings(), *self._records.odd.findings(is_whole=False), transient=transient)
 
 
-def _refuses_token(error: FetchError | NoAnswer, token_was_old: bool) -> bool:
+def _refuses_token(error: FetchError | NotOaiResponse, token_was_old: bool) -> bool:
     """True if the error may mean that the token is refused: a token of an earlier harvest may have expired.
 
     Version 1.x refuses a token with the status 400. Seen at
     https://github.com/mattbierbaum/arxiv-public-datasets/issues/26.
     """
-    if isinstance(error, NoAnswer):
+    if isinstance(error, NotOaiResponse):
         return token_was_old
     if error.status == 400:
         return True
@@ -577,9 +579,9 @@ def _refuses_token(error: FetchError | NoAnswer, token_was_old: bool) -> bool:
     return token_was_old and not error.transient and not is_of_page
 
 
-def _may_be_of_page(error: FetchError | NoAnswer, *, is_first: bool) -> bool:
+def _may_be_of_page(error: FetchError | NotOaiResponse, *, is_first: bool) -> bool:
     """True if the error may concern this page alone. `is_first`: it is the first page of the whole list."""
-    if isinstance(error, NoAnswer):
+    if isinstance(error, NotOaiResponse):
         return not is_first and error.finding.rule in _NOTHING_RULES
     rule = error.findings[0].rule
     if rule in _ONE_PAGE_RULES or (error.status >= 500 and error.status != 503) or error.status == _TOO_LARGE:
@@ -595,7 +597,7 @@ def _is_refusal(error: FetchError) -> bool:
     return not error.transient and (400 <= error.status < 500 or error.status == _PARTIAL)
 
 
-def _stamps_and_number(tree: etree._Element, answer: Answer) -> tuple[list[str], int]:
+def _stamps_and_number(tree: etree._Element, answer: Response) -> tuple[list[str], int]:
     """The datestamps of the first records in an answer, and the number of all its records."""
     datestamps = islice(tree.iter(answer.root.name("datestamp")), _MOST_LOOKED_AT)
     number = sum(1 for _ in tree.iter(answer.root.name("identifier")))

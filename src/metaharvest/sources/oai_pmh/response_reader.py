@@ -26,10 +26,14 @@ from lxml import etree
 from metaharvest.fetch.xml_bounds import XmlLimits
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh.answers import (
-    Answer,
-    Damage,
-    NoAnswer,
+from metaharvest.sources.oai_pmh.bounds import record_limits
+from metaharvest.sources.oai_pmh.old import as_in_2_0, item_of
+from metaharvest.sources.oai_pmh.records import Records
+from metaharvest.sources.oai_pmh.repair import DamagedResponse, Unreadable
+from metaharvest.sources.oai_pmh.responses import (
+    NotOaiResponse,
+    ParseDamage,
+    Response,
     TooDamaged,
     refuse_many,
     root_in,
@@ -37,10 +41,6 @@ from metaharvest.sources.oai_pmh.answers import (
     spool,
     strictly,
 )
-from metaharvest.sources.oai_pmh.bounds import record_limits
-from metaharvest.sources.oai_pmh.old import as_in_2_0, item_of
-from metaharvest.sources.oai_pmh.records import Records
-from metaharvest.sources.oai_pmh.repair import DamagedAnswer, Lost
 from metaharvest.text import one_line
 from metaharvest.validation.parse_lock import parsing
 
@@ -62,12 +62,15 @@ USUAL_BYTES = 8_388_608
 _OUT_OF_MEMORY = 77
 """The exit code of a process that has reached its memory limit."""
 
-_Message = list[ListedRecord] | tuple[Answer, dict[str, tuple[int, str]]] | Exception
+_Message = list[ListedRecord] | tuple[Response, dict[str, tuple[int, str]]] | Exception
 """From the process: a part of the records; at last the answer and what is odd about its records, or why it is none."""
 
 
-def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedRecord]:
-    """The records of the answer in `file`, which is open at its start, also repaired and lost ones. Raises NoAnswer."""
+def listed(file: BinaryIO, answer: Response, records: Records) -> Iterator[ListedRecord]:
+    """The records of the answer in `file`, which is open at its start, also repaired and lost ones.
+
+    Raises NotOaiResponse.
+    """
     before, taken = records.odd.counted(), Counter[str]()
     limits = record_limits(records.largest)
     answer.root = root_in(file, answer.verb)
@@ -77,7 +80,7 @@ def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedR
                 if record is not None:
                     taken[record.document.document_id] += 1
                     yield record
-        except Damage as error:
+        except ParseDamage as error:
             answer.begin_again(error)
         if answer.damage:  # the error is forgotten, as it would keep the tree
             records.odd.restart(before)
@@ -90,7 +93,7 @@ def listed(file: BinaryIO, answer: Answer, records: Records) -> Iterator[ListedR
     records.odd.add({kind: (number, answer.example[kind]) for kind, number in answer.odd.items()})
 
 
-def _taken(element: etree._Element, answer: Answer, records: Records) -> ListedRecord | None:
+def _taken(element: etree._Element, answer: Response, records: Records) -> ListedRecord | None:
     """The record in an element, which may be in another namespace than its answer; None if there is none."""
     namespace = str(element.tag).rpartition("}")[0].removeprefix("{")
     if namespace != answer.root.namespace:
@@ -108,13 +111,13 @@ def _taken(element: etree._Element, answer: Answer, records: Records) -> ListedR
     return record
 
 
-def _cut(file: BinaryIO, answer: Answer, records: Records, limits: XmlLimits) -> Iterator[ListedRecord]:
-    """The records of an answer that is not well-formed, or too crowded. Raises NoAnswer."""
-    damaged = DamagedAnswer(file, answer.root, answer.verb, item_of(answer.root, answer.verb), limits)
+def _cut(file: BinaryIO, answer: Response, records: Records, limits: XmlLimits) -> Iterator[ListedRecord]:
+    """The records of an answer that is not well-formed, or too crowded. Raises NotOaiResponse."""
+    damaged = DamagedResponse(file, answer.root, answer.verb, item_of(answer.root, answer.verb), limits)
     answer.response_date = damaged.response_date
     number = 0
     for piece in damaged.records():
-        if isinstance(piece, Lost):
+        if isinstance(piece, Unreadable):
             number += 1
             refuse_many(number)
             record = records.lost(piece, answer.response_date)
@@ -126,13 +129,13 @@ def _cut(file: BinaryIO, answer: Answer, records: Records, limits: XmlLimits) ->
                 record = replace(record, findings=(*record.findings, _repaired(record)))
         if record is not None:
             yield record
-    answer.add_surrounding(damaged.surrounding())
+    answer.add_envelope(damaged.envelope())
 
 
-def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Answer]:
-    """The record in an answer to GetRecord; None if there is none. Raises NoAnswer."""
-    answer = Answer("GetRecord")
-    with spool() as file, closing(AnswerReader()) as reader:
+def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Response]:
+    """The record in an answer to GetRecord; None if there is none. Raises NotOaiResponse."""
+    answer = Response("GetRecord")
+    with spool() as file, closing(ResponseReader()) as reader:
         file.write(content)
         parts = reader.parts(file, answer, records)
         found = list(islice(chain.from_iterable(parts), 2))
@@ -155,16 +158,16 @@ def parts_of(found: Iterator[ListedRecord]) -> Iterator[list[ListedRecord]]:
             yield some
 
 
-class AnswerReader:
+class ResponseReader:
     """Reads one answer after the other. To be used in one thread, but for close()."""
 
     def __init__(self) -> None:
         self._started: tuple[SpawnProcess, Connection] | None = None
 
-    def parts(self, file: BinaryIO, answer: Answer, records: Records) -> Iterator[list[ListedRecord]]:
+    def parts(self, file: BinaryIO, answer: Response, records: Records) -> Iterator[list[ListedRecord]]:
         """The records of the answer in `file`, part by part; see listed(). No part is empty.
 
-        `answer`, and what `records` count, are complete at the end. Raises NoAnswer, also where a limit is reached.
+        `answer`, and what `records` count, are complete at the end. Raises NotOaiResponse, also if a limit is reached.
         """
         if size_of(file) <= USUAL_BYTES:
             return parts_of(listed(file, answer, records))
@@ -176,9 +179,9 @@ class AnswerReader:
         return self._parts_elsewhere(file, answer, records, process, channel)
 
     def _parts_elsewhere(
-        self, file: BinaryIO, answer: Answer, records: Records, process: SpawnProcess, channel: Connection
+        self, file: BinaryIO, answer: Response, records: Records, process: SpawnProcess, channel: Connection
     ) -> Iterator[list[ListedRecord]]:
-        """What the process reads. Raises NoAnswer; and OSError if there is no room for the file on the disk."""
+        """What the process reads. Raises NotOaiResponse; and OSError if there is no room for the file on the disk."""
         file.flush()
         number = file.fileno()  # what was in memory is put on the disk
         message: _Message | None = None
@@ -190,7 +193,9 @@ class AnswerReader:
         except (EOFError, ConnectionError) as error:
             process.join(SECONDS)
             is_memory = process.exitcode in (_OUT_OF_MEMORY, -signal.SIGABRT)
-            raise NoAnswer(_too_costly(answer.verb, "the memory that it may take" if is_memory else "")) from error
+            raise NotOaiResponse(
+                _too_costly(answer.verb, "the memory that it may take" if is_memory else "")
+            ) from error
         finally:
             if message is None or isinstance(message, list):
                 self.close()
@@ -221,9 +226,12 @@ class AnswerReader:
 
 
 def _received(channel: Connection, verb: str) -> _Message:
-    """The next message. Raises EOFError and ConnectionError if the process has ended, NoAnswer if it takes too long."""
+    """The next message. Raises EOFError and ConnectionError if the process has ended.
+
+    Raises NotOaiResponse if the message takes too long.
+    """
     if not channel.poll(SECONDS):
-        raise NoAnswer(_too_costly(verb, f"{SECONDS:.0f} seconds"))
+        raise NotOaiResponse(_too_costly(verb, f"{SECONDS:.0f} seconds"))
     message: _Message = channel.recv()
     return message
 
@@ -250,17 +258,17 @@ def _serve(channel: Connection, memory: int) -> None:
         while True:
             verb, records = channel.recv()
             with os.fdopen(recv_handle(channel), "rb") as file:
-                channel.send(_read(channel, file, Answer(verb), records))
+                channel.send(_read(channel, file, Response(verb), records))
 
 
-def _read(channel: Connection, file: BinaryIO, answer: Answer, records: Records) -> _Message:
+def _read(channel: Connection, file: BinaryIO, answer: Response, records: Records) -> _Message:
     """Send the records of this answer, part by part, and return the last message."""
     file.seek(0)
     records.odd.restart({})
     try:
         for part in parts_of(listed(file, answer, records)):
             channel.send(part)
-    except NoAnswer as error:
+    except NotOaiResponse as error:
         return error
     except MemoryError:
         os._exit(_OUT_OF_MEMORY)

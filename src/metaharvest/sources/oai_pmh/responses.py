@@ -30,8 +30,8 @@ from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.bounds import DATE, ERRORS, SHORT_ANSWER, UNUSABLE, URI, crowd, words_of
 from metaharvest.sources.oai_pmh.old import item_of, root_of
-from metaharvest.sources.oai_pmh.protocol import AnswerRoot, ProtocolError, Token, text_of, token_from
-from metaharvest.sources.oai_pmh.repair import TAIL, TOO_DEEP, Surrounding, ends, in_words, repaired_whole
+from metaharvest.sources.oai_pmh.protocol import ProtocolError, ResponseRoot, Token, text_of, token_from
+from metaharvest.sources.oai_pmh.repair import TAIL, TOO_DEEP, Envelope, ends, in_words, repaired_whole
 from metaharvest.text import one_line
 
 Take = Callable[[etree._Element], ListedRecord | None]
@@ -47,7 +47,7 @@ _KNOWN = {*_BESIDE, "request", "requestURL"}
 _MOST_CONTAINERS = 10
 
 
-class NoAnswer(Exception):
+class NotOaiResponse(Exception):
     """What came is no answer of OAI-PMH to what was asked; `finding` says what it is."""
 
     def __init__(self, finding: Finding) -> None:
@@ -58,11 +58,11 @@ class NoAnswer(Exception):
         return self.finding.message
 
 
-class Damage(Exception):
+class ParseDamage(Exception):
     """An answer is not well-formed; the message is the parser's."""
 
 
-class Crowded(Damage):
+class Crowded(ParseDamage):
     """A record, or the tags around the records, exceed a limit; the message names it."""
 
 
@@ -71,7 +71,7 @@ class TooDamaged(Exception):
 
 
 @dataclass(slots=True)
-class Answer:
+class Response:
     """What is known of an answer beside its records, as far as it was read.
 
     `date`: when it was sent, by the clock of the web server, if that is known. `is_whole`: it did not break off.
@@ -81,7 +81,7 @@ class Answer:
     """
 
     verb: str
-    root: AnswerRoot = field(default_factory=lambda: AnswerRoot("", ""))
+    root: ResponseRoot = field(default_factory=lambda: ResponseRoot("", ""))
     response_date: str = ""
     date: str = ""
     errors: list[ProtocolError] = field(default_factory=list)
@@ -99,20 +99,20 @@ class Answer:
         self.odd[what] += 1
         self.example.setdefault(what, one_line(example, 200))
 
-    def become(self, other: Answer) -> None:
+    def become(self, other: Response) -> None:
         """Take over what is known of the same answer, when it is read again; the date stays."""
-        for each in fields(Answer):
+        for each in fields(Response):
             if each.name != "date":
                 setattr(self, each.name, getattr(other, each.name))
 
-    def begin_again(self, why: Damage) -> None:
+    def begin_again(self, why: ParseDamage) -> None:
         """Forget what was read: repair.py reads the answer again from its start."""
         is_ill_formed = not isinstance(why, Crowded)
-        self.become(Answer(self.verb, self.root, damage=str(why), is_ill_formed=is_ill_formed))
+        self.become(Response(self.verb, self.root, damage=str(why), is_ill_formed=is_ill_formed))
         if not is_ill_formed:
             self.note("crowded", str(why))
 
-    def add_surrounding(self, around: Surrounding) -> None:
+    def add_envelope(self, around: Envelope) -> None:
         """What a damaged answer has beside its records. What cannot be read of it, is not passed over."""
         for element in around.elements:
             _note(element, self)
@@ -123,7 +123,7 @@ class Answer:
             self.token, self.is_whole = None, False
             self.damage = f"its resumption token cannot be read ({self.damage})"
         elif around.is_whole and not (around.has_list or self.errors):
-            raise NoAnswer(_another_verb(self.verb))
+            raise NotOaiResponse(_another_verb(self.verb))
 
 
 def refuse_many(number: int) -> None:
@@ -137,17 +137,17 @@ def spool() -> BinaryIO:
     return cast(BinaryIO, SpooledTemporaryFile(max_size=IN_MEMORY, prefix="metaharvest-"))
 
 
-def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
-    """The tree of an answer that has no records; what is not well-formed in it is passed over. Raises NoAnswer.
+def short_response(content: bytes, verb: str) -> tuple[etree._Element, Response]:
+    """The tree of an answer that has no records; what is not well-formed in it is passed over. Raises NotOaiResponse.
 
     Of one that is not whole, nothing can be concluded from what it does not have. To be called in a thread.
     """
     root = _begun(content[: HEAD_BYTES + CHUNK], verb)
-    answer = Answer(verb, root, is_whole=True)
+    answer = Response(verb, root, is_whole=True)
     try:
         refuse_excess(content, SHORT_ANSWER)
     except XmlRefused as refused:
-        raise NoAnswer(_too_large(f"The answer to {verb} {refused}.")) from None
+        raise NotOaiResponse(_too_large(f"The answer to {verb} {refused}.")) from None
     try:
         tree = etree.fromstring(content, _parser())
     except etree.XMLSyntaxError as error:
@@ -156,27 +156,27 @@ def short_answer(content: bytes, verb: str) -> tuple[etree._Element, Answer]:
     containers = [tree, *tree.iterchildren(root.name(verb))]
     for container in containers[:_MOST_CONTAINERS]:
         if why := crowd(container):
-            raise NoAnswer(_too_large(f"The answer to {verb} cannot be read: {why}."))
+            raise NotOaiResponse(_too_large(f"The answer to {verb} cannot be read: {why}."))
         for child in container.iterchildren(*(f"{{*}}{name}" for name in _BESIDE)):
             if container is tree or local_name(child) == "resumptionToken":
                 _note(child, answer)
     if not (len(containers) > 1 or answer.errors or root.verb == verb):
-        raise NoAnswer(_another_verb(verb))
+        raise NotOaiResponse(_another_verb(verb))
     return tree, answer
 
 
-def root_in(file: BinaryIO, verb: str) -> AnswerRoot:
-    """The root element of the answer in `file`, which is at its start before and afterwards. Raises NoAnswer."""
+def root_in(file: BinaryIO, verb: str) -> ResponseRoot:
+    """The root element of the answer in `file`, which is at its start before and afterwards. Raises NotOaiResponse."""
     head = file.read(HEAD_BYTES + CHUNK)
     file.seek(0)
     return _begun(head, verb)
 
 
-def strictly(file: BinaryIO, answer: Answer, take: Take, limits: XmlLimits) -> Iterator[ListedRecord | None]:
+def strictly(file: BinaryIO, answer: Response, take: Take, limits: XmlLimits) -> Iterator[ListedRecord | None]:
     """What `take` makes of each record (or header) of the answer in `file`, as soon as it has come.
 
-    Raises NoAnswer. Raises Damage before a record that is not well-formed, or follows one. Before a record that exceeds
-    the limits, or has too much declared around it, it raises Crowded. To be used within one thread.
+    Raises NotOaiResponse. Raises ParseDamage before a record that is not well-formed, or follows one. Before a record
+    that exceeds the limits, or has too much declared around it, it raises Crowded. To be used within one thread.
     """
     parser: Any = etree.XMLPullParser(events=("start",), tag=answer.root.name(answer.root.verb or "OAI-PMH"), **_SAFE)
     is_list = answer.root.verb == answer.verb
@@ -199,20 +199,20 @@ def strictly(file: BinaryIO, answer: Answer, take: Take, limits: XmlLimits) -> I
                     yield record
         yield from _complete(parser.close(), answer, take, is_list=is_list, is_whole=True)
     except etree.XMLSyntaxError as error:
-        raise Damage(in_words(error.msg or "not well-formed")) from None
+        raise ParseDamage(in_words(error.msg or "not well-formed")) from None
     answer.is_whole = True
     if not (answer.has_list or answer.errors):
-        raise NoAnswer(_another_verb(answer.verb))
+        raise NotOaiResponse(_another_verb(answer.verb))
 
 
 def _refuse_errors(log: Any) -> None:
-    """Raises Damage if the parser has found an error, such as an undeclared prefix, and went on."""
+    """Raises ParseDamage if the parser has found an error, such as an undeclared prefix, and went on."""
     if len(log) and (wrong := log.filter_from_errors()):
-        raise Damage(in_words(wrong[0].message))
+        raise ParseDamage(in_words(wrong[0].message))
 
 
 def _complete(
-    parent: etree._Element, answer: Answer, take: Take, *, is_list: bool, is_whole: bool
+    parent: etree._Element, answer: Response, take: Take, *, is_list: bool, is_whole: bool
 ) -> Iterator[ListedRecord | None]:
     """The records among the complete children: all but the last one, if more is to come; these are removed.
 
@@ -267,7 +267,7 @@ def local_name(element: etree._Element) -> str:
     return str(element.tag).rpartition("}")[2]
 
 
-def _note(element: etree._Element, answer: Answer) -> None:
+def _note(element: etree._Element, answer: Response) -> None:
     name = local_name(element)
     if name == "resumptionToken":
         token, before = _token(element), answer.token
@@ -290,18 +290,18 @@ def _token(element: etree._Element) -> Token:
     return token_from(text, ((str(name), str(value)) for name, value in element.attrib.items()))
 
 
-def _recovered(content: bytes, answer: Answer) -> etree._Element:
-    """What the parser makes of an answer that is not well-formed. Raises NoAnswer."""
+def _recovered(content: bytes, answer: Response) -> etree._Element:
+    """What the parser makes of an answer that is not well-formed. Raises NotOaiResponse."""
     text = repaired_whole(content)
     if text.count(b"&") > SHORT_ANSWER.nodes:  # each reference to an unknown entity becomes a node of the tree
         message = f"The answer to {answer.verb} is no well-formed XML, and has more than {SHORT_ANSWER.nodes:,} &."
-        raise NoAnswer(_too_large(message))
+        raise NotOaiResponse(_too_large(message))
     answer.is_whole = ends(text[-TAIL:], answer.root, answer.verb)
     with suppress(etree.XMLSyntaxError):
         tree = etree.fromstring(text, _parser(recover=True))
         if tree is not None and root_of(str(tree.tag)) == answer.root:
             return tree
-    raise NoAnswer(replace(ill_formed(answer), level=Level.ERROR))
+    raise NotOaiResponse(replace(ill_formed(answer), level=Level.ERROR))
 
 
 _SAFE: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
@@ -311,37 +311,37 @@ def _parser(*, recover: bool = False) -> etree.XMLParser:
     return etree.XMLParser(recover=recover, **_SAFE)
 
 
-def _begun(head: bytes, verb: str) -> AnswerRoot:
-    """The root element of what begins like this. Raises NoAnswer for a page, another document, or a DTD."""
+def _begun(head: bytes, verb: str) -> ResponseRoot:
+    """The root element of what begins like this. Raises NotOaiResponse for a page, another document, or a DTD."""
     if not head.strip(b"\0 \t\r\n\xef\xbb\xbf"):
         remedy = "The repository's keeper sees in its log why nothing was sent."
-        raise NoAnswer(Finding("oai.not-oai", f"The answer to {verb} is empty.", remedy))
+        raise NotOaiResponse(Finding("oai.not-oai", f"The answer to {verb} is empty.", remedy))
     title = html_title(head[:HEAD_BYTES])
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n\v\f")
     tag, has_dtd = first_tag(text) if title is None else (None, False)
     if title is None:
         title = title_of_odd_page(head, tag)
     if title is not None:
-        raise NoAnswer(_page(verb, title))
+        raise NotOaiResponse(_page(verb, title))
     if text.startswith(b"<"):
         try:
             refuse_encoding(text)
         except XmlRefused as refused:
             remedy = "The repository's keeper has its answers written in UTF-8, as the protocol says."
-            raise NoAnswer(Finding("oai.encoding", f"The answer to {verb} {refused}.", remedy)) from None
+            raise NotOaiResponse(Finding("oai.encoding", f"The answer to {verb} {refused}.", remedy)) from None
     if tag is None and text.startswith(b"<") and len(head) >= HEAD_BYTES + CHUNK:
-        raise NoAnswer(_too_large(f"The first {len(head):,} bytes of the answer to {verb} have no whole tag."))
+        raise NotOaiResponse(_too_large(f"The first {len(head):,} bytes of the answer to {verb} have no whole tag."))
     if tag is None:
-        raise NoAnswer(Finding("oai.not-oai", f"The answer to {verb} is no XML.", _IF_NOT_OAI))
+        raise NotOaiResponse(Finding("oai.not-oai", f"The answer to {verb} is no XML.", _IF_NOT_OAI))
     if has_dtd:
         message = f"The answer to {verb} begins with a DTD (<!DOCTYPE …>), which can change what records say."
-        raise NoAnswer(Finding("oai.dtd", message, "Have the repository answer without a DOCTYPE."))
+        raise NotOaiResponse(Finding("oai.dtd", message, "Have the repository answer without a DOCTYPE."))
     root = root_of(tag) if len(tag) <= URI else None
     if root is None:
         message = f"The answer to {verb} is a document <{one_line(tag, 120)}>, not one of OAI-PMH."
-        raise NoAnswer(Finding("oai.not-oai", message, _IF_NOT_OAI))
+        raise NotOaiResponse(Finding("oai.not-oai", message, _IF_NOT_OAI))
     if root.verb and root.verb != verb:
-        raise NoAnswer(_another_verb(verb))
+        raise NotOaiResponse(_another_verb(verb))
     return root
 
 
@@ -391,13 +391,13 @@ def well_formed(damage: str) -> str:
     return IN_THE_LOG if damage.startswith("Premature end") else _WELL_FORMED
 
 
-def ill_formed(answer: Answer) -> Finding:
+def ill_formed(answer: Response) -> Finding:
     """An answer is not well-formed, and was read all the same."""
     message = f"The answer to {answer.verb} is no well-formed XML: {answer.damage}. What could be read of it was taken."
     return Finding("oai.ill-formed", message, well_formed(answer.damage), Level.WARNING)
 
 
-def cut_off(answer: Answer) -> Finding:
+def cut_off(answer: Response) -> Finding:
     """Why an answer is not taken for a whole one."""
     message = f"An answer to {answer.verb} breaks off before its end: {one_line(answer.damage, 200)}."
     if answer.errors:

@@ -14,10 +14,10 @@ import pytest
 
 from metaharvest.model import OaiOptions
 from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh import answer_reader
-from metaharvest.sources.oai_pmh.answer_reader import AnswerReader
-from metaharvest.sources.oai_pmh.answers import Answer, NoAnswer
+from metaharvest.sources.oai_pmh import response_reader
 from metaharvest.sources.oai_pmh.records import Records
+from metaharvest.sources.oai_pmh.response_reader import ResponseReader
+from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response
 from support.hostile_oai import record, records
 
 SOME = [record(number) for number in range(300)]
@@ -27,8 +27,8 @@ COSTLY = records(*SOME, b"&", b"</metadata>" * 2_000_000)
 
 
 @pytest.fixture
-def reader() -> Iterator[AnswerReader]:
-    with closing(AnswerReader()) as reader:
+def reader() -> Iterator[ResponseReader]:
+    with closing(ResponseReader()) as reader:
         yield reader
 
 
@@ -36,8 +36,8 @@ def maker() -> Records:
     return Records("https://r.example.org/oai", OaiOptions("r"))
 
 
-def read(reader: AnswerReader, content: bytes) -> tuple[list[ListedRecord], Answer, Records]:
-    answer, made = Answer("ListRecords"), maker()
+def read(reader: ResponseReader, content: bytes) -> tuple[list[ListedRecord], Response, Records]:
+    answer, made = Response("ListRecords"), maker()
     with TemporaryFile() as file:
         file.write(content)
         file.seek(0)
@@ -50,29 +50,31 @@ def processes() -> list[int]:
 
 
 def test_a_long_answer_is_read_elsewhere_as_it_is_read_here(
-    reader: AnswerReader, monkeypatch: pytest.MonkeyPatch
+    reader: ResponseReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer_reader, "USUAL_BYTES", len(DAMAGED) - 1)
+    monkeypatch.setattr(response_reader, "USUAL_BYTES", len(DAMAGED) - 1)
     found, answer, made = read(reader, DAMAGED)
     (process,) = processes()
-    here, answered_here = maker(), Answer("ListRecords")
-    assert found == list(answer_reader.listed(BytesIO(DAMAGED), answered_here, here))
+    here, answered_here = maker(), Response("ListRecords")
+    assert found == list(response_reader.listed(BytesIO(DAMAGED), answered_here, here))
     assert (answer.is_ill_formed, answer.is_whole, len(found)) == (True, True, 300)
     assert (answer, made.odd.counted()) == (answered_here, here.odd.counted())
     assert read(reader, DAMAGED)[0] == found
     assert processes() == [process]
 
 
-def test_an_answer_of_usual_size_needs_no_process(reader: AnswerReader) -> None:
+def test_an_answer_of_usual_size_needs_no_process(reader: ResponseReader) -> None:
     assert len(read(reader, records(*SOME))[0]) == 300
     assert len(read(reader, DAMAGED)[0]) == 300
     assert processes() == []
 
 
-def test_an_answer_that_takes_too_long_is_given_up(reader: AnswerReader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_takes_too_long_is_given_up(reader: ResponseReader, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(answer_reader, "SECONDS", 1.5)
-        with pytest.raises(NoAnswer, match="To read the answer to ListRecords takes more than 2 seconds") as refused:
+        patched.setattr(response_reader, "SECONDS", 1.5)
+        with pytest.raises(
+            NotOaiResponse, match="To read the answer to ListRecords takes more than 2 seconds"
+        ) as refused:
             read(reader, COSTLY)
     assert refused.value.finding.rule == "oai.too-large"
     assert processes() == []
@@ -81,20 +83,20 @@ def test_an_answer_that_takes_too_long_is_given_up(reader: AnswerReader, monkeyp
 
 
 def test_an_answer_that_takes_too_much_memory_is_given_up(
-    reader: AnswerReader, monkeypatch: pytest.MonkeyPatch
+    reader: ResponseReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer_reader, "MEMORY", 120_000_000)
-    with pytest.raises(NoAnswer, match="takes more than the memory that it may take"):
+    monkeypatch.setattr(response_reader, "MEMORY", 120_000_000)
+    with pytest.raises(NotOaiResponse, match="takes more than the memory that it may take"):
         read(reader, records(record(1, metadata=b"<a>" + b"\x01" * 40_000_000 + b"</a>")))
 
 
-def test_a_process_that_is_killed_costs_its_answer(reader: AnswerReader) -> None:
+def test_a_process_that_is_killed_costs_its_answer(reader: ResponseReader) -> None:
     with TemporaryFile() as file:
         file.write(records(*(record(number) for number in range(100_000)), b"&"))
         file.seek(0)
-        parts = reader.parts(file, Answer("ListRecords"), maker())
+        parts = reader.parts(file, Response("ListRecords"), maker())
         assert len(next(parts)) == 200
         for process in processes():
             os.kill(process, signal.SIGKILL)
-        with pytest.raises(NoAnswer, match="ended the process that reads it"):
+        with pytest.raises(NotOaiResponse, match="ended the process that reads it"):
             list(parts)
