@@ -23,8 +23,7 @@ IS_HELD = or_(
     _LEDGER.c.state.in_(DELETION_WAITS),
     and_(_LEDGER.c.target_revision.is_not(None), _LEDGER.c.sha256.is_not(None), _LEDGER.c.state.not_in(GONE)),
 )
-"""Whether the target has the document of a row, as far as the ledger knows. Of those that the target has from another
-site, nothing was ever fetched."""
+"""True if the target has the document of a row from this site, as far as the ledger knows."""
 
 MISSING_SINCE = case((_IS_MISSING, _LEDGER.c.missing_since)).label("missing_since")
 """Since when a full list has not named the record of a document that the site has; NULL if it is not missing."""
@@ -61,30 +60,44 @@ class KnownRecord:
         return self.entry.is_deleted or self.entry.state in DELETION_WAITS
 
     def sent_as(self, holding: Holding) -> str | None:
-        """The digest of what a target holds that does not tell it, as far as the ledger knows what was sent last."""
+        """The digest of the document that was sent last, if the target holds that revision; None if it is not known."""
         is_known = self.entry.outcome in _NOTHING_NEW and self.entry.pending_sha256 is None
         return self.sha256 if is_known and holding.revision == self.entry.target_revision else None
 
 
 def known_records(session: Session, site_id: int, document_ids: Sequence[str]) -> dict[str, KnownRecord]:
-    """What the ledger says of these records of a site, by document id."""
-    query = select(*ENTRY, *_RECORD).where(
-        _LEDGER.c.site_schedule_id == site_id, _LEDGER.c.document_id.in_(document_ids)
-    )
-    rows = session.connection().execute(query)
+    """The rows of these records of a site, by document id."""
+    here = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.document_id.in_(document_ids))
+    rows = session.connection().execute(select(*ENTRY, *_RECORD).where(*here))
     known = (KnownRecord(LedgerEntry(*row[: len(ENTRY)]), *row[len(ENTRY) :]) for row in rows)
     return {each.entry.document_id: each for each in known}
 
 
 def listed_by(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> dict[str, set[int]]:
-    """Those of these records that the lists of these sites have, as far as the ledger knows: which sites, for each.
+    """Which of these sites list a record live, as far as the ledger knows, by document id.
 
-    What the filters of a site leave out is nothing that it has.
+    A site does not list a record that its filters leave out.
     """
+    return _sites_with(session, site_ids, document_ids, *_IS_LISTED)
+
+
+def missing_at(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> list[str]:
+    """The records among these that are missing at one of these sites."""
+    return list(_sites_with(session, site_ids, document_ids, _IS_MISSING))
+
+
+def known_at(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> Collection[str]:
+    """The records among these that the ledger has of one of these sites."""
+    return _sites_with(session, site_ids, document_ids)
+
+
+def _sites_with(
+    session: Session, site_ids: Collection[int], document_ids: Sequence[str], *conditions: ColumnElement[bool]
+) -> dict[str, set[int]]:
+    """The sites among these that have such a row about a document, by document id."""
     found: dict[str, set[int]] = {}
-    query = select(_LEDGER.c.document_id, _LEDGER.c.site_schedule_id).where(
-        _LEDGER.c.site_schedule_id.in_(site_ids), *_IS_LISTED
-    )
+    query = select(_LEDGER.c.document_id, _LEDGER.c.site_schedule_id)
+    query = query.where(_LEDGER.c.site_schedule_id.in_(site_ids), *conditions)
     for first in range(0, len(document_ids), _AT_ONCE):
         some = _LEDGER.c.document_id.in_(document_ids[first : first + _AT_ONCE])
         for document_id, site_id in session.connection().execute(query.where(some)):
@@ -92,17 +105,11 @@ def listed_by(session: Session, site_ids: Collection[int], document_ids: Sequenc
     return found
 
 
-def missing_at(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> list[str]:
-    """Those of these records that are missing at one of these sites."""
-    is_theirs = (_LEDGER.c.site_schedule_id.in_(site_ids), _LEDGER.c.document_id.in_(document_ids))
-    return list(session.scalars(select(_LEDGER.c.document_id).where(*is_theirs, _IS_MISSING)))
-
-
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What another site of the origin has brought in as the revision that the target holds.
+    """The revision that the target holds, as another site of the origin has brought it.
 
-    `digest` is that of the record as it was received, `sha256` that of what the target was given. None: not known.
+    `digest` is of the record as it was received, `sha256` of the document that the target received. None: not known.
     """
 
     digest: str | None
@@ -110,7 +117,7 @@ class Brought:
 
 
 def brought(session: Session, site_ids: Collection[int], held: Mapping[str, Holding]) -> dict[str, Brought]:
-    """What these sites have brought of the documents that the target holds, as far as the ledger knows."""
+    """The documents among these that one of these sites has brought, as far as the ledger knows, by document id."""
     if not site_ids or not held:
         return {}
     columns = _LEDGER.c["document_id", "target_revision", "outcome", "digest", "sha256"]
@@ -131,15 +138,28 @@ def brought(session: Session, site_ids: Collection[int], held: Mapping[str, Hold
 
 
 def number_held(session: Session, site_id: int) -> int:
-    """How many documents of the site the target has, as far as the ledger knows."""
-    is_own = func.coalesce(_LEDGER.c.listing, 1) != BEFORE_SPLIT
-    return session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, IS_HELD, is_own)) or 0
+    """The number of the site's documents that the target has, as far as the ledger knows."""
+    return _number(session, site_id, IS_HELD, func.coalesce(_LEDGER.c.listing, 1) != BEFORE_SPLIT)
 
 
 def number_named(session: Session, site_id: int) -> int:
-    """How many of these documents the lists so far have named to the end: those that are not missing."""
-    is_named = (IS_HELD, _LEDGER.c.listing > 0, ~_IS_MISSING)
-    return session.scalar(select(func.count()).where(_LEDGER.c.site_schedule_id == site_id, *is_named)) or 0
+    """The number of these documents that the lists still name: the others are missing."""
+    return _number(session, site_id, IS_HELD, _LEDGER.c.listing > 0, ~_IS_MISSING)
+
+
+def number_listed(session: Session, site_id: int, listing: int) -> int:
+    """The number of records that this listing has named."""
+    return _number(session, site_id, _LEDGER.c.listing == listing)
+
+
+def number_live(session: Session, site_id: int) -> int:
+    """The number of records in the ledger that are neither deleted nor missing."""
+    return _number(session, site_id, *_IS_LISTED)
+
+
+def _number(session: Session, site_id: int, *conditions: ColumnElement[bool]) -> int:
+    here = _LEDGER.c.site_schedule_id == site_id
+    return session.scalar(select(func.count()).where(here, *conditions)) or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,56 +173,38 @@ class Unnamed:
 
 
 def unnamed(session: Session, site_id: int, listing: int) -> Iterator[Unnamed]:
-    """The records that a complete listing did not name, but for deleted ones, and uploads of which nothing is known.
+    """The records that a complete listing did not name, without deleted ones and uploads without a result.
 
-    Those that only lists with another format, other sets or dates have named are not asked for, and not among them.
+    Records that only lists with another format, other sets or dates have named are not among them.
     """
-    query = (
-        select(*_LEDGER.c["harvest_document_id", "document_id"], IS_HELD, _LEDGER.c.missing_since)
-        .where(
-            _LEDGER.c.site_schedule_id == site_id,
-            _LEDGER.c.listing.not_in([listing, BEFORE_SPLIT]),
-            _LEDGER.c.state.in_(MAY_BE_MISSING),
-        )
-        .order_by(_LEDGER.c.document_id)
-    )
-    for row in session.connection().execute(query):
-        yield Unnamed(row[0], row[1], bool(row[2]), row[3])
-
-
-def number_listed(session: Session, site_id: int, listing: int) -> int:
-    """How many records this listing has named."""
-    here = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.listing == listing)
-    return session.scalar(select(func.count()).where(*here)) or 0
-
-
-def number_live(session: Session, site_id: int) -> int:
-    """The number of records in the ledger that are neither deleted nor missing."""
-    here = _LEDGER.c.site_schedule_id == site_id
-    return session.scalar(select(func.count()).where(here, *_IS_LISTED)) or 0
-
-
-def mark_missing(session: Session, entry_ids: Sequence[int], today: date) -> None:
-    """Note since when these rows are not named any more: what failed of them is not tried again."""
-    rows = [{"this": entry_id} for entry_id in entry_ids]
-    statement = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
-    statement = statement.values(missing_since=today, next_attempt=None, state=DocumentState.MISSING.value)
-    if rows:
-        session.connection().execute(statement, rows)
-
-
-def ask_for_others(session: Session, site_id: int) -> None:
-    """Note that the site asks for other records from now on: which of those that are known are among them will show."""
-    here = update(_LEDGER).where(_LEDGER.c.site_schedule_id == site_id)
-    session.execute(here.values(listing=None, missing_since=None, state=becoming(after_other_options)))
-    session.execute(here.where(_LEDGER.c.state.not_in(DELETION_WAITS)).values(next_attempt=None))
+    is_unnamed = (_LEDGER.c.listing.not_in([listing, BEFORE_SPLIT]), _LEDGER.c.state.in_(MAY_BE_MISSING))
+    return _rows(session, _LEDGER.c.site_schedule_id == site_id, *is_unnamed)
 
 
 def before_split(session: Session, site_id: int) -> list[Unnamed]:
-    """Rows of this site from before it was split, but for deletions that wait, and pending uploads."""
+    """Rows of this site from before it was split, without deletions that wait, and pending uploads."""
+    return list(_rows(session, *_is_before_split(site_id)))
+
+
+def _rows(session: Session, *conditions: ColumnElement[bool]) -> Iterator[Unnamed]:
     query = select(*_LEDGER.c["harvest_document_id", "document_id"], IS_HELD, _LEDGER.c.missing_since)
-    rows = session.connection().execute(query.where(*_is_before_split(site_id)).order_by(_LEDGER.c.document_id))
-    return [Unnamed(row[0], row[1], bool(row[2]), row[3]) for row in rows]
+    for row in session.connection().execute(query.where(*conditions).order_by(_LEDGER.c.document_id)):
+        yield Unnamed(row[0], row[1], bool(row[2]), row[3])
+
+
+def mark_missing(session: Session, entry_ids: Sequence[int], today: date) -> None:
+    """Note since when no list names these records. Records among them that failed are not tried again."""
+    statement = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
+    statement = statement.values(missing_since=today, next_attempt=None, state=DocumentState.MISSING.value)
+    if entry_ids:
+        session.connection().execute(statement, [{"this": entry_id} for entry_id in entry_ids])
+
+
+def ask_for_others(session: Session, site_id: int) -> None:
+    """Note that the site asks for other records from now on. The next list shows which known records are among them."""
+    here = update(_LEDGER).where(_LEDGER.c.site_schedule_id == site_id)
+    session.execute(here.values(listing=None, missing_since=None, state=becoming(after_other_options)))
+    session.execute(here.where(_LEDGER.c.state.not_in(DELETION_WAITS)).values(next_attempt=None))
 
 
 def end_split(session: Session, site_id: int, listing: int | None) -> None:
@@ -216,14 +218,3 @@ def _is_before_split(site_id: int) -> tuple[ColumnElement[bool], ...]:
         _LEDGER.c.listing == BEFORE_SPLIT,
         _LEDGER.c.state.not_in([*DELETION_WAITS, DocumentState.PENDING, DocumentState.PENDING_OLDER]),
     )
-
-
-def known_at(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> dict[str, int]:
-    """Those of these documents that the ledger has of these sites: one of these sites for each."""
-    found: dict[str, int] = {}
-    columns = _LEDGER.c["document_id", "site_schedule_id"]
-    for first in range(0, len(document_ids), _AT_ONCE):
-        some = _LEDGER.c.document_id.in_(document_ids[first : first + _AT_ONCE])
-        query = select(*columns).where(_LEDGER.c.site_schedule_id.in_(site_ids), some)
-        found |= {row[0]: row[1] for row in session.connection().execute(query)}
-    return found

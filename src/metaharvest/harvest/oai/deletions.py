@@ -69,12 +69,7 @@ class DeletionPlan:
 
     fates: Sequence[tuple[LedgerEntry, Fate]]
     confirmed: int
-    too_many: int = 0
-
-    @property
-    def to_delete(self) -> int:
-        """The number of documents that are to be deleted."""
-        return sum(fate is Fate.DELETE for _, fate in self.fates)
+    too_many: int
 
 
 def plan_deletions(waiting: Waiting, options: SiteOptions) -> DeletionPlan:
@@ -83,24 +78,25 @@ def plan_deletions(waiting: Waiting, options: SiteOptions) -> DeletionPlan:
     The document stays if the site only notes deletions, or another site of the origin lists the record live. The
     deletion is refused if a site of another origin owns the document. All others are put off if they are too many.
     """
-    fates = {each.document_id: _fate(each.document_id, waiting, options) for each in waiting.entries}
-    to_go = [each for each in waiting.entries if each.document_id not in {*waiting.owners, *waiting.listed}]
+    notes, stay = options.deletions is Deletions.NOTE, {*waiting.owners, *waiting.listed}
+    lost = [each for each in waiting.entries if each.document_id not in stay]
     # Deletions that came since the confirmation were not put off before.
-    confirmed = min(waiting.confirmed, sum(each.is_to_be_confirmed for each in to_go))
-    too_many, most = 0, deletions.most_unconfirmed(options.max_loss, waiting.held)
-    if options.deletions is not Deletions.NOTE and len(to_go) - confirmed > most:
-        # A person confirms a number: later deletions must not use it up for records that are listed again.
-        too_many, confirmed = len(to_go), 0
-        fates |= {each.document_id: Fate.PUT_OFF for each in to_go}
-    return DeletionPlan([(each, fates[each.document_id]) for each in waiting.entries], confirmed, too_many)
+    confirmed = min(waiting.confirmed, sum(each.is_to_be_confirmed for each in lost))
+    most = deletions.most_unconfirmed(options.max_loss, waiting.held)
+    are_too_many = not notes and len(lost) - confirmed > most
 
+    def fate_of(document_id: str) -> Fate:
+        if notes:
+            return Fate.NOTE
+        if document_id in waiting.owners:
+            return Fate.REFUSE
+        if document_id in waiting.listed:
+            return Fate.NOTE
+        return Fate.PUT_OFF if are_too_many else Fate.DELETE
 
-def _fate(document_id: str, waiting: Waiting, options: SiteOptions) -> Fate:
-    if options.deletions is Deletions.NOTE:
-        return Fate.NOTE
-    if document_id in waiting.owners:
-        return Fate.REFUSE
-    return Fate.NOTE if document_id in waiting.listed else Fate.DELETE
+    fates = [(each, fate_of(each.document_id)) for each in waiting.entries]
+    # A person confirms a number: later deletions must not use it up for records that are listed again.
+    return DeletionPlan(fates, 0, len(lost)) if are_too_many else DeletionPlan(fates, confirmed, 0)
 
 
 async def carry_out_deletions(harvest: SiteHarvest) -> int:
@@ -110,41 +106,50 @@ async def carry_out_deletions(harvest: SiteHarvest) -> int:
     its end: the records may have moved there.
     """
     site_run, target, ctx = harvest.site_run, harvest.target, harvest.ctx
-    site = site_run.site
     waiting = await in_thread(partial(_waiting, harvest))
-    plan = plan_deletions(waiting, site.options)
+    plan = plan_deletions(waiting, harvest.site.options)
     if plan.confirmed != waiting.confirmed:
-        await harvest.write(partial(_keep_confirmed, site.site_id, plan.confirmed))
-    why: Finding | None = None
-    if plan.too_many:
-        why = listings.many_deletions(plan.too_many, waiting.held, site.name)
-    elif (number := plan.to_delete) and ctx.turn.unread:
-        why = listings.deletions_wait(number, ctx.turn.unread)
+        await harvest.write(partial(_keep_confirmed, harvest.site.site_id, plan.confirmed))
+    why = _why_all_wait(plan, waiting.held, harvest)
     for count, (entry, fate) in enumerate(plan.fates):
         if count % _IN_TURN == 0:
             await asyncio.sleep(0)
         outcome = _outcome_of(entry, plan)
         if fate is Fate.DELETE:
             why = why or ctx.deadlines.heed() or next(iter(target.health.given_up), None)
-            outcome = (
-                await _delete_in_target(outcome, target) if why is None else replace(outcome, kind=OutcomeKind.DEFERRED)
-            )
-        elif fate is Fate.PUT_OFF:
-            outcome = replace(outcome, kind=OutcomeKind.DEFERRED)
-        elif fate is Fate.REFUSE:
-            finding = owned(outcome.document, waiting.owners[entry.document_id])
-            finding = replace(finding, message=f"{finding.message} It was not deleted.")
-            outcome = outcome.as_error(OutcomeKind.UPLOAD_ERROR, finding)
-        elif name := waiting.listed.get(entry.document_id):
-            outcome = replace(outcome, findings=(_moved(entry.document_id, name),))
-        is_to_go = fate is Fate.DELETE and outcome.kind is OutcomeKind.DELETED
-        deleting = target.in_journal if is_to_go else None
+            outcome = replace(outcome, kind=OutcomeKind.DEFERRED) if why else await _delete_in_target(outcome, target)
+        else:
+            outcome = _outcome_without_deletion(outcome, fate, waiting)
+        deleting = target.in_journal if fate is Fate.DELETE and outcome.kind is OutcomeKind.DELETED else None
         note = OutcomeNote(site_run, outcome, None, entry, deleting, stays=fate is Fate.NOTE)
         await ctx.journal.record(note)
-        ctx.progress.documents_ended(site.name, 1)
+        ctx.progress.documents_ended(harvest.site.name, 1)
     if why is not None:
         await ctx.journal.deferred(site_run, [why])
     return len(waiting.entries)
+
+
+def _why_all_wait(plan: DeletionPlan, held: int, harvest: SiteHarvest) -> Finding | None:
+    """Why no document is deleted in this harvest; None if there is no such reason."""
+    to_delete = sum(fate is Fate.DELETE for _, fate in plan.fates)
+    if plan.too_many:
+        return listings.many_deletions(plan.too_many, held, harvest.site.name)
+    if to_delete and (unread := harvest.ctx.turn.unread):
+        return listings.deletions_wait(to_delete, unread)
+    return None
+
+
+def _outcome_without_deletion(outcome: Outcome, fate: Fate, waiting: Waiting) -> Outcome:
+    """The outcome of a deletion that the target does not carry out now."""
+    document_id = outcome.document.document_id
+    if fate is Fate.PUT_OFF:
+        return replace(outcome, kind=OutcomeKind.DEFERRED)
+    if fate is Fate.REFUSE:
+        finding = owned(outcome.document, waiting.owners[document_id])
+        finding = replace(finding, message=f"{finding.message} It was not deleted.")
+        return outcome.as_error(OutcomeKind.UPLOAD_ERROR, finding)
+    name = waiting.listed.get(document_id)
+    return replace(outcome, findings=(_moved(document_id, name),)) if name else outcome
 
 
 def _outcome_of(entry: LedgerEntry, plan: DeletionPlan) -> Outcome:
@@ -159,9 +164,7 @@ def _waiting(harvest: SiteHarvest) -> Waiting:
     """Read the deletions that wait, and the owners of their documents as of now. To be called in a thread."""
     site_run, site, ctx = harvest.site_run, harvest.site, harvest.ctx
     with ctx.reading() as session:
-        entries = deletions.to_delete(session, site.site_id, site_run.site_run_id)
-        elsewhere = deletions.waiting_before_split(session, site, [each.document_id for each in entries])
-        entries = [each for each in entries if each.document_id not in elsewhere]
+        entries = deletions.to_delete(session, site, site_run.site_run_id)
         held = records.number_held(session, site.site_id)
         confirmed = sweeps.confirmed_deletions(session, site.site_id)
         ids = [each.document_id for each in entries]
