@@ -1,13 +1,14 @@
-"""What all commands of `metaharvest oai` have in common: their options, and the asking of a repository."""
+"""The options that the commands of `metaharvest oai` have in common, and the questions to a repository."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.invocation import NETWORKS, Invocation
 
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
@@ -45,31 +46,66 @@ def _one_set(_context: click.Context, _parameter: click.Parameter, specs: tuple[
 SET = click.option("--set", "set_spec", metavar="SPEC", multiple=True, callback=_one_set, help="Only this set.")
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person asks about a repository that is not registered; `as_json`: the answer is printed as JSON."""
+
+    invocation: Invocation
+    base_url: str
+    networks: tuple[Network, ...]
+    options: OaiOptions
+    as_json: bool = False
+
+    def ask(self, call: Ask[Answer]) -> Answer:
+        """Ask the repository with `call`, under the network policy of the settings.
+
+        Raises click.UsageError if the address is no base URL.
+        """
+        from metaharvest.config.settings import load
+        from metaharvest.harvest import inspecting
+        from metaharvest.model import Site, SiteOptions
+        from metaharvest.sites.rows import check_list_url, no_base_url
+
+        try:
+            url = check_list_url(self.base_url, is_repository=True)
+            why = no_base_url(url)
+        except ValueError as error:
+            why = f"{error}."
+        if why:
+            raise click.UsageError(f"{why[:1].upper()}{why[1:]}")
+        options = SiteOptions(allow_networks=self.networks, oai=self.options)
+        site = Site(0, "", url, (), source_kind="oai-pmh", options=options)
+        return inspecting.ask(load(self.invocation.config), site, call)
+
+
+def asks_repository(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options of all questions, and a Question. Its other options are passed on."""
+
+    def asking(
+        invocation: Invocation,
+        /,
+        base_url: str,
+        networks: tuple[Network, ...],
+        as_json: bool,
+        post: bool,
+        prefix: str = "oai_dc",
+        set_spec: str | None = None,
+        begin: str | None = None,
+        until: str | None = None,
+        **others: Any,
+    ) -> int:
+        options = options_of(prefix, set_spec=set_spec, begin=begin, until=until, post=post)
+        return command(Question(invocation, base_url, networks, options, as_json), **others)
+
+    asking.__doc__ = command.__doc__
+    return POST(NETWORKS(AS_JSON(click.pass_obj(asking))))
+
+
 def options_of(prefix: str = "oai_dc", **more: Any) -> OaiOptions:
-    """What is asked of a repository that is not registered."""
+    """The options of a repository that is not registered."""
     from metaharvest.model import OaiOptions
 
     return OaiOptions(origin="oai", prefix=prefix, **more)
-
-
-def ask(
-    invocation: Invocation, base_url: str, allowed: tuple[Network, ...], options: OaiOptions, call: Ask[Answer]
-) -> Answer:
-    """What `call` returns about the repository at this base URL, under the network policy of the settings."""
-    from metaharvest.config.settings import load
-    from metaharvest.harvest import inspecting
-    from metaharvest.model import Site, SiteOptions
-    from metaharvest.sites.rows import check_list_url, no_base_url
-
-    try:
-        url = check_list_url(base_url, is_repository=True)
-        why = no_base_url(url)
-    except ValueError as error:
-        why = f"{error}."
-    if why:
-        raise click.UsageError(f"{why[:1].upper()}{why[1:]}")
-    site = Site(0, "", url, (), source_kind="oai-pmh", options=SiteOptions(allow_networks=allowed, oai=options))
-    return inspecting.ask(load(invocation.config), site, call)
 
 
 def oai_finding(finding: Finding) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import NETWORKS, Invocation
-from metaharvest.cli.oai_asking import AS_JSON, PREFIX, ask, options_of
+from metaharvest.cli.oai_asking import AS_JSON, PREFIX, Question, options_of
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.tables import print_table
 from metaharvest.text import one_line, shown_url
@@ -68,7 +68,7 @@ def _base_urls(invocation: Invocation, source: str, networks: tuple[Network, ...
 
     path = Path(source)
     if "://" in source:
-        named = ask(invocation, source, networks, options_of(), inspect).identity.friends
+        named = Question(invocation, source, networks, options_of()).ask(inspect).identity.friends
     elif not path.is_file():
         raise click.UsageError(f"'{one_line(source)}' is no URL, and there is no such file.")
     else:

@@ -9,34 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import NETWORKS, ROWS, Invocation
-from metaharvest.cli.oai_asking import (
-    AS_JSON,
-    BASE_URL,
-    POST,
-    PREFIX,
-    SET,
-    ask,
-    datestamp,
-    oai_finding,
-    options_of,
-)
+from metaharvest.cli.invocation import ROWS
+from metaharvest.cli.oai_asking import BASE_URL, PREFIX, SET, Question, asks_repository, datestamp, oai_finding
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.tables import print_table
 
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
-    from metaharvest.model import FetchedDocument, Finding, Network, Site
+    from metaharvest.model import FetchedDocument, Finding, ListedDocument, Site
     from metaharvest.sources.base import ListedRecord, Patience
 
 
 @click.command("identify")
 @BASE_URL
-@POST
-@NETWORKS
-@AS_JSON
-@click.pass_obj
-def identify(invocation: Invocation, base_url: str, post: bool, networks: tuple[Network, ...], as_json: bool) -> int:
+@asks_repository
+def identify(question: Question) -> int:
     """Show what the repository at URL says of itself, and what is odd about that.
 
     \b
@@ -44,7 +31,7 @@ def identify(invocation: Invocation, base_url: str, post: bool, networks: tuple[
     """
     from metaharvest.sources.oai_pmh import inspection
 
-    identity, findings = ask(invocation, base_url, networks, options_of(post=post), inspection.identify)
+    identity, findings = question.ask(inspection.identify)
     told: dict[str, Any] = {
         "repository_name": identity.name,
         "base_url": identity.base_url,
@@ -57,7 +44,7 @@ def identify(invocation: Invocation, base_url: str, post: bool, networks: tuple[
         "compression": list(identity.compression),
         "friends": list(identity.friends),
     }
-    if as_json:
+    if question.as_json:
         print_json({**told, "findings": [oai_finding(finding) for finding in findings]})
         return 0
     shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in told.items()}
@@ -69,11 +56,8 @@ def identify(invocation: Invocation, base_url: str, post: bool, networks: tuple[
 
 @click.command("formats")
 @BASE_URL
-@POST
-@NETWORKS
-@AS_JSON
-@click.pass_obj
-def formats(invocation: Invocation, base_url: str, post: bool, networks: tuple[Network, ...], as_json: bool) -> int:
+@asks_repository
+def formats(question: Question) -> int:
     """List the metadata formats of the repository at URL.
 
     \b
@@ -83,19 +67,16 @@ def formats(invocation: Invocation, base_url: str, post: bool, networks: tuple[N
 
     found = [
         {"prefix": each.prefix, "namespace": each.namespace, "schema_url": each.schema}
-        for each in ask(invocation, base_url, networks, options_of(post=post), inspect).formats
+        for each in question.ask(inspect).formats
     ]
     headers = ("prefix", "namespace", "schema")
-    return _print_all(found, headers, "The repository says that it has no metadata formats.", as_json)
+    return _print_all(found, headers, "The repository says that it has no metadata formats.", question.as_json)
 
 
 @click.command("sets")
 @BASE_URL
-@POST
-@NETWORKS
-@AS_JSON
-@click.pass_obj
-def sets(invocation: Invocation, base_url: str, post: bool, networks: tuple[Network, ...], as_json: bool) -> int:
+@asks_repository
+def sets(question: Question) -> int:
     """List the sets of the repository at URL.
 
     \b
@@ -103,9 +84,8 @@ def sets(invocation: Invocation, base_url: str, post: bool, networks: tuple[Netw
     """
     from metaharvest.sources.oai_pmh.inspection import sets_of
 
-    all_sets = ask(invocation, base_url, networks, options_of(post=post), sets_of)
-    found = [{"set_spec": each.spec, "set_name": each.name} for each in all_sets]
-    return _print_all(found, ("set", "name"), "The repository has no sets.", as_json)
+    found = [{"set_spec": each.spec, "set_name": each.name} for each in question.ask(sets_of)]
+    return _print_all(found, ("set", "name"), "The repository has no sets.", question.as_json)
 
 
 @click.command("list")
@@ -115,22 +95,8 @@ def sets(invocation: Invocation, base_url: str, post: bool, networks: tuple[Netw
 @click.option("--from", "begin", metavar="DATE", callback=datestamp, help="The earliest datestamp to ask for.")
 @click.option("--until", metavar="DATE", callback=datestamp, help="The latest datestamp to ask for.")
 @click.option("--limit", type=ROWS, metavar="N", default=100, show_default=True, help="The first N records.")
-@POST
-@NETWORKS
-@AS_JSON
-@click.pass_obj
-def list_(
-    invocation: Invocation,
-    base_url: str,
-    prefix: str,
-    set_spec: str | None,
-    begin: str | None,
-    until: str | None,
-    limit: int,
-    post: bool,
-    networks: tuple[Network, ...],
-    as_json: bool,
-) -> int:
+@asks_repository
+def list_(question: Question, limit: int) -> int:
     """List records of the repository at URL, as they would be harvested.
 
     \b
@@ -139,17 +105,16 @@ def list_(
     from metaharvest.sites.options import check_window
 
     try:
-        check_window(begin, until)
+        check_window(question.options.begin, question.options.until)
     except ValueError as error:
         raise click.UsageError(f"{error}.".replace("from (begin)", "--from", 1)) from None
-    options = options_of(prefix, set_spec=set_spec, begin=begin, until=until, post=post)
 
     async def listed(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[list[ListedRecord], Finding | None]:
         return await _some_records(site, fetcher, patience, limit)
 
-    records, broken_off = ask(invocation, base_url, networks, options, listed)
+    records, broken_off = question.ask(listed)
     rows = [_record_mapping(record) for record in records]
-    if as_json:
+    if question.as_json:
         print_json(rows)
     elif rows:
         print_table(
@@ -173,20 +138,8 @@ def list_(
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the metadata there."
 )
-@POST
-@NETWORKS
-@AS_JSON
-@click.pass_obj
-def get(
-    invocation: Invocation,
-    base_url: str,
-    identifier: str,
-    prefix: str,
-    output: Path | None,
-    post: bool,
-    networks: tuple[Network, ...],
-    as_json: bool,
-) -> int:
+@asks_repository
+def get(question: Question, identifier: str, output: Path | None) -> int:
     """Print the metadata of one record of the repository at URL, as a document of its own.
 
     \b
@@ -197,13 +150,13 @@ def get(
         from metaharvest.sources.oai_pmh.record_names import RecordNames
         from metaharvest.sources.oai_pmh.source import OaiSource
 
-        document = RecordNames(site.list_url, options_of(prefix)).document_of(identifier)
+        document = RecordNames(site.list_url, question.options).document_of(identifier)
         return await OaiSource(site, fetcher).fetch(document)
 
-    found = ask(invocation, base_url, networks, options_of(prefix, post=post), fetched)
+    found = question.ask(fetched)
     if output is not None:
         output.write_bytes(found.content)
-    if as_json:
+    if question.as_json:
         print_json(_document_mapping(found))
     elif output is None:
         click.echo(found.content, nl=not found.content.endswith(b"\n"))
@@ -242,12 +195,8 @@ async def _some_records(
 
 
 def _record_mapping(record: ListedRecord) -> dict[str, Any]:
-    origin = record.document.origin
-    assert origin is not None
     return {
-        "oai_identifier": origin.identifier,
-        "datestamp": origin.datestamp or None,
-        "set_specs": list(origin.sets),
+        **_header_mapping(record.document),
         "is_deleted": record.deleted,
         "document_type": record.document.document_type or None,
         "bytes": None if record.content is None else len(record.content),
@@ -265,15 +214,21 @@ def _state(row: dict[str, Any]) -> str:
 
 
 def _document_mapping(found: FetchedDocument) -> dict[str, Any]:
-    origin = found.document.origin
-    assert origin is not None
     return {
-        "oai_identifier": origin.identifier,
-        "datestamp": origin.datestamp or None,
-        "set_specs": list(origin.sets),
+        **_header_mapping(found.document),
         "document_type": found.document.document_type or None,
         "url": found.document.url,
         "bytes": len(found.content),
         "sha256": found.sha256,
         "content": found.content.decode("utf-8"),
+    }
+
+
+def _header_mapping(document: ListedDocument) -> dict[str, Any]:
+    origin = document.origin
+    assert origin is not None
+    return {
+        "oai_identifier": origin.identifier,
+        "datestamp": origin.datestamp or None,
+        "set_specs": list(origin.sets),
     }

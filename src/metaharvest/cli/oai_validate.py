@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import NETWORKS, ROWS, Invocation
+from metaharvest.cli.invocation import ROWS
 from metaharvest.cli.list_printing import print_findings
-from metaharvest.cli.oai_asking import AS_JSON, BASE_URL, POST, PREFIX, SET, ask, oai_finding, options_of
+from metaharvest.cli.oai_asking import BASE_URL, PREFIX, SET, Question, asks_repository, oai_finding
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.text import shown_url
 
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
-    from metaharvest.model import Network, Site
+    from metaharvest.model import Site
     from metaharvest.sources.base import Patience
     from metaharvest.sources.oai_pmh.inspection import RehearsedList
 
@@ -24,20 +24,8 @@ if TYPE_CHECKING:
 @PREFIX
 @SET
 @click.option("--pages", type=ROWS, metavar="N", help="Read the first N pages of the list. [default: all of it]")
-@POST
-@NETWORKS
-@AS_JSON
-@click.pass_obj
-def validate(
-    invocation: Invocation,
-    base_url: str,
-    prefix: str,
-    set_spec: str | None,
-    pages: int | None,
-    post: bool,
-    networks: tuple[Network, ...],
-    as_json: bool,
-) -> int:
+@asks_repository
+def validate(question: Question, pages: int | None) -> int:
     """Rehearse the harvest of the repository at URL, and tell its keeper whatever is odd about it.
 
     Its list is read as at night, and it is tried how it answers what it has to refuse. Nothing is kept.
@@ -53,8 +41,9 @@ def validate(
 
         return await rehearse(site, fetcher, patience, pages)
 
-    rehearsal = ask(invocation, base_url, networks, options_of(prefix, set_spec=set_spec, post=post), rehearsed)
-    if as_json:
+    rehearsal = question.ask(rehearsed)
+    base_url, prefix = shown_url(question.base_url), question.options.prefix
+    if question.as_json:
         print_json(_mapping(base_url, prefix, rehearsal))
     else:
         _print(base_url, prefix, rehearsal)
@@ -64,7 +53,7 @@ def validate(
 def _mapping(base_url: str, prefix: str, rehearsal: RehearsedList) -> dict[str, Any]:
     identity = rehearsal.inspection.identity
     return {
-        "base_url": shown_url(base_url),
+        "base_url": base_url,
         "repository_name": identity.name,
         "protocol_version": identity.version,
         "prefix": prefix,
@@ -82,14 +71,14 @@ def _mapping(base_url: str, prefix: str, rehearsal: RehearsedList) -> dict[str, 
 
 def _print(base_url: str, prefix: str, rehearsal: RehearsedList) -> None:
     identity = rehearsal.inspection.identity
-    print_findings((shown_url(base_url), finding) for finding in rehearsal.findings)
+    print_findings((base_url, finding) for finding in rehearsal.findings)
     for rule, number in rehearsal.left_out.items():
         print_line(f"{number:,} more like these ({rule}).")
     types = ", ".join(f"{name or 'none'} ({number:,})" for name, number in rehearsal.types.most_common(9))
     announced = f" of {rehearsal.announced:,} announced" if rehearsal.announced else ""
     print_fields(
         {
-            "repository": identity.name or shown_url(base_url),
+            "repository": identity.name or base_url,
             "version": identity.version,
             "format": prefix,
             "pages": f"{rehearsal.pages:,}",

@@ -1,13 +1,13 @@
-"""What is to be known of a repository before it is registered, and what its keeper would like to hear.
+"""Looks at a source repository before it is registered, and rehearses its harvest. Nothing is kept.
 
-`inspect` asks for what it says of itself. `rehearse` reads its list as a harvest would, and tries what
-harvesters or repositories often get wrong; nothing is kept of either.
+`inspect` asks for its descriptions of itself. `rehearse` reads its list as a harvest does, and sends requests that it
+has to refuse.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -28,7 +28,14 @@ from metaharvest.text import one_line, shown_url
 
 _MOST_OF_A_RULE = 20
 _GRANULARITIES = ("YYYY-MM-DD", "YYYY-MM-DDThh:mm:ssZ")
-_DELETED = ("no", "transient", "persistent")
+_FORGETS = {
+    "no": "The repository never tells that a record is deleted (deletedRecord: no).",
+    "transient": "The repository may report that a record is deleted, or may forget it (deletedRecord: transient).",
+}
+_LIST_DELETED = (
+    "Go on listing deleted records, as deleted: otherwise copies of them stay until a full harvest. A harvester asks "
+    "for full lists now and then (`--full-every 30` of the site)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,46 +56,34 @@ class Inspection:
 async def inspect(
     site: Site, fetcher: Fetcher, patience: Patience, *, checks_from: bool = True, more_sets: Sequence[str] = ()
 ) -> Inspection:
-    """What the repository at the site's base URL says of itself. Raises FetchError, and ListError.
+    """Ask the repository at the site's base URL for its name, formats and sets. Raises FetchError, and ListError.
 
-    Sets that cannot be had are a warning where the site names none. `checks_from`: try with a record of its first page
-    whether it respects `from`. `more_sets` it should have as well.
+    Sets that cannot be had are a warning if the site names none. `checks_from`: try with a record of its first page
+    if it respects `from`. `more_sets` it should have as well.
     """
     options = site.options.oai or OaiOptions("")
     wanted = (*((options.set_spec,) if options.set_spec else ()), *more_sets)
     description = await described(_repository(site, fetcher), patience)
-    findings = (
-        *missing(description, options.prefix, wanted),
-        *description.findings,
-        *filter(None, [description.warning_of_sets()]),
-        *oddities(description, site.list_url),
-    )
-    if checks_from and not any(finding.is_error for finding in findings):
-        findings += await _odd_from(site, fetcher, patience, description.identity, Newest())
-    return Inspection(description.identity, description.formats, description.sets, findings)
+    found = [*missing(description, options.prefix, wanted), *description.findings]
+    found += filter(None, [description.warning_of_sets()])
+    found += oddities(description, site.list_url)
+    if checks_from and not any(finding.is_error for finding in found):
+        _, finding = await _check_from(site, fetcher, patience, description.identity, Newest())
+        found += [finding] if finding else []
+    return Inspection(description.identity, description.formats, description.sets, tuple(found))
 
 
-async def _odd_from(
-    site: Site, fetcher: Fetcher, patience: Patience, identity: Identity, newest: Newest, *, is_rehearsal: bool = False
-) -> tuple[Finding, ...]:
-    """Findings about how the repository respects `from`.
-
-    It is tried with the `newest` record; without one, with a record of the first page. In a rehearsal, a loss of
-    records by it is an error.
-    """
-    options = site.options.oai or OaiOptions("")
+async def _check_from(
+    site: Site, fetcher: Fetcher, patience: Patience, identity: Identity, newest: Newest
+) -> tuple[From, Finding | None]:
+    """How the repository respects `from`, tried with the `newest` record; if it is not known, one of the first page."""
     if identity.version != "2.0" or patience.heed():
-        return ()
+        return From.WELL, None
+    options = site.options.oai or OaiOptions("")
     probes = Probes(_repository(site, fetcher), options, identity, patience, in_days=False)
-    if not newest.identifier:
-        page = await probes.first_page()
-        newest = page.newest(identity.response_date) if page else newest
-    if not newest.identifier:
-        return ()
-    how, finding = await probes.check_from(newest)
-    if finding is None:
-        return ()
-    return (replace(finding, level=Level.ERROR if is_rehearsal and how is From.OFF else finding.level),)
+    if not newest.identifier and (page := await probes.first_page()):
+        newest = page.newest(identity.response_date)
+    return await probes.check_from(newest) if newest.identifier else (From.WELL, None)
 
 
 async def identify(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Identity, tuple[Finding, ...]]:
@@ -134,40 +129,36 @@ def _odd_in_identify(identity: Identity, base_url: str) -> Iterator[Finding]:
 
 
 def _odd_in_2_0(identity: Identity) -> Iterator[Finding]:
-    date = identity.response_date
-    if has_zone(date) and not is_proper(date):
-        message = f"The responseDate is '{one_line(date, 60)}', which the protocol writes in another way."
+    date, granularity, deleted, earliest = (
+        one_line(each, 60)
+        for each in (identity.response_date, identity.granularity, identity.deleted_record, identity.earliest)
+    )
+    if has_zone(identity.response_date) and not is_proper(identity.response_date):
+        message = f"The responseDate is '{date}', which the protocol writes in another way."
         yield _odd(message, "Write it in UTC, without fractions of seconds: 2026-11-20T03:00:00Z.")
     if identity.granularity not in _GRANULARITIES:
-        message = f"The granularity '{one_line(identity.granularity, 60)}' is not one of the protocol's."
+        message = f"The granularity '{granularity}' is not one of the protocol's."
         yield _odd(message, f"Write {' or '.join(_GRANULARITIES)}.")
-    if identity.deleted_record not in _DELETED:
-        message = f"deletedRecord is '{one_line(identity.deleted_record, 60)}', which the protocol does not have."
-        yield _odd(message, f"Write {', '.join(_DELETED[:2])} or {_DELETED[2]}.")
-    elif identity.deleted_record in ("no", "transient"):
-        message = "The repository never tells that a record is deleted (deletedRecord: no)."
-        if identity.deleted_record == "transient":
-            message = "The repository may report that a record is deleted, or may forget it (deletedRecord: transient)."
-        yield _odd(
-            message,
-            "Go on listing deleted records, as deleted: otherwise copies of them stay until a full harvest. A "
-            "harvester asks for full lists now and then (`--full-every 30` of the site).",
-        )
-    earliest, now = moment(identity.earliest), moment(identity.response_date)
-    if earliest is None or not is_proper(identity.earliest):
-        message = f"earliestDatestamp is '{one_line(identity.earliest, 60)}', which is no datestamp."
+    if identity.deleted_record in _FORGETS:
+        yield _odd(_FORGETS[identity.deleted_record], _LIST_DELETED)
+    elif identity.deleted_record != "persistent":
+        message = f"deletedRecord is '{deleted}', which the protocol does not have."
+        yield _odd(message, "Write no, transient or persistent.")
+    first, now = moment(identity.earliest), moment(identity.response_date)
+    if first is None or not is_proper(identity.earliest):
+        message = f"earliestDatestamp is '{earliest}', which is no datestamp."
         yield _odd(message, "Write the lowest datestamp of all records, in the granularity of Identify.")
-    elif now is not None and earliest > now:
-        message = f"earliestDatestamp is {identity.earliest}, which is in the future."
+    elif now is not None and first > now:
+        message = f"earliestDatestamp is {earliest}, which is in the future."
         yield _odd(message, "Write the lowest datestamp of all records.")
 
 
 @dataclass(slots=True)
 class RehearsedList:
-    """What a harvest of the list came to: how many records of which kind, and what was found, each rule with a number.
+    """The result of a rehearsal: the numbers of records of each kind, and the first findings of each rule.
 
-    `findings` has the first of each rule, `left_out` how many more there were. `pages` were read; `is_whole`: the list
-    was read to its end. `types` are the namespaces of the metadata.
+    `pages` were read; `is_whole`: the list was read to its end. `bad` records cannot be had. `types` are the namespaces
+    of the metadata.
     """
 
     inspection: Inspection
@@ -180,16 +171,14 @@ class RehearsedList:
     newest: Newest = field(default_factory=Newest)
     types: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    _told: Counter[str] = field(default_factory=Counter)
+    _of_rule: Counter[str] = field(default_factory=Counter)
 
-    def add(self, finding: Finding) -> None:
-        """Tell it, if it is one of the first of its rule."""
-        self._told[finding.rule] += 1
-        if self._told[finding.rule] > _MOST_OF_A_RULE:
-            self.left_out[finding.rule] += 1
-        else:
-            self.findings.append(finding)
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Keep the findings that are among the first of their rule, and count the others."""
+        for finding in findings:
+            self._of_rule[finding.rule] += 1
+            if self._of_rule[finding.rule] <= _MOST_OF_A_RULE:
+                self.findings.append(finding)
 
     def count(self, record: ListedRecord) -> None:
         """One more record."""
@@ -200,33 +189,37 @@ class RehearsedList:
             self.newest = self.newest.or_newer(origin.datestamp, origin.identifier, origin.response_date)
         if record.content is not None:
             self.types[record.document.document_type] += 1
-        for finding in record.findings:
-            self.add(finding)
+        self.add(record.findings)
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """The number of further findings of each rule that has more."""
+        return {rule: number - _MOST_OF_A_RULE for rule, number in self._of_rule.items() if number > _MOST_OF_A_RULE}
 
     @property
     def has_errors(self) -> bool:
-        """True if something is lost to harvesters."""
+        """True if harvesters lose something."""
         return any(finding.is_error for finding in self.findings)
 
 
 async def rehearse(site: Site, fetcher: Fetcher, patience: Patience, pages: int | None) -> RehearsedList:
-    """What a harvest of the whole list would come to, or of its first pages. Raises FetchError, and ListError."""
+    """Rehearse a harvest of the whole list, or of its first pages. Raises FetchError, and ListError."""
     rehearsal = RehearsedList(await inspect(site, fetcher, patience, checks_from=False))
-    for finding in rehearsal.inspection.findings:
-        rehearsal.add(finding)
+    rehearsal.add(rehearsal.inspection.findings)
     if rehearsal.inspection.problems:
         return rehearsal
     try:
         await _read_list(site, fetcher, patience, pages, rehearsal)
     except (BrokenOff, ListError, FetchError) as error:
-        for finding in error.findings:
-            rehearsal.add(replace(finding, level=Level.ERROR) if finding is error.findings[0] else finding)
+        rehearsal.add(replace(finding, level=Level.ERROR) for finding in error.findings[:1])
+        rehearsal.add(error.findings[1:])
     identity = rehearsal.inspection.identity
-    for finding in await _odd_from(site, fetcher, patience, identity, rehearsal.newest, is_rehearsal=True):
-        rehearsal.add(finding)
+    how, finding = await _check_from(site, fetcher, patience, identity, rehearsal.newest)
+    if finding is not None:
+        # This harvester lists everything then; other harvesters lose records.
+        rehearsal.add([replace(finding, level=Level.ERROR) if how is From.OFF else finding])
     if identity.version == "2.0":
-        for finding in await _answers_to_mistakes(site, fetcher, patience, identity):
-            rehearsal.add(finding)
+        rehearsal.add(await _answers_to_mistakes(site, fetcher, patience, identity))
     return rehearsal
 
 
@@ -240,67 +233,54 @@ async def _read_list(
             for record in page.records:
                 rehearsal.count(record)
             for finding in page.findings:
-                # Whoever cannot tell that the list has ended has lost what is behind.
-                is_lost = page.left_out == inf and finding.rule == "oai.token"
-                rehearsal.add(replace(finding, level=Level.ERROR) if is_lost else finding)
+                # Where the end of a list is not certain, harvesters lose the records behind it.
+                is_loss = page.left_out == inf and finding.rule == "oai.token"
+                rehearsal.add([replace(finding, level=Level.ERROR) if is_loss else finding])
             rehearsal.pages += bool(page.records) and page.checkpoint is not None
             if most_pages is not None and rehearsal.pages >= most_pages:
                 return
     rehearsal.is_whole = True
 
 
-_NO_SUCH_IDENTIFIER = "oai:invalid.example.org:there-is-no-such-record"
+_NONE = "oai:invalid.example.org:there-is-no-such-record"
+_MIXED = {"metadataPrefix": "PREFIX", "from": "2002-02-05", "until": "2002-02-06T05:35:00Z"}
+_SECONDS = {"metadataPrefix": "PREFIX", "from": "2002-02-05T05:35:00Z", "until": "2002-02-05T05:36:00Z"}
 _MISTAKES: tuple[tuple[str, dict[str, str], str, str], ...] = (
     ("ListNonsense", {}, "badVerb", "a verb that there is not"),
     ("ListRecords", {}, "badArgument", "ListRecords without metadataPrefix"),
     ("ListRecords", {"metadataPrefix": "no-such-format"}, "cannotDisseminateFormat", "a format that there is not"),
     ("ListRecords", {"resumptionToken": "no-such-token"}, "badResumptionToken", "a token that it never gave out"),
-    (
-        "ListRecords",
-        {"metadataPrefix": "PREFIX", "from": "2002-02-05", "until": "2002-02-06T05:35:00Z"},
-        "badArgument",
-        "from in days with until in seconds",
-    ),
-    (
-        "GetRecord",
-        {"metadataPrefix": "PREFIX", "identifier": _NO_SUCH_IDENTIFIER},
-        "idDoesNotExist",
-        "a record that there is not",
-    ),
+    ("ListRecords", _MIXED, "badArgument", "from in days with until in seconds"),
+    ("GetRecord", {"metadataPrefix": "PREFIX", "identifier": _NONE}, "idDoesNotExist", "a record that there is not"),
 )
 
 
 async def _answers_to_mistakes(site: Site, fetcher: Fetcher, patience: Patience, identity: Identity) -> list[Finding]:
-    """What is wrong with the answers to questions that a repository has to refuse."""
-    options = site.options.oai or OaiOptions("")
+    """Send requests that a repository has to refuse, and one with seconds. Returns what is wrong with the answers."""
+    prefix = (site.options.oai or OaiOptions("")).prefix
     repository = _repository(site, fetcher)
     found = []
     for verb, arguments, code, what in _MISTAKES:
         if patience.heed():
             break
-        given = {name: options.prefix if value == "PREFIX" else value for name, value in arguments.items()}
-        told = await _answer_to(repository, verb, given, patience)
-        if told != code:
-            message = f"Asked for {what}, the repository answers {told}; the protocol has the error {code} for that."
+        came = await _answer_to(repository, verb, arguments, prefix, patience)
+        if came != code:
+            message = f"Asked for {what}, the repository answers {came}; the protocol has the error {code} for that."
             found.append(_odd(message, "Harvesters cannot tell what is wrong: have it answer as the protocol says."))
-    if (
-        identity.has_seconds
-        and await _answer_to(
-            repository,
-            "ListIdentifiers",
-            {"metadataPrefix": options.prefix, "from": "2002-02-05T05:35:00Z", "until": "2002-02-05T05:36:00Z"},
-            patience,
-        )
-        == "badArgument"
-    ):
-        message = "Identify says that datestamps have seconds, and requests with seconds are refused."
-        remedy = "Correct the granularity in Identify, or accept seconds in from and until."
-        found.append(Finding("oai.granularity", message, remedy, Level.WARNING))
+    if identity.has_seconds:
+        came = await _answer_to(repository, "ListIdentifiers", _SECONDS, prefix, patience)
+        if came == "badArgument":
+            message = "Identify says that datestamps have seconds, and requests with seconds are refused."
+            remedy = "Correct the granularity in Identify, or accept seconds in from and until."
+            found.append(Finding("oai.granularity", message, remedy, Level.WARNING))
     return found
 
 
-async def _answer_to(repository: Repository, verb: str, arguments: dict[str, str], patience: Patience) -> str:
-    """The code of the error that a question is answered with, or what else comes, in words."""
+async def _answer_to(
+    repository: Repository, verb: str, arguments: dict[str, str], prefix: str, patience: Patience
+) -> str:
+    """The code of the error that comes as the answer; if it is no error of the protocol, what came, in words."""
+    arguments = {name: prefix if value == "PREFIX" else value for name, value in arguments.items()}
     try:
         _, answer = await repository.short(verb, arguments, patience, lambda tree, answer: None)
     except FetchError as error:
