@@ -1,4 +1,4 @@
-"""`metaharvest oai friends`: finds other repositories by what one says of its friends, or by a list of base URLs."""
+"""`metaharvest oai friends`: finds other repositories, from the friends of one or from a list of base URLs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _base_urls(invocation: Invocation, source: str, networks: tuple[Network, ...
 
 
 def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefix: str) -> dict[str, str]:
-    """The names under which those of the URLs are registered now that were not before. Raises ScheduleError."""
+    """Register the URLs that are not registered yet. Returns their names by URL. Raises ScheduleError."""
     from metaharvest.fetch.url import repository_key
     from metaharvest.model import OaiOptions, SiteOptions
     from metaharvest.sites.options import options_text
@@ -121,5 +121,5 @@ def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefi
 
 
 def _names(origin: str) -> Sequence[str]:
-    """What a site may be called: as its origin, or with a number behind it where there is such a name."""
+    """Names for a site: its origin, also with a number behind it if a site has that name."""
     return [origin[:80], *(f"{origin[:80]}-{number}" for number in range(2, 1000))]

@@ -1,4 +1,4 @@
-"""`metaharvest oai identify`, `formats`, `sets`, `list` and `get`: what a repository says, in words and as JSON."""
+"""`metaharvest oai identify`, `formats`, `sets`, `list` and `get`: print answers of a repository as text or JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def identify(question: Question) -> int:
     from metaharvest.sources.oai_pmh import inspection
 
     identity, findings = question.ask(inspection.identify)
-    told: dict[str, Any] = {
+    answers: dict[str, Any] = {
         "repository_name": identity.name,
         "base_url": identity.base_url,
         "protocol_version": identity.version,
@@ -45,9 +45,9 @@ def identify(question: Question) -> int:
         "friends": list(identity.friends),
     }
     if question.as_json:
-        print_json({**told, "findings": [oai_finding(finding) for finding in findings]})
+        print_json({**answers, "findings": [oai_finding(finding) for finding in findings]})
         return 0
-    shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in told.items()}
+    shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in answers.items()}
     print_fields({name.replace("_", " "): value for name, value in shown.items()})
     for finding in findings:
         print_line(f"{finding.level.value}: {finding.message} {finding.remedy}")
@@ -164,7 +164,7 @@ def get(question: Question, identifier: str, output: Path | None) -> int:
 
 
 def _print_all(found: list[dict[str, str]], headers: Sequence[str], none: str, as_json: bool) -> int:
-    """Print what a repository has, or that there is none of it; the exit code."""
+    """Print these things of a repository, or that it has `none`. Returns the exit code."""
     if as_json:
         print_json(found)
     elif found:
@@ -177,7 +177,7 @@ def _print_all(found: list[dict[str, str]], headers: Sequence[str], none: str, a
 async def _some_records(
     site: Site, fetcher: Fetcher, patience: Patience, limit: int
 ) -> tuple[list[ListedRecord], Finding | None]:
-    """The first records; and why there are no more, where the list broke off."""
+    """The first records, and the reason if the list broke off."""
     from metaharvest.errors import BrokenOff
     from metaharvest.sources.oai_pmh.source import OaiSource
 

@@ -55,7 +55,7 @@ class AccountedFor:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The records of a page that other sites of the origin have `brought`, and those that they list live.
+    """The records of a page that other sites of the origin have `brought`, and the records that they list live.
 
     Disabled sites list nothing. For a site with filters or normalising, `brought` records have no digest.
     """

@@ -13,7 +13,7 @@ from metaharvest.sources.oai_pmh.responses import local_name, own_text
 
 
 def base_urls_in(content: bytes) -> list[str]:
-    """What stands for base URLs in the text or XML `content`, in its order; comments (#) in a text are passed over.
+    """The base URLs in the text or XML `content`, in its order. Comments (#) in a text are skipped.
 
     Raises CannotBeChecked, with a sentence, for XML that is not well-formed.
     """
@@ -48,7 +48,7 @@ def _in_xml(content: bytes) -> Iterator[str]:
 
 
 def is_url(text: str) -> bool:
-    """Whether this may be a base URL, and is text."""
+    """True if this may be a base URL, and is text."""
     if "\ufffd" in text:
         return False
     try:

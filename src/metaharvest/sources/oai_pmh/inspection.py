@@ -40,7 +40,7 @@ _LIST_DELETED = (
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What a repository says of itself; `findings`: what it lacks of what a site asks for, and what is odd."""
+    """The descriptions of a repository. `findings`: the site asks for something that it lacks, or something is odd."""
 
     identity: Identity
     formats: tuple[MetadataFormat, ...]
@@ -49,7 +49,7 @@ class Inspection:
 
     @property
     def problems(self) -> tuple[Finding, ...]:
-        """Why the site cannot be harvested like this."""
+        """The reasons for which the site cannot be harvested like this."""
         return tuple(finding for finding in self.findings if finding.is_error)
 
 
@@ -87,9 +87,9 @@ async def _check_from(
 
 
 async def identify(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Identity, tuple[Finding, ...]]:
-    """What the repository at the site's base URL says to Identify, and what is odd there. Raises FetchError, ListError.
+    """Ask the repository at the site's base URL for Identify alone. Raises FetchError, and ListError.
 
-    Nothing else is asked: it answers where the repository's formats, or its sets, cannot be had.
+    So its formats and sets may be broken. The findings say what is odd.
     """
     identity, findings = await identified(_repository(site, fetcher), patience)
     return identity, (*findings, *_odd_in_identify(identity, site.list_url))
@@ -108,7 +108,7 @@ def _repository(site: Site, fetcher: Fetcher) -> Repository:
 
 
 def oddities(description: Description, base_url: str) -> Iterator[Finding]:
-    """What is odd in the answer to Identify, and in the formats."""
+    """The oddities of Identify, and of the formats."""
     yield from _odd_in_identify(description.identity, base_url)
     if "oai_dc" not in [each.prefix for each in description.formats]:
         yield _odd("There is no format oai_dc, which every repository has to have.", "Add it for simple harvesters.")
