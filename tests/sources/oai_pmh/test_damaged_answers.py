@@ -173,6 +173,16 @@ def test_two_records_that_run_into_each_other_are_both_named() -> None:
     assert lost(found) == [("oai.damaged-record", "oai:test:16"), ("oai.damaged-record", "oai:test:17")]
 
 
+def test_two_records_whose_headers_run_into_each_other_are_named_and_counted() -> None:
+    found = harvested(
+        lambda body: body.replace(
+            b"<identifier>oai:test:17<", b"<identifier>a</identifier>" * 2 + b"<identifier>oai:test:17<"
+        )
+    )
+    assert sorted(found.good) == sorted(ALL)
+    assert "2 of the list's records have no identifier" in found.words("oai.identifier")
+
+
 BOM = b"\xef\xbb\xbf"
 
 

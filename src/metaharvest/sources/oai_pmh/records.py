@@ -104,7 +104,9 @@ class Records:
         if not header.identifier:
             self.odd.note("nameless")
             return None
-        identifier, datestamp, sets = header
+        identifier, datestamp, sets, others = header
+        if others:
+            self.odd.note("nameless", number=others)
         if sets:
             sets = self._sets(sets, identifier)
         return _Header(shortened(identifier), datestamp[:DATE], sets)
@@ -170,7 +172,7 @@ class Records:
         self, header: _Header, answer: Response, metadata: etree._Element | None, about: tuple[bytes, ...]
     ) -> ListedRecord:
         """A record with its metadata; with an error if they cannot be taken."""
-        identifier, datestamp, sets = header
+        identifier, datestamp, sets, _ = header
         root, finding = _root_in(metadata, identifier)
         content: bytes | None = None
         namespace = digest = title = ""
@@ -222,22 +224,24 @@ class _Header(NamedTuple):
     identifier: str
     datestamp: str
     sets: tuple[str, ...]
+    others: int = 0
+    """Further identifiers: of records whose own headers are lost."""
 
 
 def _header_in(element: etree._Element, tags: _Tags) -> _Header:
-    """The values of a header; empty if it lacks them."""
-    identifier = datestamp = ""
-    sets = []
+    """The values of a header; empty if it lacks them. The last identifier counts."""
+    identifiers, datestamp, sets = [], "", []
     for child in element:
         tag = child.tag
         text = text_of(child) if len(child) else (child.text or "").strip()
         if tag == tags.identifier:
-            identifier = text
+            identifiers.append(text)
         elif tag == tags.datestamp:
             datestamp = text
         elif tag == tags.set_spec and text:
             sets.append(text)
-    return _Header(identifier, datestamp, tuple(sets))
+    identifier = identifiers[-1] if identifiers else ""
+    return _Header(identifier, datestamp, tuple(sets), max(0, len(identifiers) - 1))
 
 
 def _root_in(metadata: etree._Element | None, identifier: str) -> tuple[etree._Element | None, Finding | None]:
