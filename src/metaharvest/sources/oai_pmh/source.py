@@ -109,7 +109,7 @@ class OaiSource:
         The number is requested after a list of changes. `from` is tried after each full list, and every CHECK_EVERY.
         """
         options, now = self._options, identity.response_date
-        probes = Probes(self._repository, options, identity, patience, in_days=sweeper.in_days)
+        probes = Probes(self._repository, options, identity, patience, in_days=sweeper.state.in_days)
         before, is_full = newest_of(state), sweeper.sweep.full
         probed = Probed(newest=sweeper.newest.or_newer(before.datestamp, before.identifier, now))
         checks = options.until is None and (is_full or is_due(state.from_checked, now))

@@ -32,7 +32,7 @@ from metaharvest.sources.oai_pmh.datestamps import ahead_of
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.prefetch import Prefetcher
 from metaharvest.sources.oai_pmh.probes import Newest, Probed
-from metaharvest.sources.oai_pmh.progress import State, Sweep, first_moment, state_after
+from metaharvest.sources.oai_pmh.progress import State, Sweep, first_moment, has_seconds, state_after
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
@@ -85,7 +85,7 @@ class PageFailed(Exception):
 class Sweeper:
     """One harvest's part of a sweep. `state` is kept from harvest to harvest, `sweep` says how far the sweep has come.
 
-    `in_days`: see State. `goes_on`: see Sweep. `probe` then sends short requests.
+    `goes_on`: see Sweep. `probe` sends short requests after the list.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Sweeper:
         self._records = records
         self._options = options
         self._identity = identity
-        self._state = state
+        self.state = state
         self._http = http
         self._seen: dict[int, int] = {}
         self._to_come_again: set[int] = set()
@@ -116,10 +116,8 @@ class Sweeper:
         self._tried: tuple[Finding, bool] | None = None
         self._failed = 0
         self._why_hole: Finding | None = None
-        self._probed = Probed()
         self._counted: int | None = None
         self.sweep = sweep
-        self.in_days = state.in_days
         self.goes_on = sweep.goes_on
         self._ended: State | None = None
         self.newest = Newest()
@@ -155,14 +153,14 @@ class Sweeper:
 
     async def _last_page(self) -> Page:
         """The page after all windows, with the checkpoint of a sweep that has ended."""
-        if self._identity.has_seconds and not self.in_days and (odd := self._records.odd.finding("days")):
+        if has_seconds(self.state, self._identity) and (odd := self._records.odd.finding("days")):
             self._notes.append(odd)
-            self.in_days = True
-        if self.probe is not None and not self.sweep.holes:
-            self._probed = await self.probe(self)
-            self._notes += self._probed.findings
-        left_out = inf if self.sweep.left_out is None else self.sweep.left_out
-        state, sweep, probed = replace(self._state, in_days=self.in_days), self.sweep, self._probed
+            self.state = replace(self.state, in_days=True)
+        state, sweep, probed = self.state, self.sweep, Probed()
+        if self.probe is not None and not sweep.holes:
+            probed = await self.probe(self)
+            self._notes += probed.findings
+        left_out = inf if sweep.left_out is None else sweep.left_out
         repeat = None if state.is_second(sweep) else dict(state.to_repeat(sweep).as_checkpoint())
         if sweep.full:
             state = replace(state, size=self._size)
@@ -177,8 +175,7 @@ class Sweeper:
 
     def checkpoint(self) -> dict[str, object]:
         """What is kept, as JSON."""
-        state = self._ended or replace(self._state, in_days=self.in_days, sweep=self.sweep)
-        return dict(state.as_checkpoint())
+        return dict((self._ended or replace(self.state, sweep=self.sweep)).as_checkpoint())
 
     # -- one window
 
@@ -275,13 +272,13 @@ class Sweeper:
         """Remove the first window from the sweep. Returns the error if it has too few records."""
         self._notes += counts.notes
         sweep, is_whole = self.sweep, not self.sweep.divided
-        short = self._state.short if is_whole else 0
-        check = check_size(counts, short, is_repetition=self._state.is_second(sweep), is_full=sweep.full)
+        short = self.state.short if is_whole else 0
+        check = check_size(counts, short, is_repetition=self.state.is_second(sweep), is_full=sweep.full)
         if check.error:
             return self._note_shortfall(check.error, check.short)
         if is_whole:
             received = counts.before + counts.received
-            self._state = replace(self._state, short=check.short)
+            self.state = replace(self.state, short=check.short)
             self._counted = received if check.short and (counts.announced or 0) > received else None
             announced = counts.announced or (received if counts.pages == 1 else 0)
             self._size = announced if announced >= counts.different else 0
@@ -294,25 +291,24 @@ class Sweeper:
         """Return the error if the windows of a divided list lack announced records, or records that came before."""
         sweep, lacks = self.sweep, len(self._to_come_again)
         if lacks > max(1, len(self._seen) // 100) and not sweep.holes:
-            return self._note_shortfall(_left_out(lacks), self._state.short)
+            return self._note_shortfall(_left_out(lacks), self.state.short)
         if not sweep.divided or not sweep.announced or self._came_earlier or sweep.holes:
             return None
         counts = Counts(self._seen, announced=sweep.announced, nameless=self._nameless)
         counts.received = counts.different
-        is_repetition = self._state.is_second(sweep)
-        check = check_size(counts, self._state.short, is_repetition=is_repetition, is_full=sweep.full)
+        is_repetition = self.state.is_second(sweep)
+        check = check_size(counts, self.state.short, is_repetition=is_repetition, is_full=sweep.full)
         self._size = sweep.announced if sweep.announced >= counts.different else 0
         if check.error:
             return self._note_shortfall(check.error, check.short)
-        self._state = replace(self._state, short=check.short)
+        self.state = replace(self.state, short=check.short)
         self._notes += [check.finding] if check.finding else []
         self.sweep = replace(sweep, left_out=check.left_out)
         return None
 
     def _note_shortfall(self, why: Finding, short: int) -> Finding:
         """End the sweep with the error `why`: the next harvest repeats it."""
-        state = replace(self._state, in_days=self.in_days, short=short)
-        self._ended = state.to_repeat(self.sweep)
+        self._ended = replace(self.state, short=short).to_repeat(self.sweep)
         return why
 
     # -- pages that fail
@@ -360,7 +356,7 @@ class Sweeper:
 
     def _count_failure(self, failed: PageFailed, window: Window, *, is_smallest: bool) -> None:
         """Count a window that failed. Raises BrokenOff if too many did."""
-        is_counted = window in self._state.holes or (window.one_by_one and is_smallest)
+        is_counted = window in self.state.holes or (window.one_by_one and is_smallest)
         self._failed += not (failed.token_refused or is_counted)
         if self._failed > MOST_FAILED:
             raise self._broken_off(failed.finding)
@@ -373,8 +369,7 @@ class Sweeper:
         """The halves of the window; None if it has the smallest size, or windows are not respected."""
         if not self._respects_windows:
             return None
-        identity = self._identity
-        seconds = identity.has_seconds and not self.in_days
+        identity, seconds = self._identity, has_seconds(self.state, self._identity)
         return window.halves(identity.earliest, identity.response_date, seconds=seconds)
 
     async def _has_at_most(self, most: int, window: Window) -> bool | None:
@@ -483,7 +478,7 @@ class Sweeper:
         if self._tried is not None:
             finding, in_days = self._tried
             self._notes.append(finding)
-            self.in_days, self._tried = self.in_days or in_days, None
+            self.state, self._tried = replace(self.state, in_days=self.state.in_days or in_days), None
 
     # -- requests and their records
 
