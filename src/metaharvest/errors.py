@@ -3,6 +3,7 @@
     MetaharvestError
     ├── SettingsError          the settings file, an environment variable or an option is wrong
     ├── ScheduleError          a site cannot be registered or changed as asked
+    ├── RequestError           what a person asks for lacks something, or does not fit together
     ├── CannotBeChecked        what is to be checked is not there, or is no list and no document
     ├── UnknownDocument        no document has this name
     ├── PublishingError        a harvest list cannot be made or changed as asked
@@ -44,6 +45,10 @@ class SettingsError(MetaharvestError):
 
 class ScheduleError(MetaharvestError):
     """A site cannot be registered or changed as asked."""
+
+
+class RequestError(MetaharvestError):
+    """What a person asks for lacks something, or does not fit together; nothing was done."""
 
 
 class CannotBeChecked(MetaharvestError):

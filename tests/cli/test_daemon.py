@@ -14,9 +14,9 @@ from zoneinfo import ZoneInfo
 import click
 import pytest
 
-from metaharvest.cli.daemon import next_at, next_time
 from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
+from metaharvest.services.timetable import next_at, next_time
 from support.cli import attempt, initialize, process, tell
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer

@@ -11,7 +11,7 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
         "metaharvest.cli.run",
-        "metaharvest.app",
+        "metaharvest.services.harvester",
         "metaharvest.harvest.run",
         "metaharvest.sources.oai_pmh.source",
         "metaharvest.targets.embedded",

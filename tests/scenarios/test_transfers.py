@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.errors import MetaharvestError
 from metaharvest.harvest.transferring import Transfer, TransferRequest
+from metaharvest.services.documents import transfer
 from metaharvest.targets.transfers import Receiving, Taken, note
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
@@ -139,15 +140,15 @@ def test_a_transfer_before_the_first_run_is_logged_and_told(harvester: Harvester
     with Repository() as repository:
         repository.documents |= {"knb.7.1": b"<old/>", "knb.8.1": b"<old/>", "x.1.1": b"<old/>"}
         with harvester.opened(target=RemoteTarget(repository.url)) as opened:
-            opened.transfer_documents(TransferRequest(("knb.7",), "gce", "kim"))
-            moved = opened.transfer_documents(TransferRequest((), "fern", "kim", ("knb",)))
+            transfer(opened, TransferRequest(("knb.7",), "gce", "kim"))
+            moved = transfer(opened, TransferRequest((), "fern", "kim", ("knb",)))
             assert [each.former for each in moved] == ["gce", None]
-            assert opened.transfer_documents(TransferRequest(("knb.8", "knb.7.1"), "fern")) == [
+            assert transfer(opened, TransferRequest(("knb.8", "knb.7.1"), "fern")) == [
                 Transfer("knb.8", None, "fern", done=False),
                 Transfer("knb.7", 1, "fern", done=False),
             ]
             with pytest.raises(MetaharvestError, match=r"does not have 1 of these 2 documents: x\.2\."):
-                opened.transfer_documents(TransferRequest(("x.2", "x.1"), "fern"))
+                transfer(opened, TransferRequest(("x.2", "x.1"), "fern"))
     message = "knb.7 was transferred from the site 'gce' to the site 'fern' by kim."
     for arguments in (("--document", "knb.7"), ("--document", "knb.7.1"), ("--site", "fern", "--since", "2020-01-01")):
         logged = json.loads(harvester("log", *arguments, "--json").out)

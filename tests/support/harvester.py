@@ -21,11 +21,11 @@ from typing import Any
 
 from sqlalchemy import Engine, event, make_url, text
 
-from metaharvest import app
 from metaharvest.cli import main
 from metaharvest.config.settings import load
 from metaharvest.database.engine import writers
 from metaharvest.harvest.limits import RunLimits
+from metaharvest.services import harvester as services
 from metaharvest.sites.registry import add_site
 from support.databases import TestDatabase, open_sqlite_file
 
@@ -111,9 +111,9 @@ class Harvester:
         engine = self.engine if self.keeps_engine else None
         return said("--config", str(self.config), *any_day(arguments), limits=self.limits, engine=engine)
 
-    def opened(self, **given: Any) -> app.Harvester:
+    def opened(self, **given: Any) -> services.Harvester:
         """What the command works with, for a test that wants to give it something of its own; to be closed."""
-        return app.Harvester(load(self.config), **{"limits": self.limits, **given})
+        return services.Harvester(load(self.config), **{"limits": self.limits, **given})
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command in a process of its own, which takes signals also where the tests ignore them."""

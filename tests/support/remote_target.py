@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
-from metaharvest.app import Harvester
 from metaharvest.config.settings import load
 from metaharvest.errors import LockHeld, TargetError
 from metaharvest.harvest.run import RunRequest
 from metaharvest.model import Action, Finding, Holding, Site
+from metaharvest.services.harvester import Harvester
 from metaharvest.targets.base import HeldRevision, Standing, Upload
 from support.distributions import install
 

@@ -24,19 +24,19 @@ import click
 from metaharvest import __version__
 from metaharvest.cli import json_lines
 from metaharvest.cli.examples import with_examples
-from metaharvest.cli.exit_codes import ExitCode, exit_code_of
 from metaharvest.cli.failures import print_error_object
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.json_lines import print_failure
 from metaharvest.cli.signals import handled
 from metaharvest.config.secret_references import MaskingFormatter, masked
 from metaharvest.errors import HarvestError, MetaharvestError
+from metaharvest.services.exit_codes import ExitCode, exit_code_of
 from metaharvest.text import clean, shown_url
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from metaharvest.harvest.limits import RunLimits
+    from metaharvest.services.harvester import RunLimits
 
 _STDERR = 2
 

@@ -19,12 +19,12 @@ from metaharvest.model import OutcomeKind
 from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.app import Checked
     from metaharvest.cli.check_text import CheckPrinter
     from metaharvest.harvest.given_sites import GivenSite
     from metaharvest.model import Level
     from metaharvest.queries.runs import RunRecord
     from metaharvest.reports.checked import CheckedDocument, CheckedPart, PartName, Places
+    from metaharvest.services.harvester import Checked
 
 STDOUT = Path("-")
 

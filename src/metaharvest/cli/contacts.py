@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.invocation import Invocation, usage_errors
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.text import clean
 
@@ -31,18 +31,15 @@ def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> No
 
     Example: metaharvest contacts forget anna@example.org --yes
     """
-    from metaharvest.config.field_types import check_email
+    from metaharvest.services import installation
 
-    try:
-        address = check_email(address.strip())
-    except ValueError as error:
-        raise click.UsageError(f"{error}.") from error
+    with usage_errors():
+        address = installation.checked_address(address)
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError(f"Nobody is here to ask: add --yes to forget {address}. It cannot be undone.")
         click.confirm(f"Remove {address} from everything that is stored? It cannot be undone.", abort=True)
-    harvester = invocation.harvester
-    done, stays = harvester.forget_address(address, invocation.start)
+    done, stays = installation.forget_address(invocation.harvester, address, invocation.start)
     if as_json:
         print_json(
             {

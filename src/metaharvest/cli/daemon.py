@@ -24,6 +24,7 @@ from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.json_lines import print_failure, print_note
 from metaharvest.cli.run import harvest_now
 from metaharvest.cli.signals import handled
+from metaharvest.services.timetable import next_at, next_time
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
@@ -96,29 +97,6 @@ def command(invocation: Invocation, every: float, at: tuple[time, ...], delay: f
     plan = _Plan(same, period, at, settings.harvester.zone)
     with handled(signal.default_int_handler, signal.SIGTERM), handled(plan.ask_to_read_again, signal.SIGHUP):
         plan.run_for_ever(datetime.now(UTC) + timedelta(hours=delay), max_runs)
-
-
-def next_at(after: datetime, at: Sequence[time], zone: ZoneInfo) -> datetime:
-    """The first moment not before `after` at which clocks in `zone` show one of the times `at`, in UTC.
-
-    A time that a clock change leaves out is moved by the change; one that it repeats comes once.
-    """
-    day = after.astimezone(zone).date()
-    days = [day + timedelta(days=number) for number in range(3)]
-    moments = sorted(datetime.combine(each, one, zone).astimezone(UTC) for each in days for one in at)
-    return next(moment for moment in moments if moment >= after)
-
-
-def next_time(began: datetime, now: datetime, period: timedelta, at: Sequence[time], zone: ZoneInfo) -> datetime:
-    """When to run after the run that began at `began`: whole periods later, without those that have passed by now."""
-    if not at:
-        return began + period * max(1, -((began - now) // period))
-    if len(at) > 1:
-        return next_at(max(began + timedelta(minutes=1), now), at, zone)
-    days = period // timedelta(days=1)
-    local = began.astimezone(zone)
-    start = datetime.combine(local.date() + timedelta(days=days), time(0), zone)
-    return next_at(max(start.astimezone(UTC), now), at, zone)
 
 
 class _Plan:

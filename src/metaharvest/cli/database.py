@@ -13,7 +13,7 @@ from metaharvest.cli.printing import print_json
 from metaharvest.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from metaharvest.database.copying import CopiedTable
+    from metaharvest.services.installation import CopiedTable
 
 
 @click.group("database")
@@ -50,12 +50,14 @@ def copy(invocation: Invocation, url: str, password: str, as_json: bool) -> None
       metaharvest database copy --to sqlite:///copy.db
     """
 
+    from metaharvest.services import installation
+
     def told(table: CopiedTable) -> None:
         if sys.stderr.isatty():
             kept = f" ({table.copied_before:,} of them before)" if table.copied_before else ""
             click.echo(f"{table.table}: {table.copied:,} rows{kept}", err=True)
 
-    copied = invocation.harvester.copy_database(url, password, told)
+    copied = installation.copy_database(invocation.harvester, url, password, told)
     if as_json:
         print_json({"tables": [asdict(table) for table in copied], "rows": sum(table.copied for table in copied)})
         return
@@ -76,7 +78,9 @@ def repair_dates(invocation: Invocation) -> None:
     Sites whose last harvest lies in the future are due today. Runs, log rows, documents and problems are moved as well.
     Correct the clock first. A date of yours stays: a next harvest in the future, of a site harvested in the past.
     """
-    repaired = invocation.harvester.repair_dates()
+    from metaharvest.services import installation
+
+    repaired = installation.repair_dates(invocation.harvester)
     today = invocation.harvester.today()
     if not repaired:
         click.echo(f"No date lies in the future: today is {today} by the clock of this machine.")

@@ -16,7 +16,7 @@ from metaharvest.errors import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from metaharvest.app import Harvester
+    from metaharvest.services.harvester import Harvester
 
 _NIGHTS = {1: "the first harvest", 2: "a night with nothing new", 3: "sites have raised revisions and repaired errors"}
 
@@ -79,8 +79,8 @@ def _empty_folder(folder: Path | None) -> Path:
 def _harvest(harvester: Harvester, today: date) -> None:
     from metaharvest.cli.progress import shown_progress
     from metaharvest.cli.runs import print_run
-    from metaharvest.harvest.run import RunRequest
     from metaharvest.queries.runs import run_record
+    from metaharvest.services.runs import RunRequest
 
     with shown_progress() as progress:
         result = harvester.run(RunRequest(today), progress)

@@ -164,16 +164,14 @@ def _cells(rows: Iterable[Record]) -> Iterator[Sequence[object]]:
 
 def _unread(session: Session, wanted: DocumentFilter, today: date) -> list[tuple[str, FailedSite]]:
     """The sites that failed as a whole for at least the wanted number of nights."""
-    from metaharvest.queries.failed_sites import failed_sites
-    from metaharvest.sites.registry import read_sites
+    from metaharvest.queries.failed_sites import named_failed_sites
 
     if wanted.rule or wanted.outcome or wanted.missing:
         return []
-    sites = read_sites(session)
-    names = {site.site_id: site.name for site in sites if (wanted.site or site.name) == site.name and site.enabled}
-    failed = failed_sites(session, today, names)
-    long = [each for each in failed.values() if each.nights >= (wanted.nights or 1)]
-    return sorted(((names[each.site_id], each) for each in long), key=lambda each: each[0].casefold())
+    failed = named_failed_sites(session, today, wanted.site)
+    return sorted(
+        (each for each in failed if each[1].nights >= (wanted.nights or 1)), key=lambda each: each[0].casefold()
+    )
 
 
 def _print_unread(unread: Sequence[tuple[str, FailedSite]]) -> None:

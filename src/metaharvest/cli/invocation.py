@@ -6,7 +6,8 @@ import getpass
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +15,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.errors import RequestError
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from metaharvest.app import Harvester
-    from metaharvest.harvest.limits import RunLimits
     from metaharvest.model import Network
+    from metaharvest.services.harvester import Harvester, RunLimits
 
 ROWS = click.IntRange(1, 1_000_000_000)
 """How many rows may be asked for."""
@@ -41,8 +42,8 @@ class Invocation:
     @cached_property
     def harvester(self) -> Harvester:
         """The harvester of the settings file, whose settings are right. Raises SettingsError."""
-        from metaharvest.app import Harvester
         from metaharvest.config.settings import load
+        from metaharvest.services.harvester import Harvester
 
         return Harvester(load(self.config), engine=self.engine, limits=self.limits)
 
@@ -55,6 +56,15 @@ class Invocation:
         """Close the database, if it was opened."""
         if "harvester" in vars(self):
             self.harvester.close()
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Raises UsageError where a service raises RequestError."""
+    try:
+        yield
+    except RequestError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def called_as() -> str:

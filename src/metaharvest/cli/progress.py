@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from metaharvest.harvest.context import Progress
+from metaharvest.services.runs import Progress
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-    from metaharvest.app import DryRun, Harvester
-    from metaharvest.queries.runs import RunRecord
 
 _MOST_BARS = 20
 """With more sites than that, a bar goes when its site has ended."""
@@ -65,16 +63,3 @@ def shown_progress(*, transient: bool = False) -> Iterator[Progress]:
     )
     with rich.Progress(*shown, console=Console(stderr=True), transient=transient) as bars:
         yield _SiteBars(bars)
-
-
-@contextmanager
-def rehearsed(rehearse: Callable[[Progress], AbstractContextManager[DryRun]]) -> Iterator[tuple[Harvester, RunRecord]]:
-    """A rehearsal with its progress shown: the harvester that reads its throw-away journal, and the run."""
-    from metaharvest.queries.runs import run_record
-
-    with ExitStack() as stack:
-        with shown_progress() as progress:
-            done = stack.enter_context(rehearse(progress))
-        with done.harvester.reading() as session:
-            record = run_record(session, done.result.run_id)
-        yield done.harvester, record

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, day, login, trimmed
+from metaharvest.cli.invocation import ROWS, Invocation, day, login, trimmed, usage_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.text import clean, one_line
@@ -137,13 +137,10 @@ def resend(
 
 def _queue_one(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> str:
     """Put a report into the outbox again; what is there now."""
-    from metaharvest.config.field_types import check_email
+    from metaharvest.services import reports
 
-    try:
-        addresses = [check_email(each) for each in to]
-    except ValueError as error:
-        raise click.UsageError(f"{error}.") from error
-    resent = invocation.harvester.resend(report_id, addresses)
+    with usage_errors():
+        resent = reports.resend(invocation.harvester, report_id, to)
     for address in resent.former:
         click.echo(clean(f"{address} no longer gets these reports. --to sends this one anyway."))
     return f"Report {report_id} is"
@@ -151,7 +148,9 @@ def _queue_one(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> s
 
 def _queue_refused(invocation: Invocation, since: date | None) -> str:
     """Put all refused deliveries into the outbox again; what is there now, empty if there is nothing."""
-    resent = invocation.harvester.resend_refused(since)
+    from metaharvest.services import reports
+
+    resent = reports.resend_refused(invocation.harvester, since)
     for report_id in resent.without_recipient:
         command = f"`metaharvest reports resend {report_id} --to ADDRESS`"
         click.echo(f"Report {report_id} stays refused: nobody gets such reports now. {command} names a recipient.")
@@ -171,7 +170,9 @@ def drop(invocation: Invocation, report_id: int) -> None:
 
     Example: metaharvest reports drop 12
     """
-    dropped = invocation.harvester.drop_report(report_id, login())
+    from metaharvest.services import reports
+
+    dropped = reports.drop(invocation.harvester, report_id, login())
     number = dropped.waiting + dropped.refused
     if number:
         deliveries = "1 delivery was" if number == 1 else f"{number} deliveries were"
@@ -212,13 +213,9 @@ def preview(invocation: Invocation, site: str | None, as_html: bool, in_browser:
 
     Example: metaharvest reports preview --site "Alder Creek"
     """
-    from metaharvest.queries.outbox import newest_run
-    from metaharvest.queries.runs import newest_site_run_id
+    from metaharvest.services.reports import newest_report
 
-    harvester = invocation.harvester
-    with harvester.reading() as session:
-        number = newest_run(session) if site is None else newest_site_run_id(session, site)
-    report = harvester.admin_report(number) if site is None else harvester.site_report(number)
+    report = newest_report(invocation.harvester, site)
     if in_browser:
         _browse(report.html, "preview")
     elif as_html:
@@ -245,32 +242,29 @@ def deliver(invocation: Invocation) -> int:
 
 def _deliver(invocation: Invocation) -> int:
     """Flush the outbox and say how that went; the exit code."""
-    from metaharvest.queries.outbox import number_refused, reasons_not_delivered
+    from metaharvest.services import reports
 
-    began = invocation.harvester.now()
-    done = invocation.harvester.deliver()
+    delivered = reports.deliver(invocation.harvester)
+    done, refused = delivered.deliveries, delivered.refused
     click.echo(f"{done.sent} sent, {done.waiting} waiting, {done.refused} refused.")
     if done.there:
         click.echo(f"Still in the mail folder, and not written again: {done.there} of those sent.")
     if done.former:
         click.echo(f"Not tried any more, as their recipients get these reports no longer: {done.former}.")
-    with invocation.harvester.reading() as session:
-        if refused := number_refused(session):
-            deliveries = "1 delivery is" if refused == 1 else f"{refused} deliveries are"
-            again = "`metaharvest reports resend --state refused` sends them again"
-            why = "`metaharvest reports --state refused` says why"
-            print_line(f"{deliveries} refused and not tried any more: {again}, {why}.", err=True)
-        if done.in_doubt:
-            print_line(
-                f"The mail server refused everybody ({done.in_doubt} of the waiting deliveries). That is a fault of "
-                "the server or of [mail], not of the addresses. The next runs try again, for four days.",
-                err=True,
-            )
-        if not done.waiting and not done.refused:
-            return 0
-        for sentence in reasons_not_delivered(session, began):
-            print_line(sentence, err=True)
-    return 1
+    if refused:
+        deliveries = "1 delivery is" if refused == 1 else f"{refused} deliveries are"
+        again = "`metaharvest reports resend --state refused` sends them again"
+        why = "`metaharvest reports --state refused` says why"
+        print_line(f"{deliveries} refused and not tried any more: {again}, {why}.", err=True)
+    if done.in_doubt:
+        print_line(
+            f"The mail server refused everybody ({done.in_doubt} of the waiting deliveries). That is a fault of "
+            "the server or of [mail], not of the addresses. The next runs try again, for four days.",
+            err=True,
+        )
+    for sentence in delivered.reasons:
+        print_line(sentence, err=True)
+    return 1 if done.waiting or done.refused else 0
 
 
 def _list(invocation: Invocation, limit: int, which: ReportFilter, as_json: bool) -> None:

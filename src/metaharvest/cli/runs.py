@@ -92,12 +92,10 @@ def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
 
 def _failing_now(session: Session, today: date) -> list[str]:
     """A sentence for each of the first sites whose last harvest failed as a whole."""
-    from metaharvest.queries.failed_sites import failed_sites
-    from metaharvest.sites.registry import read_sites
+    from metaharvest.queries.failed_sites import named_failed_sites
 
-    names = {site.site_id: site.name for site in read_sites(session) if site.enabled}
-    failed = sorted(failed_sites(session, today, names).values(), key=lambda each: (each.since, names[each.site_id]))
-    sentences = [f"{names[each.site_id]}: {each.sentence}" for each in failed[:_NAMED]]
+    failed = sorted(named_failed_sites(session, today), key=lambda each: (each[1].since, each[0]))
+    sentences = [f"{name}: {each.sentence}" for name, each in failed[:_NAMED]]
     more = len(failed) - _NAMED
     return [*sentences, *([f"And {more:,} more: `metaharvest sites list`"] if more > 0 else [])]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from metaharvest.cli.json_lines import JsonLines
 
 if TYPE_CHECKING:
-    from metaharvest.harvest.deadlines import StopSignal
+    from metaharvest.services.runs import StopSignal
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
@@ -25,7 +25,7 @@ def stop_on_signal(at_once: str = "") -> Iterator[StopSignal]:
 
     `at_once` is then said in place of what is said of a run.
     """
-    from metaharvest.harvest.deadlines import StopSignal
+    from metaharvest.services.runs import StopSignal
 
     stop = StopSignal()
 
@@ -55,7 +55,7 @@ def handled(handler: Callable[[int, FrameType | None], object], *numbers: signal
 def _end_at_once(said: str) -> NoReturn:
     """End the process as a power cut would: an exception would wait for every transfer that is under way."""
     from metaharvest.cli import STOPPED
-    from metaharvest.cli.exit_codes import ExitCode
+    from metaharvest.services.exit_codes import ExitCode
 
     # The bars of a terminal have hidden its cursor.
     cursor = "\033[?25h\n" if sys.stderr is not None and sys.stderr.isatty() else ""

@@ -4,35 +4,46 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
 
 import click
 
 from metaharvest.cli.invocation import day
 from metaharvest.cli.printing import print_line
 from metaharvest.model import Deletions, Level, ListMethod, Notify, Site, Unit, ValidationLevel
-from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from metaharvest.model import Network, OaiOptions, SiteOptions
-    from metaharvest.sites.rows import BrokenSite
+    from metaharvest.model import Network
+    from metaharvest.services.sites import SiteValues
 
-Options = Mapping[str, Any]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 AS_SETTINGS = "as-settings"
 _NONE = "none"
-
-_OWN = (
-    "package_id_mismatch", "networks", "ca_file", "validation", "filters", "normalize", "deletions", "max_loss",
-    "add_groups", "remove_groups",
+_REMOVABLE = (
+    "ldap_name", "ldap_password", "ca_file", "validation", "filters", "normalize", "prefix", "set_spec", "begin",
+    "until", "origin",
 )  # fmt: skip
-_OAI = ("prefix", "set_spec", "begin", "until", "method", "full_every", "origin", "post")
-"""What is kept in the column `options`; the other options of `add` and `edit` have the names of columns."""
+_REMOVED_BY = {
+    **dict.fromkeys(_REMOVABLE, (_NONE, "")),
+    "full_every": (_NONE,),
+    "package_id_mismatch": (AS_SETTINGS,),
+}
+"""Values that can be removed, and the words that remove them."""
+
+_TYPES: Mapping[str, Callable[[str], object]] = {
+    "unit": Unit,
+    "notify": Notify,
+    "package_id_mismatch": Level,
+    "validation": ValidationLevel,
+    "deletions": Deletions,
+    "method": ListMethod,
+    "ca_file": Path,
+    "filters": Path,
+    "normalize": Path,
+}
 
 
 def _networks(
@@ -52,12 +63,25 @@ def _networks(
 
 def _groups(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...] | None:
     """The names of groups; None if the option was not given."""
-    from metaharvest.sites.options import check_group
+    from metaharvest.services.sites import check_group
 
     try:
         return tuple(check_group(name.strip()) for name in names) or None
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def _days(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | str | None:
+    """The number of days, or `none`; None if the option was not given. Raises UsageError."""
+    if text in (None, _NONE):
+        return text
+    try:
+        days = int(text)
+    except ValueError:
+        days = 0
+    if not 1 <= days <= 9999:
+        raise click.UsageError(f"--full-every is {text}; give a number of days, such as 30, or `none`.")
+    return days
 
 
 _SEVERAL_SETS = ". May be repeated: each set is a site of its own, called NAME-SPEC"
@@ -93,26 +117,25 @@ def registration_options(new: bool) -> Decorator:
 def _schedule_options(default: Callable[[object], str]) -> list[Decorator]:
     """Where the list is, when it is harvested, and who is told."""
     return [
-        click.option("--list-url", "documentlisturl", metavar="URL", help="Where the site's harvest list is."),
+        click.option("--list-url", metavar="URL", help="Where the site's harvest list is."),
         click.option("--oai", "base_url", metavar="BASEURL", help="Or the base URL of an OAI-PMH repository."),
         click.option(
             "--contact",
-            "contact_email",
+            "contacts",
             metavar="EMAILS",
             multiple=True,
-            callback=lambda _context, _parameter, emails: ", ".join(emails) if emails else None,
+            callback=lambda _context, _parameter, emails: emails or None,
             help="Who gets the reports; several with commas between them, or by repeating the option.",
         ),
         click.option(
             "--every",
-            "updatefrequency",
             type=click.IntRange(1, 99),
             metavar="N",
             help=f"Harvest every N units.{default(1)}",
         ),
         click.option("--unit", type=_choice(Unit), help=f"The unit of --every.{default('days')}"),
         click.option(
-            "--next", "datenextharvest", metavar="YYYY-MM-DD", callback=day, help=f"The next harvest.{default('today')}"
+            "--next", "next_harvest", metavar="YYYY-MM-DD", callback=day, help=f"The next harvest.{default('today')}"
         ),
         click.option("--notify", type=_choice(Notify), help=f"When the contacts get a report.{default('always')}"),
     ]
@@ -128,7 +151,7 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
         ),
         click.option(
             "--allow-network",
-            "networks",
+            "allow_networks",
             metavar="CIDR",
             multiple=True,
             callback=_networks,
@@ -178,10 +201,14 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
             help="Remove the site from this group. May be repeated.",
         ),
         click.option(
-            "--ldapdn", metavar="DN", help="The site's login at the target, if it has one of its own; or `none`."
+            "--ldapdn",
+            "ldap_name",
+            metavar="DN",
+            help="The site's login at the target, if it has one of its own; or `none`.",
         ),
         click.option(
             "--ldappwd",
+            "ldap_password",
             metavar="REFERENCE",
             help="Where its password is: env:NAME, file:PATH or keyring:SERVICE/USERNAME; or `none`.",
         ),
@@ -214,6 +241,7 @@ def _oai_options(default: Callable[[object], str], *, new: bool) -> list[Decorat
         click.option(
             "--full-every",
             metavar="DAYS",
+            callback=_days,
             help="OAI-PMH: list everything again after this number of days, not only changes; or `none`.",
         ),
         click.option("--post/--get", default=None, help="OAI-PMH: send requests as forms (POST), or as usual."),
@@ -233,152 +261,22 @@ allow_duplicate_option = click.option(
 )
 
 
-def changed_contacts(
-    given: str | None, before: Site | BrokenSite, added: tuple[str, ...], removed: tuple[str, ...]
-) -> str:
-    """The contacts of a site with one more or less. Raises UsageError."""
-    from metaharvest.config.field_types import check_email
-    from metaharvest.sites.rows import split_addresses
+def values_of(options: Mapping[str, Any]) -> SiteValues:
+    """The options that are given, as values of a site."""
+    from metaharvest.services.sites import SiteValues
 
-    if given is not None:
-        raise click.UsageError("--contact replaces all contacts: use it alone, or --add-contact and --remove-contact.")
-    contacts = list(before.contacts)
-    for address in split_addresses(", ".join(removed)):
-        if address.casefold() not in (each.casefold() for each in contacts):
-            known = ", ".join(contacts) or "none"
-            raise click.UsageError(f"{one_line(address)} is no contact of {before.name}. Its contacts: {known}.")
-        contacts = [each for each in contacts if each.casefold() != address.casefold()]
-    for address in split_addresses(", ".join(added)):
-        try:
-            checked = check_email(address)
-        except ValueError as error:
-            raise click.UsageError(f"{error}.") from error
-        if checked.casefold() not in (each.casefold() for each in contacts):
-            contacts.append(checked)
-    if not contacts:
-        raise click.UsageError(f"{before.name} would have no contact left: add another one with --add-contact.")
-    return ", ".join(contacts)
-
-
-def columns_of(options: Options, before: Site | BrokenSite | None) -> dict[str, Any]:
-    """The options that were given, by the columns that they stand for. Raises UsageError."""
-    others = (*_OWN, *_OAI, "base_url")
-    columns = {name: value for name, value in options.items() if value is not None and name not in others}
-    for column in ("ldapdn", "ldappwd"):
-        if columns.get(column) == _NONE:
-            columns[column] = None
-    is_oai = before is not None and isinstance(before, Site) and before.options.oai is not None
-    if options["base_url"] is not None:
-        if options["documentlisturl"] is not None:
-            raise click.UsageError("--list-url is for a harvest list, --oai for a repository: use one of the two.")
-        if before is not None and not is_oai:
-            raise click.UsageError("The site has a harvest list. Register the repository as a site of its own.")
-        columns |= {"documentlisturl": options["base_url"], "source_kind": "oai-pmh"}
-    elif options["documentlisturl"] is not None:
-        if is_oai:
-            raise click.UsageError("The site is an OAI-PMH repository: give its new address with --oai.")
-        _require_no_question(options["documentlisturl"])
-    given = [name for name in _OAI if options[name] not in (None, ())]
-    if given and options["base_url"] is None and not is_oai:
-        option = {"set_spec": "set", "begin": "from"}.get(given[0], given[0]).replace("_", "-")
-        raise click.UsageError(f"--{option} is for OAI-PMH repositories, which are registered with --oai BASEURL.")
-    if given or options["base_url"] is not None or any(options[name] is not None for name in _OWN):
-        columns["options"] = _site_options(options, before)
-    return columns
-
-
-def _require_no_question(list_url: str) -> None:
-    """Raises UsageError for a request of OAI-PMH, such as `https://example.org/oai?verb=Identify`."""
-    from metaharvest.config.field_types import url_parts
-    from metaharvest.sources.oai_pmh.protocol import VERBS
-
-    parts = url_parts(list_url.strip())
-    if parts and (verb := dict(parse_qsl(parts.query)).get("verb")) in VERBS:
-        base = shown_url(list_url.strip().partition("?")[0])
-        raise click.UsageError(
-            f"--list-url is for a harvest list, and this is a question to an OAI-PMH repository (verb={verb}): use "
-            f"--oai {base} instead."
-        )
-
-
-def _site_options(options: Options, before: Site | BrokenSite | None) -> str | None:
-    from metaharvest.model import SiteOptions
-    from metaharvest.sites.options import options_text
-
-    own = before.options if isinstance(before, Site) else SiteOptions()
-    if options["package_id_mismatch"] is not None:
-        chosen = options["package_id_mismatch"]
-        own = replace(own, package_id_mismatch=None if chosen == AS_SETTINGS else Level(chosen))
-    if options["networks"] is not None:
-        own = replace(own, allow_networks=options["networks"])
-    if options["validation"] is not None:
-        chosen = options["validation"]
-        own = replace(own, validation=None if chosen == _NONE else ValidationLevel(chosen))
-    if options["deletions"] is not None:
-        own = replace(own, deletions=Deletions(options["deletions"]))
-    if options["max_loss"] is not None:
-        own = replace(own, max_loss=options["max_loss"])
-    if options["add_groups"] is not None or options["remove_groups"] is not None:
-        groups = {*own.groups, *(options["add_groups"] or ())} - set(options["remove_groups"] or ())
-        own = replace(own, groups=tuple(sorted(groups)))
-    files: dict[str, Any] = {
-        name: None if options[name] in ("", _NONE) else Path(options[name])
-        for name in ("ca_file", "filters", "normalize")
-        if options[name] is not None
-    }
-    own = replace(own, **files)
-    if options["base_url"] is not None or own.oai is not None:
-        own = replace(own, oai=_oai(options, own))
-    return options_text(own)
-
-
-def give_origin(options: dict[str, Any], former: Site | BrokenSite | None, sites: Iterable[Site | BrokenSite]) -> None:
-    """Choose an origin where one is needed and none is given, or `none`: one that no other repository has."""
-    from metaharvest.sites.origins import origin_for, origins
-
-    url = options["base_url"] or (former.list_url if former else "")
-    is_there = isinstance(former, Site) and former.options.oai is not None
-    is_new = options["base_url"] is not None and not is_there
-    if options["origin"] in ("", _NONE) or (is_new and options["origin"] is None):
-        given = origins(each for each in sites if former is None or each.name != former.name)
-        options["origin"] = origin_for(url, given)
-
-
-def _oai(options: Options, own: SiteOptions) -> OaiOptions:
-    from metaharvest.model import OaiOptions
-
-    default = OaiOptions(options["origin"] or "")  # see give_origin
-    oai = own.oai or default
-    texts: dict[str, Any] = {
-        name: getattr(default, name) if options[name] in ("", _NONE) else options[name]
-        for name in ("origin", "prefix", "set_spec", "begin", "until")
-        if options[name] is not None
-    }
-    oai = replace(oai, **texts)
-    if options["post"] is not None:
-        oai = replace(oai, post=options["post"])
-    if options["method"] is not None:
-        oai = replace(oai, method=ListMethod(options["method"]))
-    if options["full_every"] is not None:
-        oai = replace(oai, full_every=_days(options["full_every"]))
-    return oai
-
-
-def _days(text: str) -> int | None:
-    if text == _NONE:
-        return None
-    try:
-        days = int(text)
-    except ValueError:
-        days = 0
-    if not 1 <= days <= 9999:
-        raise click.UsageError(f"--full-every is {text}; give a number of days, such as 30, or `none`.")
-    return days
+    given: dict[str, Any] = {}
+    for name, value in options.items():
+        if value in _REMOVED_BY.get(name, ()):
+            given[name] = None
+        elif value is not None:
+            given[name] = _TYPES[name](value) if name in _TYPES else value
+    return SiteValues(**given)
 
 
 def warn_of_far_date(site: Site, today: date) -> None:
     """Warn if the next harvest is later than the site's frequency can make it: the year may be mistyped."""
-    from metaharvest.sites.clock import is_too_far
+    from metaharvest.services.sites import is_too_far
 
     if site.next_harvest is not None and is_too_far(site, today):
         days = (site.next_harvest - today).days

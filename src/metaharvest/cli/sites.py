@@ -2,58 +2,33 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
-from dataclasses import dataclass
-from email.utils import parseaddr
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.invocation import Invocation, usage_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.site_options import (
     AS_SETTINGS,
     allow_duplicate_option,
-    changed_contacts,
-    columns_of,
-    give_origin,
     registration_options,
+    values_of,
     warn_of_far_date,
 )
 from metaharvest.cli.sites_files import export_sites, import_sites
 from metaharvest.cli.sites_import import import_metacat
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
-from metaharvest.model import Deletions, Site
-from metaharvest.text import clean, one_line, shown_url
+from metaharvest.text import clean, shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import date
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from sqlalchemy.orm import Session
-
-    from metaharvest.app import Harvester
-    from metaharvest.model import Finding
+    from metaharvest.model import Site
     from metaharvest.queries.records import Record
-    from metaharvest.sites.rows import BrokenSite
-    from metaharvest.sources.oai_pmh.protocol import Identity
-
-_NOT_REGISTERED = (
-    "site", "site_id", "last_status", "last_run_id", "last_site_run_id", "failing", "failing_since", "failed_since",
-    "failed_nights", "failure_reason", "took_seconds",
-    "trend", "problems",
-)  # fmt: skip
-"""What of a site is not a value of its registration."""
-
-_MOST_CONTACTS = 5
-"""Addresses of a repository that become contacts if --contact is not given."""
-
-_OF_REPOSITORIES = ("origin", "prefix", "set", "begin", "until", "method", "full_every", "post")
-"""The options of a site that is an OAI-PMH repository."""
-
+    from metaharvest.services.sites import Edited, RepositoryAnswer
 
 _SITES = {
     "name": Column("site"),
@@ -88,7 +63,15 @@ command.add_command(import_sites)
 @click.option("--unasked", is_flag=True, help="OAI-PMH: register it without asking the repository what it is.")
 @allow_duplicate_option
 @click.pass_obj
-def add(invocation: Invocation, /, name: str, unasked: bool, allow_duplicate: bool, **options: Any) -> None:
+def add(
+    invocation: Invocation,
+    /,
+    name: str,
+    sets: tuple[str, ...],
+    unasked: bool,
+    allow_duplicate: bool,
+    **options: Any,
+) -> None:
     """Register a site. NAME is yours to choose; reports and commands call the site by it.
 
     A site has a harvest list (--list-url), or is an OAI-PMH repository (--oai), which is asked what it is, and whether
@@ -96,57 +79,25 @@ def add(invocation: Invocation, /, name: str, unasked: bool, allow_duplicate: bo
 
     A site has one set. Several --set register a site for each, NAME-SPEC; if one cannot be registered, none is.
     """
-    from metaharvest.sites.allowed import require_allowed
-    from metaharvest.sites.duplicates import require_new_source
-    from metaharvest.sites.registry import add_site, new_site, read_sites
+    from metaharvest.services import sites
 
     harvester = invocation.harvester
-    _require_not_past(options["datenextharvest"], harvester.today())
-    if options["documentlisturl"] is None and options["base_url"] is None:
-        raise click.UsageError("Give --list-url, where the site's harvest list is, or --oai for a repository.")
-    with harvester.reading() as session:
-        give_origin(options, None, read_sites(session))
-    sites = [
-        {"name": each, "datenextharvest": harvester.today(), **columns_of({**options, "set_spec": spec}, None)}
-        for each, spec in _names_and_sets(name, options.pop("sets"))
-    ]
-    is_asked = options["base_url"] is not None and not unasked
-    if options["contact_email"] is None and not is_asked:
-        raise click.UsageError("Give --contact: the email addresses of those who get the reports.")
-    if is_asked:
-        asked = _asked(
-            harvester, [new_site({"contact_email": "nobody@example.org", **each}) for each in sites], sites[0]
-        )
-        sites = [{**each, **asked} for each in sites]
-    added: list[Site] = []
-    with harvester.writing() as session:
-        before = read_sites(session)
-        for values in sites:
-            added.append(site := add_site(session, values))
-            require_allowed(harvester.settings, site, values)
-            if not allow_duplicate:
-                require_new_source(site, read_sites(session))
-    for site in added:
+    values = values_of({**options, "name": name})
+    report = partial(_print_answer, with_contacts=options["contacts"] is None)
+    with usage_errors():
+        done = sites.register(harvester, values, sets, unasked=unasked, allow_duplicate=allow_duplicate, report=report)
+    for site in done.sites:
         click.echo(f"Registered {site.name}: {_when(site)}.")
-        if options["datenextharvest"] is not None:
+        if options["next_harvest"] is not None:
             warn_of_far_date(site, harvester.today())
-    if others := _of_the_same_records(added[0], before):
-        print_line(_same_records(others))
-    command = f"check {shlex.quote(shown_url(added[0].list_url))}"
-    if added[0].options.oai is not None:
-        command = f"run {' '.join(f'--site {shlex.quote(site.name)}' for site in added)} --dry-run"
-    whose = "its first report" if len(added) == 1 else "their first reports"
+    if done.same_records:
+        print_line(_same_records(done.same_records))
+    first = done.sites[0]
+    command = f"check {shlex.quote(shown_url(first.list_url))}"
+    if first.options.oai is not None:
+        command = f"run {' '.join(f'--site {shlex.quote(site.name)}' for site in done.sites)} --dry-run"
+    whose = "its first report" if len(done.sites) == 1 else "their first reports"
     click.echo(f"To see what {whose} would say: {invocation.start} {command}")
-
-
-def _names_and_sets(name: str, specs: Sequence[str]) -> list[tuple[str, str | None]]:
-    """The sites that are registered for these sets: one for each."""
-    from metaharvest.sites.options import name_for_set
-
-    different = tuple(dict.fromkeys(specs))
-    if len(different) > 1:
-        return [(name_for_set(name, spec), spec) for spec in different]
-    return [(name, next(iter(different), None))]
 
 
 def _same_records(others: Sequence[str]) -> str:
@@ -156,80 +107,25 @@ def _same_records(others: Sequence[str]) -> str:
     )
 
 
-def _of_the_same_records(site: Site, sites: Iterable[Site | BrokenSite]) -> list[str]:
-    """The names of other sites whose records have the same document ids."""
-    if site.options.oai is None:
-        return []
-    ids = site.options.oai.origin, site.options.oai.prefix
-    asked = ((each, each.options.oai) for each in sites if isinstance(each, Site) and each.site_id != site.site_id)
-    return [each.name for each, oai in asked if oai is not None and (oai.origin, oai.prefix) == ids]
+def _print_answer(answer: RepositoryAnswer, *, with_contacts: bool = False) -> None:
+    """What a repository says of itself; nothing if it cannot be harvested."""
+    from metaharvest.services.sites import MOST_CONTACTS
 
-
-def _asked(harvester: Harvester, sites: Sequence[Site], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the repository of these sites says of itself that is registered where nothing else is given.
-
-    Raises ScheduleError.
-    """
-    from metaharvest.errors import ScheduleError
-    from metaharvest.sites.rows import split_addresses, usable_contacts
-
-    more_sets = [spec for each in sites[1:] if each.options.oai and (spec := each.options.oai.set_spec)]
-    identity, problems = _inspected(harvester, sites[0], more_sets)
-    if identity is None:
-        found = "\n".join(f"{finding.message} {finding.remedy}" for finding in problems)
-        is_other = any(finding.rule == "oai.not-oai" for finding in problems)
-        hint = " If this is the URL of a harvest list, give it with --list-url." if is_other else ""
-        raise ScheduleError(f"{found}{hint}\nNothing was registered; --unasked registers it nevertheless.")
-    if "contact_email" in given:
-        return {}
-    named = split_addresses(", ".join(identity.emails))
-    # As repositories write them: `mailto:keeper@example.org`, `The Keeper <keeper@example.org>`.
-    plain = (parseaddr(each)[1] or each for each in (re.sub("(?i)mailto:", "", each) for each in named))
-    contacts = usable_contacts(", ".join(plain))
-    if not contacts:
-        quoted = ", ".join(f"'{one_line(each, 80)}'" for each in named[:3])
-        instead = f" that can be used, but {quoted}" if named else ""
-        raise ScheduleError(f"The repository names no email address{instead}. Give --contact: who gets the reports.")
-    proposed = contacts[:_MOST_CONTACTS]
-    which = f", the first {len(proposed)} of {len(contacts):,}" if len(contacts) > len(proposed) else ""
-    print_line(f"Contacts, as the repository names them{which}: {', '.join(proposed)}.")
-    return {"contact_email": ", ".join(proposed)}
-
-
-def _inspected(
-    harvester: Harvester, site: Site, more_sets: Sequence[str] = ()
-) -> tuple[Identity | None, Sequence[Finding]]:
-    """Ask the repository what it is, and print it; None, and why, if the site cannot be harvested like this."""
-    from metaharvest.errors import FetchError, ListError
-
-    try:
-        inspection = harvester.inspect(site, more_sets)
-    except (FetchError, ListError) as error:
-        return None, error.findings
-    if inspection.problems:
-        return None, inspection.problems
-    identity = inspection.identity
+    if (identity := answer.identity) is None:
+        return
     print_line(f"{identity.name or 'The repository'} answers, in OAI-PMH {identity.version}.")
-    for finding in inspection.findings:
-        if finding.rule in ("http.robots", "oai.from"):
-            print_line(f"warning: {finding.message} {finding.remedy}", err=True)
-    oai = site.options.oai
-    if identity.deleted_record in ("no", "transient") and oai is not None and oai.full_every is None:
+    for finding in answer.warnings:
+        print_line(f"warning: {finding.message} {finding.remedy}", err=True)
+    if answer.needs_full_lists:
         print_line(
             f"It does not name all deleted records (deletedRecord: {identity.deleted_record}): only a full list shows "
-            f"which are gone. `metaharvest sites edit {shlex.quote(site.name)} --full-every 30` has one each month."
+            f"which are gone. `metaharvest sites edit {shlex.quote(answer.site.name)} --full-every 30` has one each "
+            "month."
         )
-    return identity, ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Edit:
-    """A site before and after it was changed; `differences` are lines, `others` sites with the same records."""
-
-    former: Site | BrokenSite
-    site: Site
-    differences: tuple[str, ...]
-    others: Sequence[str]
+    if with_contacts and (contacts := answer.contacts):
+        shown = contacts[:MOST_CONTACTS]
+        which = f", the first {len(shown)} of {len(contacts):,}" if len(contacts) > len(shown) else ""
+        print_line(f"Contacts, as the repository names them{which}: {', '.join(shown)}.")
 
 
 @command.command("edit")
@@ -238,8 +134,12 @@ class _Edit:
 @click.option("--name", "new_name", metavar="NAME", help="Give the site another name.")
 @registration_options(new=False)
 @click.option("--unasked", is_flag=True, help="OAI-PMH: do not ask the repository whether it has what is asked for.")
-@click.option("--add-contact", metavar="EMAIL", multiple=True, help="One more contact. May be repeated.")
-@click.option("--remove-contact", metavar="EMAIL", multiple=True, help="One contact less. May be repeated.")
+@click.option(
+    "--add-contact", "add_contacts", metavar="EMAIL", multiple=True, help="One more contact. May be repeated."
+)
+@click.option(
+    "--remove-contact", "remove_contacts", metavar="EMAIL", multiple=True, help="One contact less. May be repeated."
+)
 @allow_duplicate_option
 @click.pass_obj
 def edit(
@@ -249,6 +149,7 @@ def edit(
     group: str | None,
     new_name: str | None,
     unasked: bool,
+    allow_duplicate: bool,
     **options: Any,
 ) -> None:
     """Change a site, or several. Prints each value that changes, before and after.
@@ -260,133 +161,41 @@ def edit(
     An OAI-PMH repository is asked what it is, and whether it has the format and the set, if its base URL or one of
     these is changed.
     """
+    from metaharvest.services import sites
+
     harvester = invocation.harvester
-    _require_not_past(options["datenextharvest"], harvester.today())
-    with harvester.writing() as session:
-        chosen = _chosen(session, names, group)
-        if new_name is not None and len(chosen) > 1:
-            raise click.UsageError("--name gives one site another name: name that site alone.")
-        edits = [_edit_one(harvester, session, name, new_name, dict(options)) for name in chosen]
+    values = values_of({**options, "name": new_name})
+    with usage_errors():
+        edits = sites.edit(harvester, names, values, group=group, allow_duplicate=allow_duplicate)
     for edited in edits:
         _print_edit(edited)
-        if options["datenextharvest"] is not None:
+        if options["next_harvest"] is not None:
             warn_of_far_date(edited.site, harvester.today())
     for edited in [] if unasked else edits:
-        _check_repository(harvester, edited)
+        if answer := sites.ask_again(harvester, edited):
+            _print_answer(answer)
+            for finding in answer.problems:
+                print_line(f"warning: {finding.message} {finding.remedy}", err=True)
+            if answer.problems:
+                print_line(f"The next harvest of {edited.site.name} fails if that stays so.", err=True)
 
 
-def _chosen(session: Session, names: Sequence[str], group: str | None) -> list[str]:
-    """The sites that are named, and the sites of the group. Raises UsageError if there are none."""
-    from metaharvest.sites.registry import read_sites
-
-    if not names and group is None:
-        raise click.UsageError("Name a site, or several, or --group with the name of a group.")
-    sites = [site for site in read_sites(session) if isinstance(site, Site)]
-    of_group = [site.name for site in sites if group is not None and group in site.options.groups]
-    if group is not None and not of_group:
-        raise click.UsageError(f"No site belongs to the group '{one_line(group, 60)}'.")
-    return list(dict.fromkeys([*names, *of_group]))
-
-
-def _edit_one(
-    harvester: Harvester, session: Session, name: str, new_name: str | None, options: dict[str, Any]
-) -> _Edit:
-    """Change one site; the caller commits. Raises ScheduleError and UsageError."""
-    from metaharvest.queries.sites import registered_site
-    from metaharvest.sites.allowed import require_allowed
-    from metaharvest.sites.duplicates import require_new_source, source_key
-    from metaharvest.sites.registry import edit_site, find_site, read_sites
-
-    add_contact, remove_contact = options.pop("add_contact"), options.pop("remove_contact")
-    allow_duplicate = options.pop("allow_duplicate")
-    former = find_site(session, name)
-    if add_contact or remove_contact:
-        options["contact_email"] = changed_contacts(options["contact_email"], former, add_contact, remove_contact)
-    before = registered_site(session, name, harvester.today())
-    give_origin(options, former, read_sites(session))
-    changes = columns_of(options, former)
-    if new_name is not None:
-        changes["name"] = new_name
-    if not changes:
-        raise click.UsageError("Nothing to change: name at least one option.")
-    site = edit_site(session, name, changes)
-    require_allowed(harvester.settings, site, changes, former.name)
-    if not allow_duplicate and source_key(former) != source_key(site):
-        require_new_source(site, read_sites(session))
-    after = registered_site(session, site.name, harvester.today())
-    is_other = isinstance(former, Site) and _asked_for(former) != _asked_for(site)
-    others = _of_the_same_records(site, read_sites(session)) if is_other else []
-    return _Edit(former, site, tuple(_differences(before, after)), others)
-
-
-def _print_edit(edited: _Edit) -> None:
-    former, site = edited.former, edited.site
-    if edited.differences:
+def _print_edit(edited: Edited) -> None:
+    site = edited.site
+    if edited.changes:
         click.echo(f"Changed {site.name}: {_when(site)}.")
-        for line in edited.differences:
-            click.echo(clean(f"  {line}"))
+        for each in edited.changes:
+            click.echo(clean(f"  {each.name.replace('_', ' ')}: {each.before} -> {each.after}"))
     else:
         click.echo(f"Nothing was changed: {site.name} has these values already.")
-    if _has_login(former.list_url) and not _has_login(site.list_url):
+    if edited.lost_login:
         click.echo("The user name and password in its former URL were not kept: the new URL needs its own, if any.")
-    if isinstance(former, Site) and _files(former) != _files(site):
+    if edited.has_other_files:
         click.echo(_AS_REPOSITORY if site.options.oai is not None else _AS_LIST)
-    if edited.others:
-        print_line(f"{_same_records(edited.others)} Records that {site.name} no longer asks for stay in the target.")
-
-
-def _check_repository(harvester: Harvester, edited: _Edit) -> None:
-    """Ask a repository whether it has what the site asks for now, if that has changed."""
-    if not isinstance(edited.former, Site) or _wanted(edited.former) == _wanted(edited.site):
-        return
-    _, problems = _inspected(harvester, edited.site)
-    for finding in problems:
-        print_line(f"warning: {finding.message} {finding.remedy}", err=True)
-    if problems:
-        print_line(f"The next harvest of {edited.site.name} fails if that stays so.", err=True)
-
-
-def _differences(before: Record, after: Record) -> Iterator[str]:
-    """`every: 1 -> 2` for each value of the registration that has changed."""
-    for label, value in _registration(before).items():
-        changed = _registration(after).get(label)
-        if _shown(value) != _shown(changed):
-            yield f"{label.replace('_', ' ')}: {_shown(value)} -> {_shown(changed)}"
-
-
-def _registration(site: Record) -> dict[str, object]:
-    """The values of a registration. Each option of a repository is a value of its own."""
-    derived = (*_NOT_REGISTERED, "frequency", "state", "options", "oai")
-    values = {label: value for label, value in site.items() if label not in derived}
-    return values | (_asked_values(site.get("oai")) or {f"oai_{label}": None for label in _OF_REPOSITORIES})
-
-
-def _asked_values(asked: Record | None) -> dict[str, object]:
-    """What is asked of a repository, for people: a site has one set, or none."""
-    values = {"set" if label == "sets" else label: value for label, value in (asked or {}).items()}
-    if asked:
-        values["set"] = next(iter(asked["sets"]), None)
-    return {f"oai_{label}": value for label, value in values.items()}
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, (tuple, list)):
-        value = ", ".join(map(str, value))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return one_line(str(value), 500) if value not in (None, "") else "none"
-
-
-def _asked_for(site: Site) -> tuple[object, ...]:
-    """Which records a site asks its repository for, and what their documents are called; nothing of a harvest list."""
-    oai = site.options.oai
-    return () if oai is None else (oai.origin, oai.prefix, oai.set_spec, oai.begin, oai.until)
-
-
-def _wanted(site: Site) -> tuple[object, ...]:
-    """What a site asks a repository for, as far as that can be seen to be wrong; nothing of a harvest list."""
-    oai = site.options.oai
-    return () if oai is None else (site.list_url, oai.prefix, oai.set_spec, oai.post)
+    if edited.same_records:
+        print_line(
+            f"{_same_records(edited.same_records)} Records that {site.name} no longer asks for stay in the target."
+        )
 
 
 _AS_REPOSITORY = "All of its records are listed and judged again then."
@@ -394,23 +203,14 @@ _AS_LIST = "What was left out is judged again then; what the repository has stay
 """What becomes of documents that were harvested before, once other files of their site say what is done with them."""
 
 
-def _has_login(url: str) -> bool:
-    from metaharvest.config.field_types import url_parts
-
-    parts = url_parts(url)
-    return parts is not None and parts.username is not None
-
-
-def _files(site: Site) -> tuple[Path | None, Path | None]:
-    return site.options.filters, site.options.normalize
-
-
 @command.command("enable")
 @click.argument("name")
 @click.pass_obj
 def enable(invocation: Invocation, name: str) -> None:
     """Harvest a site again, from its next date on."""
-    _switch(invocation, name, True)
+    from metaharvest.services import sites
+
+    sites.switch(invocation.harvester, name, True)
     click.echo(f"{name} is switched on.")
 
 
@@ -419,15 +219,10 @@ def enable(invocation: Invocation, name: str) -> None:
 @click.pass_obj
 def disable(invocation: Invocation, name: str) -> None:
     """Leave a site out until it is enabled again; everything stays."""
-    _switch(invocation, name, False)
+    from metaharvest.services import sites
+
+    sites.switch(invocation.harvester, name, False)
     click.echo(f"{name} is switched off: it is not harvested until `metaharvest sites enable` switches it on.")
-
-
-def _switch(invocation: Invocation, name: str, enabled: bool) -> None:
-    from metaharvest.sites.registry import switch_site
-
-    with invocation.harvester.writing() as session:
-        switch_site(session, name, enabled)
 
 
 @command.command("remove")
@@ -436,16 +231,14 @@ def _switch(invocation: Invocation, name: str, enabled: bool) -> None:
 @click.pass_obj
 def remove(invocation: Invocation, name: str, yes: bool) -> None:
     """Take a site off the schedule. Its history stays: runs, log, reports and documents."""
-    from metaharvest.sites.registry import find_site, remove_site
+    from metaharvest.services import sites
 
-    with invocation.harvester.reading() as session:
-        find_site(session, name)
+    sites.find(invocation.harvester, name)
     if not yes and not sys.stdin.isatty():
         raise click.UsageError(f"Nobody is here to ask: add --yes to remove {name}.")
     if not yes:
         click.confirm(f"Take {name} off the schedule?", abort=True)
-    with invocation.harvester.writing() as session:
-        remove_site(session, name)
+    sites.remove(invocation.harvester, name)
     click.echo(f"Removed {name} from the schedule. Its history stays: runs, log, reports, and its documents.")
     click.echo(
         "Those documents are those of a site that is registered no longer: the first site that publishes a higher "
@@ -459,14 +252,10 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
 @click.pass_obj
 def confirm(invocation: Invocation, name: str) -> None:
     """Let the next harvest delete the documents that their repository says are deleted, however many they are."""
-    from metaharvest.ledger.deletions import confirm_deletions
-    from metaharvest.sites.registry import find_site
+    from metaharvest.services import sites
 
-    with invocation.harvester.writing() as session:
-        site = find_site(session, name)
-        is_noted = isinstance(site, Site) and site.options.deletions is Deletions.NOTE
-        number = 0 if is_noted else confirm_deletions(session, site.site_id)
-    if is_noted:
+    number = sites.confirm(invocation.harvester, name)
+    if number is None:
         click.echo(f"Nothing is to be confirmed: deletions of {name} are only noted.")
         return
     if not number:
@@ -548,16 +337,14 @@ def list_sites(
 @click.pass_obj
 def show(invocation: Invocation, name: str, as_json: bool) -> None:
     """Show everything that is registered of a site, and how its last harvests went."""
-    from metaharvest.queries.sites import registered_site
+    from metaharvest.queries.sites import registered_site, registered_values
 
     with invocation.harvester.reading() as session:
         site = _as_mapping(registered_site(session, name, invocation.harvester.today()))
     if as_json:
         print_json(site)
         return
-    registered = {label: value for label, value in site.items() if label not in _NOT_REGISTERED}
-    registered |= _asked_values(registered.pop("oai"))
-    print_fields({label.replace("_", " "): value for label, value in registered.items()})
+    print_fields({label.replace("_", " "): value for label, value in registered_values(site).items()})
     _print_harvests(invocation, site)
     _print_failure(site)
     _print_problems(site)
@@ -612,12 +399,6 @@ def _print_failure(site: Record) -> None:
 def _print_problems(site: Record) -> None:
     for problem in site["problems"]:
         print_line(problem)
-
-
-def _require_not_past(next_harvest: date | None, today: date) -> None:
-    """Raises UsageError for a day in the past: the site would be reported as overdue."""
-    if next_harvest is not None and next_harvest < today:
-        raise click.UsageError(f"--next: {next_harvest} is past; give today, {today}, or a later day.")
 
 
 def _when(site: Site) -> str:

@@ -11,11 +11,10 @@ import click
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.site_options import warn_of_far_date
-from metaharvest.model import Site
 from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.sites.site_import import SiteChange
+    from metaharvest.services.sites import SiteChange
 
 _SOME_LEFT_OUT = 1
 
@@ -36,32 +35,24 @@ def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Pa
       metaharvest sites export -o sites.json
       metaharvest sites export --csv -o sites.csv
     """
-    from metaharvest.model import Site
-    from metaharvest.sites.registry import read_sites
-    from metaharvest.sites.site_files import as_mapping, csv_text, has_login, json_text
+    from metaharvest.services import sites
 
     if as_csv and as_json:
         raise click.UsageError("Use one of --json and --csv.")
-    with invocation.harvester.reading() as session:
-        rows = read_sites(session)
-    sites = [site for site in rows if isinstance(site, Site)]
-    mappings = [as_mapping(site, with_logins=with_logins) for site in sites]
-    # A mark at the beginning has spreadsheets read UTF-8.
-    text = f"\ufeff{csv_text(mappings)}" if as_csv else json_text(mappings)
+    done = sites.export_file(invocation.harvester, as_csv=as_csv, with_logins=with_logins)
     if output is None:
-        click.echo(text.encode("utf-8"), nl=False)
+        click.echo(done.content, nl=False)
     else:
-        output.write_bytes(text.encode("utf-8"))
-        click.echo(f"Wrote {len(sites)} {'site' if len(sites) == 1 else 'sites'} to {output}.", err=True)
-    if without := [site.name for site in sites if has_login(site) and not with_logins]:
-        names = ", ".join(without)
+        output.write_bytes(done.content)
+        click.echo(f"Wrote {done.sites} {'site' if done.sites == 1 else 'sites'} to {output}.", err=True)
+    if done.without_login:
+        names = ", ".join(done.without_login)
         print_line(f"Exported without the login in the URL, which --with-logins writes: {names}.", err=True)
-    broken = [site.name for site in rows if not isinstance(site, Site)]
-    for name in broken:
+    for name in done.broken:
         print_line(
             f"{name} is not exported: its row cannot be used, and `metaharvest sites show NAME` says why.", err=True
         )
-    return _SOME_LEFT_OUT if broken else 0
+    return _SOME_LEFT_OUT if done.broken else 0
 
 
 @click.command("import")
@@ -81,10 +72,11 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
       metaharvest sites import sites.json --dry-run
       metaharvest sites import sites.csv
     """
-    from metaharvest.sites.registry import read_sites
+    from metaharvest.services import sites
 
     harvester = invocation.harvester
-    done = harvester.import_sites(_content(file), dry_run=dry_run, allow_duplicates=allow_duplicate)
+    imported = sites.import_file(harvester, _content(file), dry_run=dry_run, allow_duplicates=allow_duplicate)
+    done = imported.changes
     if as_json:
         print_json({"dry_run": dry_run, "imported": [_as_mapping(change) for change in done]})
         return
@@ -95,22 +87,19 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
         for name, (before, after) in change.changes.items():
             click.echo(clean(f"  {name.replace('_', ' ')}: {_shown(before)} -> {_shown(after)}"))
     counts = {verdict: sum(each.verdict == verdict for each in done) for verdict in ("added", "changed", "unchanged")}
-    sites = "1 site" if len(done) == 1 else f"{len(done):,} sites"
-    click.echo(f"{sites}: {counts['added']} added, {counts['changed']} changed, {counts['unchanged']} unchanged.")
+    number = "1 site" if len(done) == 1 else f"{len(done):,} sites"
+    click.echo(f"{number}: {counts['added']} added, {counts['changed']} changed, {counts['unchanged']} unchanged.")
     if dry_run:
         click.echo("Nothing was written (--dry-run).")
         return
-    new = {change.name for change in done if change.verdict == "added" or "next_harvest" in change.changes}
-    with harvester.reading() as session:
-        for site in read_sites(session):
-            if isinstance(site, Site) and site.name in new:
-                warn_of_far_date(site, harvester.today())
+    for site in imported.with_new_date:
+        warn_of_far_date(site, harvester.today())
 
 
 def _content(file: Path) -> bytes:
     """Raises FileError."""
     from metaharvest.config.files import read_file
-    from metaharvest.sites.site_files import MOST_BYTES
+    from metaharvest.services.sites import MOST_BYTES
 
     if str(file) == "-":
         return sys.stdin.buffer.read()

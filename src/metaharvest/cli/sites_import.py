@@ -14,9 +14,7 @@ from metaharvest.cli.printing import print_json
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
-    from metaharvest.app import MetacatImport
-    from metaharvest.journal.imported_log import ImportedLog
-    from metaharvest.sites.metacat_import import ImportedRow
+    from metaharvest.services.sites import ImportedLog, ImportedRow, MetacatImport
 
 _SOME_REFUSED = 1
 _LONGEST_LINE = 4000
@@ -62,29 +60,29 @@ def import_metacat(
     Says of each row what was taken, changed or refused, and why. What is registered already is not doubled, so that it
     can be done again. Passwords are never taken over. Exit code 1 if a row was refused.
     """
-    from metaharvest.sites.metacat_tables import CsvTables, database_tables
+    from metaharvest.services import sites
 
     if (database is None) == (file is None):
         raise click.UsageError("Name the tables: one of --database and --csv.")
-    import_from = partial(invocation.harvester.import_metacat, log=log, dry_run=dry_run, start=invocation.start)
+    import_from = partial(sites.import_metacat, invocation.harvester, log=log, dry_run=dry_run, start=invocation.start)
     if file is not None:
         if password:
             raise click.UsageError("--password goes with --database.")
-        done = import_from(CsvTables(file))
+        done = import_from(sites.CsvTables(file))
     else:
-        with database_tables(database or "", password, Path.cwd()) as tables:
+        with sites.database_tables(database or "", password, Path.cwd()) as tables:
             done = import_from(tables)
     if as_json:
         print_json(_as_mapping(done, dry_run))
     else:
         _print(done, dry_run, invocation.start)
-    return _SOME_REFUSED if _totals(done)["refused"] or (done.log and done.log.refused) else 0
+    return _SOME_REFUSED if done.totals["refused"] or (done.log and done.log.refused) else 0
 
 
 def _print(done: MetacatImport, dry_run: bool, start: str) -> None:
     for row in done.rows:
         _print_lines(_lines(row))
-    totals = _totals(done)
+    totals = done.totals
     if done.rows:
         click.echo()
     click.echo(
@@ -147,10 +145,4 @@ def _as_mapping(done: MetacatImport, dry_run: bool) -> dict[str, Any]:
         }
         for row in done.rows
     ]
-    return {"dry_run": dry_run, "rows": rows, "totals": _totals(done), "log": done.log and done.log.as_mapping}
-
-
-def _totals(done: MetacatImport) -> dict[str, int]:
-    from metaharvest.sites.metacat_import import totals
-
-    return totals(done.rows)
+    return {"dry_run": dry_run, "rows": rows, "totals": done.totals, "log": done.log and done.log.as_mapping}

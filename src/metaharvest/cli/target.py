@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +19,7 @@ from metaharvest.cli.target_withdraw import withdraw
 from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.targets.base import HeldRevision, Target
+    from metaharvest.services.targets import Held, HeldRevision
 
 
 CSV_COLUMNS = ("docid", "document_id", "revision", "document_type", "bytes", "sha256", "inserted_at_utc", "url", "site")
@@ -54,38 +52,31 @@ command.add_command(withdraw)
 @click.pass_obj
 def list_documents(invocation: Invocation, name: str, as_json: bool, as_csv: bool) -> None:
     """List the documents, each with its highest revision."""
-    from metaharvest.database.engine import readers
-    from metaharvest.queries.sites import known_names
-    from metaharvest.targets.owners import with_owners
+    from metaharvest.services import targets
 
     if as_json and as_csv:
         raise click.UsageError("Use one of --json and --csv.")
-    harvester = invocation.harvester
-    target = harvester.targets.named(name)
-    with harvester.reading() as session:
-        names = known_names(session)
-    highest = (list(revisions)[-1] for _, revisions in groupby(target.held(), key=attrgetter("document_id")))
-    held = with_owners(highest, readers(harvester.engine))
+    held = targets.held_documents(invocation.harvester, name)
     if as_csv:
-        _print_csv(held, names)
+        _print_csv(held)
     elif as_json:
-        _print_json(held, names)
+        _print_json(held)
     else:
-        lines = (_as_line(each, names) for each in held)
+        lines = map(_as_line, held)
         click.echo(next(lines, "The target holds no document yet."))
         for line in lines:
             click.echo(line)
 
 
-def _print_json(held: Iterable[HeldRevision], names: Mapping[int, str]) -> None:
+def _print_json(held: Iterable[Held]) -> None:
     number = 0
     for number, each in enumerate(held, start=1):
         start = "[" if number == 1 else ","
-        click.echo(f"{start}\n  {json_text(_as_mapping(each, names))}", nl=False)
+        click.echo(f"{start}\n  {json_text(_as_mapping(each))}", nl=False)
     click.echo("\n]" if number else "[]")
 
 
-def _print_csv(held: Iterable[HeldRevision], names: Mapping[int, str]) -> None:
+def _print_csv(held: Iterable[Held]) -> None:
     from metaharvest.reports import table_csv
 
     rows = (
@@ -98,9 +89,10 @@ def _print_csv(held: Iterable[HeldRevision], names: Mapping[int, str]) -> None:
             each.sha256,
             each.inserted_at and f"{each.inserted_at:%Y-%m-%d %H:%M:%S}",
             shown_url(each.source_url),
-            _site(each, names),
+            document.site,
         )
-        for each in held
+        for document in held
+        for each in [document.revision]
     )
     for chunk in table_csv(CSV_COLUMNS, rows):
         click.echo(chunk.encode("utf-8", "replace"), nl=False)
@@ -113,24 +105,18 @@ def _print_csv(held: Iterable[HeldRevision], names: Mapping[int, str]) -> None:
 @click.pass_obj
 def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
     """Show a document: its revisions, their sizes and dates, its site. DOCID is with or without a revision."""
-    from metaharvest.database.engine import readers
-    from metaharvest.queries.sites import known_names
-    from metaharvest.targets.owners import with_owners
+    from metaharvest.services import targets
 
-    harvester = invocation.harvester
-    target = harvester.targets.named(name)
-    document_id, revision = _found(invocation, target, docid)
-    with harvester.reading() as session:
-        names = known_names(session)
-    all_held = list(with_owners(target.revisions(document_id), readers(harvester.engine)))
-    shown = [held for held in all_held if revision in (None, held.revision)]
-    site = _site(all_held[0], names)
+    found = targets.find(invocation.harvester, name, docid)
+    all_held = found.revisions()
+    shown = [held for held in all_held if found.revision in (None, held.revision.revision)]
+    site = all_held[0].site
     if as_json:
-        revisions = [_as_mapping(held, names) for held in shown]
-        print_json({"document_id": document_id, "site": site, "revisions": revisions})
+        revisions = [_as_mapping(held) for held in shown]
+        print_json({"document_id": found.document_id, "site": site, "revisions": revisions})
         return
-    print_fields({"document": document_id, "site": site, "revisions": len(all_held)})
-    if gone := _departure(invocation, target, document_id):
+    print_fields({"document": found.document_id, "site": site, "revisions": len(all_held)})
+    if gone := found.departure():
         print_line(gone)
     click.echo()
     print_table(
@@ -144,7 +130,7 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
                 held.sha256 or "",
                 shown_url(held.source_url),
             )
-            for held in shown
+            for held in [each.revision for each in shown]
         ],
     )
 
@@ -156,19 +142,19 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
 @click.pass_obj
 def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> None:
     """Get the exact bytes of a document. DOCID without a revision means the highest."""
-    target = invocation.harvester.targets.named(name)
-    document_id, revision = _found(invocation, target, docid)
-    gone = _departure(invocation, target, document_id)
-    if gone and revision is None:
-        kept = f"`{invocation.start} target get {document_id}.{target.revisions(document_id)[0].revision}`"
+    from metaharvest.services import targets
+
+    found = targets.find(invocation.harvester, name, docid)
+    gone = found.departure()
+    if gone and found.revision is None:
+        kept = f"`{invocation.start} target get {found.document_id}.{found.highest()}`"
         raise click.ClickException(f"{gone} Its revisions are kept: {kept} reads the highest.")
     if gone:
         print_line(gone, err=True)
-    if revision is None:
-        revision = target.revisions(document_id)[0].revision
-    content = target.content(document_id, revision)
+    revision = found.highest() if found.revision is None else found.revision
+    content = found.content(revision)
     if content is None:
-        raise click.ClickException(f"The target lists {document_id}.{revision}, but has no bytes of it.")
+        raise click.ClickException(f"The target lists {found.document_id}.{revision}, but has no bytes of it.")
     if output is None:
         click.echo(content, nl=False)
         return
@@ -176,7 +162,7 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
         output.write_bytes(content)
     except OSError as error:
         raise click.FileError(str(output), error.strerror) from error
-    click.echo(f"Wrote {document_id}.{revision} to {output}: {len(content):,} bytes.", err=True)
+    click.echo(f"Wrote {found.document_id}.{revision} to {output}: {len(content):,} bytes.", err=True)
 
 
 @command.command("rebuild")
@@ -188,8 +174,9 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
 def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
     """Build the index of a folder again from its files, and take the folder as it is."""
     from metaharvest.reports.words import counted
+    from metaharvest.services import targets
 
-    done = invocation.harvester.rebuild_index(name, site)
+    done = targets.rebuild_index(invocation.harvester, name, site)
     files = counted(done.revisions, "file")
     click.echo(f"The index was built again: {counted(done.documents, 'document')} in {files}.")
     if done.deleted:
@@ -202,53 +189,18 @@ def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
         click.echo(f"Left out: {counted(done.left_out - len(done.problems), 'more file')}.", err=True)
 
 
-def _found(invocation: Invocation, target: Target, name: str) -> tuple[str, int | None]:
-    """The document that `name` means. Raises TargetError, MetaharvestError.
-
-    The message says when and why a document was deleted, or suggests other documents.
-    """
-    from metaharvest.errors import MetaharvestError, UnknownDocument
-    from metaharvest.queries.departures import departure
-    from metaharvest.queries.suggestions import did_you_mean
-    from metaharvest.targets.naming import find_document, possible_ids
-
-    try:
-        return find_document(target, name)
-    except UnknownDocument as error:
-        with invocation.harvester.reading() as session:
-            gone = next(filter(None, (departure(session, each) for each in possible_ids([name]))), "")
-            meant = "" if gone else did_you_mean(session, name)
-        raise (MetaharvestError(gone) if gone else UnknownDocument(f"{error}{meant}")) from None
+def _as_line(held: Held) -> str:
+    each = held.revision
+    size = "" if each.size is None else f"{each.size:,} bytes"
+    return f"{each.docid:<36}  {size:>17}  {_stamp(each)}  {one_line(held.site)}".rstrip()
 
 
-def _departure(invocation: Invocation, target: Target, document_id: str) -> str:
-    """When and why a document was deleted whose revisions the target keeps; empty if it is held."""
-    from metaharvest.queries.departures import departure
-
-    with invocation.harvester.reading() as session:
-        gone = departure(session, document_id)
-    if not gone:
-        return ""
-    with target.session(None) as opened:
-        return gone if opened.writes_in_journal and not opened.holdings([document_id]) else ""
-
-
-def _as_line(held: HeldRevision, names: Mapping[int, str]) -> str:
-    size = "" if held.size is None else f"{held.size:,} bytes"
-    return f"{held.docid:<36}  {size:>17}  {_stamp(held)}  {one_line(_site(held, names))}".rstrip()
-
-
-def _as_mapping(held: HeldRevision, names: Mapping[int, str]) -> dict[str, Any]:
+def _as_mapping(held: Held) -> dict[str, Any]:
     from metaharvest.queries.records import with_one_name
 
-    columns = {**asdict(held), "source_url": shown_url(held.source_url)}
-    return {**with_one_name(columns), "docid": held.docid, "site": _site(held, names)}
+    columns = {**asdict(held.revision), "source_url": shown_url(held.revision.source_url)}
+    return {**with_one_name(columns), "docid": held.revision.docid, "site": held.site}
 
 
 def _stamp(held: HeldRevision) -> str:
     return stamp(held.inserted_at) if held.inserted_at else ""
-
-
-def _site(held: HeldRevision, names: Mapping[int, str]) -> str:
-    """The site that a document belongs to, or belonged to while that was registered."""
-    return "" if held.site_id is None else names.get(held.site_id, f"site {held.site_id}, registered no longer")

@@ -9,14 +9,14 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.exit_codes import ExitCode
 from metaharvest.cli.invocation import ROWS, Invocation
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
+from metaharvest.services.exit_codes import ExitCode
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
-    from metaharvest.harvest.copied import CopyRequest, CopyResult, NotCopied, Told
+    from metaharvest.services.documents import CopyRequest, CopyResult, NotCopied, Told
 
 CSV_COLUMNS = ("docid", "document_id", "revision", "ended", "rule", "message", "remedy")
 
@@ -77,9 +77,9 @@ def copy(
     130 a signal stopped it.
     """
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.harvest.copied import CopyRequest
+    from metaharvest.services import documents
 
-    request = CopyRequest(source, target, site_name, limit, dry_run)
+    request = documents.CopyRequest(source, target, site_name, limit, dry_run)
     shown: list[NotCopied] = []
 
     def keep(revision: NotCopied) -> None:
@@ -88,7 +88,7 @@ def copy(
         add(revision)
 
     with _table(table) as add, stop_on_signal(_AT_ONCE) as stop, shown_progress() as progress:
-        result = invocation.harvester.copy_documents(request, keep, progress, stop)
+        result = documents.copy(invocation.harvester, request, keep, progress, stop)
     if as_json:
         print_json(_as_mapping(request, result, shown))
     else:
@@ -139,7 +139,7 @@ def _write(file: IO[bytes], columns: tuple[str, ...], *rows: tuple[object, ...])
 
 
 def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]) -> dict[str, object]:
-    from metaharvest.harvest.copied import CopyOutcome
+    from metaharvest.services.documents import CopyOutcome
 
     problems = [
         {
@@ -168,8 +168,8 @@ def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]
 
 
 def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], table: Path | None) -> None:
-    from metaharvest.harvest.copied import PROBLEMS, CopyOutcome
     from metaharvest.reports.words import counted
+    from metaharvest.services.documents import PROBLEMS, CopyOutcome
 
     ended = result.ended
     print_fields({"from": result.source, "to": result.target})

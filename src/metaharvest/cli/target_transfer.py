@@ -14,7 +14,7 @@ from metaharvest.cli.printing import print_json
 from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
-    from metaharvest.harvest.transferring import Transfer
+    from metaharvest.services.documents import Transfer
 
 _SHOWN = 20
 
@@ -52,12 +52,13 @@ def transfer(
       metaharvest target transfer --scope knb-lter-gce fern
       metaharvest target transfer --from-file moved.txt --dry-run fern
     """
-    from metaharvest.harvest.transferring import TransferRequest
+    from metaharvest.services import documents
 
     names = [*document_ids, *(_names(file) if file else ())]
     if not names and not scopes:
         raise click.UsageError("Name what is to be transferred: documents before the site, --scope or --from-file.")
-    made = invocation.harvester.transfer_documents(TransferRequest(tuple(names), site, login(), scopes, dry_run))
+    wanted = documents.TransferRequest(tuple(names), site, login(), scopes, dry_run)
+    made = documents.transfer(invocation.harvester, wanted)
     if as_json:
         print_json({"site": site, "dry_run": dry_run, "documents": [_as_mapping(each, site) for each in made]})
     elif len(made) == 1 and not dry_run:

@@ -13,7 +13,7 @@ from metaharvest.cli.printing import print_json, print_line
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
-    from metaharvest.harvest.withdrawing import AtTarget, Withdrawn
+    from metaharvest.services.documents import AtTarget, Withdrawn
 
 
 @click.command("withdraw")
@@ -49,7 +49,7 @@ def withdraw(
       metaharvest target withdraw knb-lter-gce.109 --reason "names a person who objects" --erase --yes
       metaharvest target withdraw knb-lter-gce.109 --undo
     """
-    from metaharvest.harvest.withdrawing import WithdrawalRequest
+    from metaharvest.services import documents
 
     if undo and (erase or reason):
         raise click.UsageError("--undo takes a withdrawal back: it has no --reason and no --erase.")
@@ -59,8 +59,8 @@ def withdraw(
         if not sys.stdin.isatty():
             raise click.UsageError("Nobody is here to ask: add --yes to erase it. It cannot be undone.")
         click.confirm(f"Erase all revisions of {clean(document)}? It cannot be undone.", abort=True)
-    request = WithdrawalRequest(document, (reason or "").strip(), login(), erase, target_name)
-    done = invocation.harvester.withdraw_document(request, undo=undo)
+    request = documents.WithdrawalRequest(document, (reason or "").strip(), login(), erase, target_name)
+    done = documents.withdraw(invocation.harvester, request, undo=undo)
     if as_json:
         print_json(_as_mapping(done, undo, erase))
     elif undo:

@@ -7,16 +7,13 @@ from datetime import date, timedelta
 from email import message_from_bytes, policy
 from pathlib import Path
 
-from metaharvest.app import Harvester
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import FILE_NAME, load
-from metaharvest.database.engine import open_database, upgrade
 from metaharvest.demo.samples import REPOSITORY, SAMPLE_SITES, SampleNetwork
-from metaharvest.model import OaiOptions, SiteOptions
 from metaharvest.queries.outbox import rendered_reports
-from metaharvest.sites.options import options_text
-from metaharvest.sites.registry import add_site
-from metaharvest.sites.rows import OAI
+from metaharvest.services.harvester import Harvester
+from metaharvest.services.installation import prepare_database
+from metaharvest.services.sites import SiteValues, register
 
 _SETTINGS = """\
 # The settings of `metaharvest demo`. The sample sites are served only while it runs: see `demo --serve`.
@@ -40,45 +37,34 @@ def new_installation(folder: Path) -> Harvester:
     file = folder / FILE_NAME
     file.write_text(_SETTINGS, encoding="utf-8")
     settings = load(file, {})
-    engine = open_database(settings)
-    upgrade(engine)
-    engine.dispose()
+    prepare_database(settings)
     return Harvester(settings)
 
 
 def register_samples(harvester: Harvester, network: SampleNetwork, first_night: date) -> None:
     """Register the sample sites as this network serves them."""
-    with harvester.writing() as session:
-        for site in SAMPLE_SITES:
-            offset = site.next_offset_days
-            add_site(
-                session,
-                {
-                    "name": site.name,
-                    "documentlisturl": network.list_url(site.name),
-                    "contact_email": site.contact,
-                    "updatefrequency": site.frequency,
-                    "unit": site.unit.value,
-                    "datenextharvest": None if offset is None else first_night + timedelta(days=offset),
-                },
-            )
-        add_site(session, _repository(network, first_night))
-
-
-def _repository(network: SampleNetwork, first_night: date) -> dict[str, object]:
-    """The columns of the site that is an OAI-PMH repository."""
-    url, files = network.oai_url(REPOSITORY.name), data_folder("sample_sites") / REPOSITORY.name
-    options = SiteOptions(
-        filters=files / "filters.xml", normalize=files / "normalize.xml", oai=OaiOptions(origin=REPOSITORY.name)
+    for site in SAMPLE_SITES:
+        offset = site.next_offset_days
+        values = SiteValues(
+            name=site.name,
+            list_url=network.list_url(site.name),
+            contacts=(site.contact,),
+            every=site.frequency,
+            unit=site.unit,
+            next_harvest=None if offset is None else first_night + timedelta(days=offset),
+        )
+        register(harvester, values)
+    files = data_folder("sample_sites") / REPOSITORY.name
+    repository = SiteValues(
+        name=REPOSITORY.name,
+        base_url=network.oai_url(REPOSITORY.name),
+        contacts=(REPOSITORY.contact,),
+        next_harvest=first_night,
+        filters=files / "filters.xml",
+        normalize=files / "normalize.xml",
+        origin=REPOSITORY.name,
     )
-    return {
-        "name": REPOSITORY.name,
-        "source_kind": OAI,
-        "documentlisturl": url,
-        "contact_email": REPOSITORY.contact,
-        "datenextharvest": first_night,
-        "options": options_text(options),
-    }
+    register(harvester, repository, unasked=True)
 
 
 def write_pages(harvester: Harvester, folder: Path) -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """Rehearsals: the same run as tonight's, on a throw-away journal, with a target that keeps nothing.
 
 What is written goes into a temporary folder and is deleted with it: no table, document, report or date of the real
-harvest changes. Who runs on it, and reads it, is `metaharvest.app.Harvester`.
+harvest changes. Who runs on it, and reads it, is `metaharvest.services.harvester.Harvester`.
 """
 
 from __future__ import annotations

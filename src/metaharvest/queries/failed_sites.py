@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, aliased
 from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun
 from metaharvest.ledger.entries import nights
 from metaharvest.model import SiteRunKind, SiteRunStatus
+from metaharvest.sites.registry import read_sites
 
 FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
 
@@ -48,6 +49,13 @@ def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict
         numbers = session.scalars(newest.group_by(row.site_schedule_id)).all()
         found |= {each.site_id: each for each in _failed(session, numbers, today)}
     return found
+
+
+def named_failed_sites(session: Session, today: date, name: str | None = None) -> list[tuple[str, FailedSite]]:
+    """The enabled sites, or the site of this name, whose last harvest failed as a whole, each with its name."""
+    sites = [site for site in read_sites(session) if site.enabled and (not name or site.name == name)]
+    names = {site.site_id: site.name for site in sites}
+    return [(names[each.site_id], each) for each in failed_sites(session, today, names).values()]
 
 
 def failed_site_runs(session: Session, site_run_ids: Iterable[int], today: date) -> Mapping[int, FailedSite]:

@@ -27,6 +27,13 @@ from metaharvest.text import one_line, shown_url
 
 _HARVESTS_OF_ONE = 10
 
+_NOT_REGISTERED = (
+    "site", "site_id", "last_status", "last_run_id", "last_site_run_id", "failing", "failing_since", "failed_since",
+    "failed_nights", "failure_reason", "took_seconds",
+    "trend", "problems",
+)  # fmt: skip
+"""What of a site is not a value of its registration."""
+
 
 def site_names(session: Session) -> dict[int, str]:
     """The registered sites' names by number."""
@@ -107,6 +114,16 @@ def registered_site(session: Session, name: str, today: date) -> Record:
     failed = failed_sites(session, today, [site.site_id])
     harvested = _harvested(session, site.site_id, failing, failed, _HARVESTS_OF_ONE)
     return {**known, **harvested, "last_full_list": last_full}
+
+
+def registered_values(site: Record) -> Record:
+    """What is registered of one of `registered_sites`: each option of its source repository is a value of its own."""
+    values = {name: value for name, value in site.items() if name not in _NOT_REGISTERED and name != "oai"}
+    oai: Record = site["oai"] or {}
+    asked = {"set" if name == "sets" else name: value for name, value in oai.items()}
+    if oai:
+        asked["set"] = next(iter(oai["sets"]), None)
+    return values | {f"oai_{name}": value for name, value in asked.items()}
 
 
 def _last_full_list(full: Mapping[int, FullLists], site_id: int) -> str | None:

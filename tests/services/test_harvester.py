@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from metaharvest import app
 from metaharvest.errors import CannotBeChecked, DatabaseUnavailable, MetaharvestError, ScheduleError
 from metaharvest.harvest.checking import CheckOptions
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.run import RunRequest
-from metaharvest.harvest.transferring import Transfer, TransferRequest
 from metaharvest.queries.runs import findings_of, run_record
+from metaharvest.services import harvester as services
+from metaharvest.services.documents import Transfer, TransferRequest, transfer
+from metaharvest.services.reports import admin_report, site_report
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer
 
@@ -44,7 +45,7 @@ class Watched(Progress):
         self.told.append(("left", name, 0))
 
 
-def sites_of(harvester: app.Harvester, run_id: int) -> Mapping[str, str]:
+def sites_of(harvester: services.Harvester, run_id: int) -> Mapping[str, str]:
     """Name and kind of each site run of a run."""
     with harvester.reading() as session:
         return {site["site_name"]: site["kind"] for site in run_record(session, run_id).sites}
@@ -97,8 +98,8 @@ def test_a_dry_run_has_a_result_a_journal_and_reports_and_leaves_nothing(
         assert (record.totals["inserted"], record.totals["errors"]) == (1, 1)
         assert (record.failed_as_a_whole, record.has_document_errors) == (False, True)
         assert rules == ["http.status"]
-        assert "a rehearsal: nothing was written" in " ".join(rehearsed.harvester.admin_report(run_id).text.split())
-        report = rehearsed.harvester.site_report(record.sites[0]["site_run_id"])
+        assert "a rehearsal: nothing was written" in " ".join(admin_report(rehearsed.harvester, run_id).text.split())
+        report = site_report(rehearsed.harvester, record.sites[0]["site_run_id"])
         assert report.recipients == ("alder@example.org",)
         scratch = Path(rehearsed.harvester.engine.url.database or "")
         assert scratch.exists()
@@ -167,10 +168,10 @@ def test_a_document_is_given_to_another_site_by_docid_or_document_id(harvester: 
     birch = harvester.add_site("birch", "https://birch.example.org/list.xml", enabled=False)
     harvester.run("2026-11-20")
     with harvester.opened() as opened:
-        transfers = opened.transfer_documents(TransferRequest(("a.1.1",), "birch"))
+        transfers = transfer(opened, TransferRequest(("a.1.1",), "birch"))
         assert transfers == [Transfer("a.1", 1, "alder", done=True)]
         with pytest.raises(MetaharvestError, match=r"no document 'a\.9'"):
-            opened.transfer_documents(TransferRequest(("a.9",), "birch"))
+            transfer(opened, TransferRequest(("a.9",), "birch"))
         with pytest.raises(ScheduleError, match="no site named 'cedar'"):
-            opened.transfer_documents(TransferRequest(("a.1",), "cedar"))
+            transfer(opened, TransferRequest(("a.1",), "cedar"))
     assert harvester.rows("SELECT site_schedule_id FROM document_revision") == [(birch,)]

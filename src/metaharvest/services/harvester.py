@@ -1,0 +1,228 @@
+"""One installation: its settings, clock, database, targets and sources; runs, dry runs and checks with them.
+
+What else is done with an installation is a function in another module of services/, which takes a `Harvester`. What the
+tables say is read through queries/, with a session of `Harvester.reading()`. Heavy modules are imported when they are
+first used: a command starts at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
+
+    from metaharvest.config.settings import Settings
+    from metaharvest.harvest.checking import CheckOptions, GivenRun
+    from metaharvest.harvest.context import Progress
+    from metaharvest.harvest.deadlines import StopSignal
+    from metaharvest.harvest.dry_run import Rehearsal
+    from metaharvest.harvest.limits import RunLimits as RunLimits
+    from metaharvest.harvest.run import RunRequest, RunResult
+    from metaharvest.queries.runs import RunRecord
+    from metaharvest.sources.lookup import SourceFor
+    from metaharvest.targets.base import Target
+    from metaharvest.targets.lookup import Targets
+
+
+def utc_now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+class Harvester:
+    """One installation, as its settings describe it; to be closed, or used as a context manager.
+
+    `engine`, `targets` and `source` are those that the settings and the sites name, unless others are given; `target`
+    stands in for all targets. An engine that is given is left open. `limits` are for tests.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], datetime] = utc_now,
+        *,
+        engine: Engine | None = None,
+        target: Target | None = None,
+        targets: Targets | None = None,
+        source: SourceFor | None = None,
+        limits: RunLimits | None = None,
+    ) -> None:
+        self._settings = settings
+        self.now = clock
+        self._given_engine = engine
+        self._given_target = target
+        self._given_targets = targets
+        self._given_source = source
+        self._limits = limits
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings; what they say of a site holds for those that were split from it, too."""
+        if not self._settings.sites:
+            return self._settings
+        from metaharvest.sites.registry import split_sites
+
+        try:
+            with self.reading() as session:
+                return self._settings.with_split_sites(split_sites(session))
+        except MetaharvestError:  # whoever needs the database is told
+            return self._settings
+
+    def close(self) -> None:
+        """Close the database, if it was opened here."""
+        if self._given_engine is None and "engine" in vars(self):
+            self.engine.dispose()
+
+    def today(self) -> date:
+        """The date in the harvester's time zone."""
+        return self.now().astimezone(self.settings.harvester.zone).date()
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The database, whose tables are those of this program. Raises SettingsError, DatabaseError."""
+        from metaharvest.database.engine import open_database, require_current, require_there
+
+        engine = self._given_engine or open_database(self._settings)
+        try:
+            require_there(engine, self._settings)
+            require_current(engine)
+        except DatabaseError:
+            if engine is not self._given_engine:
+                engine.dispose()
+            raise
+        return engine
+
+    @cached_property
+    def database_error(self) -> DatabaseError | None:
+        """Why there is no database that can be used; None if there is one. Raises SettingsError."""
+        try:
+            self.engine  # noqa: B018 - opened, and kept
+        except DatabaseError as error:
+            return error
+        return None
+
+    @cached_property
+    def targets(self) -> Targets:
+        """Where documents go. Raises DatabaseError."""
+        from metaharvest.targets.lookup import Targets
+
+        return self._given_targets or Targets(self.settings, self.engine, self._given_target)
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A session to read with. Raises DatabaseUnavailable, and what `engine` raises."""
+        from metaharvest.database.engine import database_errors, readers
+
+        with database_errors(self.engine), readers(self.engine)() as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A transaction, committed at the end. Raises DatabaseUnavailable, and what `engine` raises."""
+        from metaharvest.database.engine import database_errors, writers
+
+        with database_errors(self.engine), writers(self.engine).begin() as session:
+            yield session
+
+    # -- runs
+
+    def run(self, request: RunRequest, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
+        """Harvest the sites that are due, or those that are asked for; what it raises is said by `run_once`."""
+        from metaharvest.harvest.context import Progress
+        from metaharvest.harvest.run import run_once
+        from metaharvest.sources.lookup import source_for
+
+        source, told = self._given_source or source_for, progress or Progress()
+        return run_once(self.settings, self.engine, self.targets, request, self.now, told, source, stop, self._limits)
+
+    def harvest_site(self, site_id: int, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
+        """A run of this site alone, whether it is due or not. Raises ScheduleError if there is none, or it is off."""
+        from metaharvest.harvest.run import RunRequest
+        from metaharvest.sites.registry import read_site
+
+        with self.reading() as session:
+            site = read_site(session, site_id)
+        if site is None:
+            raise ScheduleError(f"There is no site with the number {site_id}.")
+        return self.run(RunRequest(self.today(), (site.name,)), progress, stop)
+
+    @contextmanager
+    def dry_run(self, request: RunRequest, progress: Progress | None = None) -> Iterator[DryRun]:
+        """What `run` would do, on a throw-away journal: nothing is written anywhere, no mail is sent."""
+        from metaharvest.harvest.dry_run import rehearsal
+
+        with rehearsal(self.settings, self._given_target, self.engine, with_records=True) as scratch:
+            yield self._on(scratch, self._given_source)._rehearsed(request, progress)
+
+    @contextmanager
+    def check(self, arguments: Sequence[str], how: CheckOptions, progress: Progress | None = None) -> Iterator[Checked]:
+        """What a harvest of these lists, documents and folders would come to; does without a database.
+
+        Each of `arguments` is a URL, a file, a folder, or `-` for standard input. Raises CannotBeChecked for what is
+        not there, ScheduleError and SettingsError for a site and a target that are not known.
+        """
+        from metaharvest.harvest import checking
+        from metaharvest.harvest.run import RunRequest
+
+        asks = not checking.asks_nobody(self.settings, how)
+        error = self.database_error if asks else None
+        if error and checking.needs_database(self.settings, how):
+            raise error
+        engine, own = self.engine if asks and not error else None, self._given_source
+        with checking.prepared(self.settings, self._given_target, engine, own, arguments, how) as given:
+            harvester = self._on(given.scratch, given.source, self._limits or checking.LIMITS)
+            request = RunRequest(self.today(), tuple(site.name for site in given.sites))
+            yield Checked(harvester, harvester.run(request, progress, how.stop), given)
+
+    def _rehearsed(self, request: RunRequest, progress: Progress | None) -> DryRun:
+        from metaharvest.queries.runs import run_record
+
+        result = self.run(request, progress)
+        with self.reading() as session:
+            return DryRun(self, result, run_record(session, result.run_id))
+
+    def _on(self, scratch: Rehearsal, source: SourceFor | None, limits: RunLimits | None = None) -> Harvester:
+        """This harvester, but on a throw-away journal."""
+        return Harvester(
+            scratch.settings,
+            self.now,
+            engine=scratch.engine,
+            targets=scratch.targets,
+            source=source,
+            limits=limits or self._limits,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """A run that was only rehearsed: its result, its record, and the harvester that reads its throw-away journal."""
+
+    harvester: Harvester
+    result: RunResult
+    record: RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was checked: a rehearsed run, and what was given for it."""
+
+    harvester: Harvester
+    result: RunResult
+    given: GivenRun

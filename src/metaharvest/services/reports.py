@@ -1,0 +1,100 @@
+"""Reports: as they would be written now; sent again, given up, delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+
+from metaharvest import reports
+from metaharvest.config.field_types import check_email
+from metaharvest.database.engine import database_errors, run_lock, writers
+from metaharvest.errors import RequestError
+from metaharvest.harvest.dry_run import RehearsalTarget
+from metaharvest.journal.repositories import named_repositories
+from metaharvest.queries.outbox import newest_run, number_refused, reasons_not_delivered
+from metaharvest.queries.runs import newest_site_run_id
+from metaharvest.reports import Deliveries, Dropped, Report, Resent, ResentRefused
+from metaharvest.services.harvester import Harvester
+
+
+def site_report(harvester: Harvester, site_run_id: int) -> Report:
+    """The report of a site run to the site's contacts, as it would be written now."""
+    with harvester.reading() as session:
+        return reports.site_report(
+            session,
+            site_run_id,
+            harvester.settings,
+            named_repositories(harvester.targets),
+            harvester.now(),
+            _is_rehearsal(harvester),
+        )
+
+
+def admin_report(harvester: Harvester, run_id: int) -> Report:
+    """The report of a run to the administrators, as it would be written now; it goes into its log file, if set."""
+    with harvester.reading() as session:
+        return reports.admin_report(
+            session,
+            run_id,
+            harvester.settings,
+            named_repositories(harvester.targets),
+            harvester.now(),
+            _is_rehearsal(harvester),
+        )
+
+
+def newest_report(harvester: Harvester, site_name: str | None = None) -> Report:
+    """The newest report to the administrators, or to the contacts of a site, as it would be written now.
+
+    Raises MetaharvestError if there is none.
+    """
+    with harvester.reading() as session:
+        number = newest_run(session) if site_name is None else newest_site_run_id(session, site_name)
+    return admin_report(harvester, number) if site_name is None else site_report(harvester, number)
+
+
+def _is_rehearsal(harvester: Harvester) -> bool:
+    return isinstance(harvester.targets.default, RehearsalTarget)
+
+
+def resend(harvester: Harvester, report_id: int, to: Sequence[str] = ()) -> Resent:
+    """Put a report into the outbox again; see `reports.resend`. Raises RequestError, MetaharvestError."""
+    try:
+        addresses = [check_email(each) for each in to]
+    except ValueError as error:
+        raise RequestError(f"{error}.") from error
+    with harvester.writing() as session:
+        return reports.resend(session, report_id, harvester.settings, addresses)
+
+
+def resend_refused(harvester: Harvester, since: date | None = None) -> ResentRefused:
+    """Put all refused deliveries into the outbox again, of reports written on this day or later."""
+    moment = None if since is None else datetime.combine(since, time(), harvester.settings.harvester.zone)
+    with harvester.writing() as session:
+        return reports.resend_refused(session, harvester.settings, moment)
+
+
+def drop(harvester: Harvester, report_id: int, by: str = "") -> Dropped:
+    """Have nobody else get this report; how many deliveries were given up. Raises MetaharvestError."""
+    with harvester.writing() as session:
+        return reports.drop(session, report_id, f"It was dropped{by and f' by {by}'} on {harvester.today()}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What became of the outbox; `refused`: all deliveries that are not tried any more; `reasons`: why some failed."""
+
+    deliveries: Deliveries
+    refused: int
+    reasons: tuple[str, ...]
+
+
+def deliver(harvester: Harvester) -> Delivered:
+    """Hand over what waits in the outbox, under the run lock, as a run would send the same. Raises LockHeld."""
+    began = harvester.now()
+    with run_lock(harvester.engine), database_errors(harvester.engine):
+        done = reports.deliver(writers(harvester.engine), harvester.settings, harvester.now())
+    with harvester.reading() as session:
+        reasons = reasons_not_delivered(session, began) if done.waiting or done.refused else ()
+        return Delivered(done, number_refused(session), tuple(reasons))

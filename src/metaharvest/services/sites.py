@@ -1,0 +1,614 @@
+"""The schedule: sites are registered, changed, switched off, removed, confirmed, exported and imported.
+
+What a site may look like is decided in `metaharvest.sites`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from email.utils import parseaddr
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from metaharvest.config.field_types import check_email, url_parts
+from metaharvest.errors import FetchError, ListError, RequestError, ScheduleError
+from metaharvest.journal.imported_log import ImportedLog, LogImport, import_log
+from metaharvest.ledger.deletions import confirm_deletions
+from metaharvest.model import (
+    Deletions,
+    Finding,
+    Level,
+    ListMethod,
+    Network,
+    Notify,
+    OaiOptions,
+    Site,
+    SiteOptions,
+    Unit,
+    ValidationLevel,
+)
+from metaharvest.queries.sites import registered_site, registered_values
+from metaharvest.sites import metacat_import, metacat_tables
+from metaharvest.sites.allowed import require_allowed
+from metaharvest.sites.clock import is_too_far
+from metaharvest.sites.duplicates import require_new_source, source_key
+from metaharvest.sites.metacat_import import ImportedRow
+from metaharvest.sites.metacat_tables import CsvTables, MetacatTables, database_tables
+from metaharvest.sites.options import check_group, name_for_set, options_text
+from metaharvest.sites.origins import origin_for, origins
+from metaharvest.sites.registry import add_site, edit_site, find_site, new_site, read_sites, remove_site, switch_site
+from metaharvest.sites.rows import OAI, BrokenSite, split_addresses, usable_contacts
+from metaharvest.sites.site_files import MOST_BYTES, as_mapping, csv_text, has_login, json_text, read_sites_file
+from metaharvest.sites.site_import import SiteChange, import_sites
+from metaharvest.text import one_line, shown_url
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from metaharvest.queries.records import Record
+    from metaharvest.services.harvester import Harvester
+    from metaharvest.sources.oai_pmh.protocol import Identity
+
+__all__ = [
+    "MOST_BYTES",
+    "CsvTables",
+    "ImportedLog",
+    "ImportedRow",
+    "SiteChange",
+    "check_group",
+    "database_tables",
+    "is_too_far",
+]
+
+MOST_CONTACTS = 5
+"""The number of addresses of a repository that become contacts if no contacts are given."""
+
+
+class NotGiven(Enum):
+    """The place of a value that is not given."""
+
+    NOT_GIVEN = "not given"
+
+
+NOT_GIVEN = NotGiven.NOT_GIVEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteValues:
+    """What is given of a site. None removes a value; one that is not given stays, or is the default in a new site.
+
+    A site has a `list_url` or the `base_url` of a source repository. `prefix` and all below it are for repositories.
+    """
+
+    name: str | NotGiven = NOT_GIVEN
+    list_url: str | NotGiven = NOT_GIVEN
+    base_url: str | NotGiven = NOT_GIVEN
+    contacts: tuple[str, ...] | NotGiven = NOT_GIVEN
+    add_contacts: tuple[str, ...] = ()
+    remove_contacts: tuple[str, ...] = ()
+    every: int | NotGiven = NOT_GIVEN
+    unit: Unit | NotGiven = NOT_GIVEN
+    next_harvest: date | NotGiven | None = NOT_GIVEN
+    notify: Notify | NotGiven = NOT_GIVEN
+    ldap_name: str | NotGiven | None = NOT_GIVEN
+    ldap_password: str | NotGiven | None = NOT_GIVEN
+    package_id_mismatch: Level | NotGiven | None = NOT_GIVEN
+    allow_networks: tuple[Network, ...] | NotGiven = NOT_GIVEN
+    ca_file: Path | NotGiven | None = NOT_GIVEN
+    validation: ValidationLevel | NotGiven | None = NOT_GIVEN
+    filters: Path | NotGiven | None = NOT_GIVEN
+    normalize: Path | NotGiven | None = NOT_GIVEN
+    deletions: Deletions | NotGiven = NOT_GIVEN
+    max_loss: int | NotGiven = NOT_GIVEN
+    add_groups: tuple[str, ...] = ()
+    remove_groups: tuple[str, ...] = ()
+    prefix: str | NotGiven | None = NOT_GIVEN
+    set_spec: str | NotGiven | None = NOT_GIVEN
+    begin: str | NotGiven | None = NOT_GIVEN
+    until: str | NotGiven | None = NOT_GIVEN
+    method: ListMethod | NotGiven = NOT_GIVEN
+    full_every: int | NotGiven | None = NOT_GIVEN
+    origin: str | NotGiven | None = NOT_GIVEN
+    post: bool | NotGiven = NOT_GIVEN
+
+
+_COLUMNS = {
+    "name": "name",
+    "every": "updatefrequency",
+    "unit": "unit",
+    "next_harvest": "datenextharvest",
+    "notify": "notify",
+    "ldap_name": "ldapdn",
+    "ldap_password": "ldappwd",
+}
+"""Values with a column of their own, which is named."""
+
+_OWN = (
+    "package_id_mismatch", "allow_networks", "ca_file", "validation", "filters", "normalize", "deletions", "max_loss",
+)  # fmt: skip
+_OAI = ("prefix", "set_spec", "begin", "until", "method", "full_every", "origin", "post")
+"""Values in the column `options`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryAnswer:
+    """What the source repository of a site says of itself.
+
+    `problems` say why the site cannot be harvested as it is; then there is no `identity`. `contacts` are the addresses
+    that can be used. `needs_full_lists`: only a full list shows which records are gone, and the site has none planned.
+    """
+
+    site: Site
+    identity: Identity | None = None
+    problems: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+    contacts: tuple[str, ...] = ()
+    needs_full_lists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """New sites, and the names of older ones whose records are the same documents."""
+
+    sites: tuple[Site, ...]
+    same_records: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedValue:
+    """A value of a site before and after a change, as people read it."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A site before and after it was changed; `same_records`: other sites whose records are the same documents now."""
+
+    former: Site | BrokenSite
+    site: Site
+    changes: tuple[ChangedValue, ...]
+    same_records: tuple[str, ...]
+
+    @property
+    def lost_login(self) -> bool:
+        """True if its URL had a user name or a password, and the new one has none."""
+        return _has_user(self.former.list_url) and not _has_user(self.site.list_url)
+
+    @property
+    def has_other_files(self) -> bool:
+        """True if other files say what is done with its documents."""
+        return isinstance(self.former, Site) and _files(self.former) != _files(self.site)
+
+
+def register(
+    harvester: Harvester,
+    values: SiteValues,
+    sets: Sequence[str] = (),
+    *,
+    unasked: bool = False,
+    allow_duplicate: bool = False,
+    report: Callable[[RepositoryAnswer], None] = lambda answer: None,
+) -> Registered:
+    """Register a site; with several sets a site for each, named NAME-SPEC: all of them, or none.
+
+    A repository is asked what it is, unless `unasked`; `report` gets its answer before anything is registered. The
+    contacts are those that it names, if none are given. Raises RequestError, ScheduleError, TransformError.
+    """
+    today = harvester.today()
+    _require_not_past(values, today)
+    if values.list_url is NOT_GIVEN and values.base_url is NOT_GIVEN:
+        raise RequestError("Give --list-url, where the site's harvest list is, or --oai for a repository.")
+    with harvester.reading() as session:
+        values = _with_origin(values, None, read_sites(session))
+    rows = [{"datenextharvest": today, **_columns(each, None)} for each in _one_for_each_set(values, sets)]
+    is_asked = values.base_url is not NOT_GIVEN and not unasked
+    if values.contacts is NOT_GIVEN and not is_asked:
+        raise RequestError("Give --contact: the email addresses of those who get the reports.")
+    if is_asked:
+        planned = [new_site({"contact_email": "nobody@example.org", **row}) for row in rows]
+        answer = _asked_to_register(harvester, planned, report)
+        if values.contacts is NOT_GIVEN:
+            rows = [{**row, "contact_email": ", ".join(_named_contacts(answer))} for row in rows]
+    added: list[Site] = []
+    with harvester.writing() as session:
+        before = read_sites(session)
+        for row in rows:
+            added.append(site := add_site(session, row))
+            require_allowed(harvester.settings, site, row)
+            if not allow_duplicate:
+                require_new_source(site, read_sites(session))
+    return Registered(tuple(added), _with_same_records(added[0], before))
+
+
+def _require_not_past(values: SiteValues, today: date) -> None:
+    """Raises RequestError for a day in the past: the site would be reported as overdue."""
+    day = values.next_harvest
+    if isinstance(day, date) and day < today:
+        raise RequestError(f"--next: {day} is past; give today, {today}, or a later day.")
+
+
+def _one_for_each_set(values: SiteValues, sets: Sequence[str]) -> list[SiteValues]:
+    """The sites that are registered for these sets: one for each."""
+    different = tuple(dict.fromkeys(sets))
+    if len(different) > 1 and isinstance(values.name, str):
+        return [replace(values, name=name_for_set(values.name, spec), set_spec=spec) for spec in different]
+    return [replace(values, set_spec=different[0]) if different else values]
+
+
+def ask_repository(harvester: Harvester, site: Site, more_sets: Sequence[str] = ()) -> RepositoryAnswer:
+    """Ask the source repository of a site what it is, and whether it has these sets as well. Raises SettingsError."""
+    from metaharvest.harvest import inspecting
+    from metaharvest.sources.oai_pmh.inspection import inspect
+
+    try:
+        applied = harvester.settings.applied_to(site)
+        inspection = inspecting.ask(harvester.settings, applied, partial(inspect, more_sets=more_sets))
+    except (FetchError, ListError) as error:
+        return RepositoryAnswer(site, problems=error.findings)
+    if inspection.problems:
+        return RepositoryAnswer(site, problems=inspection.problems)
+    identity, oai = inspection.identity, site.options.oai
+    # As repositories write them: `mailto:keeper@example.org`, `The Keeper <keeper@example.org>`.
+    named = (re.sub("(?i)mailto:", "", each) for each in split_addresses(", ".join(identity.emails)))
+    return RepositoryAnswer(
+        site,
+        identity,
+        warnings=tuple(each for each in inspection.findings if each.rule in ("http.robots", "oai.from")),
+        contacts=usable_contacts(", ".join(parseaddr(each)[1] or each for each in named)),
+        needs_full_lists=identity.deleted_record in ("no", "transient") and oai is not None and oai.full_every is None,
+    )
+
+
+def _asked_to_register(
+    harvester: Harvester, sites: Sequence[Site], report: Callable[[RepositoryAnswer], None]
+) -> RepositoryAnswer:
+    """What the repository of these sites says of itself. Raises ScheduleError if they cannot be harvested."""
+    more_sets = [spec for each in sites[1:] if each.options.oai and (spec := each.options.oai.set_spec)]
+    answer = ask_repository(harvester, sites[0], more_sets)
+    if answer.identity is None:
+        found = "\n".join(f"{finding.message} {finding.remedy}" for finding in answer.problems)
+        is_other = any(finding.rule == "oai.not-oai" for finding in answer.problems)
+        hint = " If this is the URL of a harvest list, give it with --list-url." if is_other else ""
+        raise ScheduleError(f"{found}{hint}\nNothing was registered; --unasked registers it nevertheless.")
+    report(answer)
+    return answer
+
+
+def _named_contacts(answer: RepositoryAnswer) -> tuple[str, ...]:
+    """The contacts that the repository names. Raises ScheduleError if there are none."""
+    if not answer.contacts:
+        named = split_addresses(", ".join(answer.identity.emails if answer.identity else ()))
+        quoted = ", ".join(f"'{one_line(each, 80)}'" for each in named[:3])
+        instead = f" that can be used, but {quoted}" if named else ""
+        raise ScheduleError(f"The repository names no email address{instead}. Give --contact: who gets the reports.")
+    return answer.contacts[:MOST_CONTACTS]
+
+
+def _with_same_records(site: Site, sites: Iterable[Site | BrokenSite]) -> tuple[str, ...]:
+    """The names of other sites whose records have the same document ids."""
+    if site.options.oai is None:
+        return ()
+    ids = site.options.oai.origin, site.options.oai.prefix
+    asked = ((each, each.options.oai) for each in sites if isinstance(each, Site) and each.site_id != site.site_id)
+    return tuple(each.name for each, oai in asked if oai is not None and (oai.origin, oai.prefix) == ids)
+
+
+def edit(
+    harvester: Harvester,
+    names: Sequence[str],
+    values: SiteValues,
+    *,
+    group: str | None = None,
+    allow_duplicate: bool = False,
+) -> list[Edited]:
+    """Change the named sites, and all of a group: all of them, or none.
+
+    Raises RequestError, ScheduleError, TransformError.
+    """
+    _require_not_past(values, harvester.today())
+    with harvester.writing() as session:
+        chosen = _chosen(session, names, group)
+        if values.name is not NOT_GIVEN and len(chosen) > 1:
+            raise RequestError("--name gives one site another name: name that site alone.")
+        return [_edited(harvester, session, name, values, allow_duplicate) for name in chosen]
+
+
+def _chosen(session: Session, names: Sequence[str], group: str | None) -> list[str]:
+    """The sites that are named, and the sites of the group. Raises RequestError if there are none."""
+    if not names and group is None:
+        raise RequestError("Name a site, or several, or --group with the name of a group.")
+    sites = [site for site in read_sites(session) if isinstance(site, Site)]
+    of_group = [site.name for site in sites if group is not None and group in site.options.groups]
+    if group is not None and not of_group:
+        raise RequestError(f"No site belongs to the group '{one_line(group, 60)}'.")
+    return list(dict.fromkeys([*names, *of_group]))
+
+
+def _edited(harvester: Harvester, session: Session, name: str, values: SiteValues, allow_duplicate: bool) -> Edited:
+    """Change one site; the caller commits. Raises ScheduleError and RequestError."""
+    former = find_site(session, name)
+    if values.add_contacts or values.remove_contacts:
+        values = replace(values, contacts=_changed_contacts(values, former))
+    before = registered_site(session, name, harvester.today())
+    columns = _columns(_with_origin(values, former, read_sites(session)), former)
+    if not columns:
+        raise RequestError("Nothing to change: name at least one option.")
+    site = edit_site(session, name, columns)
+    require_allowed(harvester.settings, site, columns, former.name)
+    if not allow_duplicate and source_key(former) != source_key(site):
+        require_new_source(site, read_sites(session))
+    after = registered_site(session, site.name, harvester.today())
+    is_other = isinstance(former, Site) and _document_ids(former) != _document_ids(site)
+    others = _with_same_records(site, read_sites(session)) if is_other else ()
+    return Edited(former, site, tuple(_changes(before, after)), others)
+
+
+def ask_again(harvester: Harvester, edited: Edited) -> RepositoryAnswer | None:
+    """Ask a repository whether it has what the site asks for now; None if that has not changed."""
+    if not isinstance(edited.former, Site) or _requests(edited.former) == _requests(edited.site):
+        return None
+    return ask_repository(harvester, edited.site)
+
+
+def _changes(before: Record, after: Record) -> Iterable[ChangedValue]:
+    values, others = registered_values(before), registered_values(after)
+    for name in {**values, **others}:
+        old, new = _shown(values.get(name)), _shown(others.get(name))
+        if old != new and name not in ("frequency", "state", "options"):
+            yield ChangedValue(name, old, new)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (tuple, list)):
+        value = ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return one_line(str(value), 500) if value not in (None, "") else "none"
+
+
+def _document_ids(site: Site) -> tuple[object, ...]:
+    """Which records a site asks its repository for, and what their documents are called; nothing of a harvest list."""
+    oai = site.options.oai
+    return () if oai is None else (oai.origin, oai.prefix, oai.set_spec, oai.begin, oai.until)
+
+
+def _requests(site: Site) -> tuple[object, ...]:
+    """What a site asks a repository for, as far as that can be seen to be wrong; nothing of a harvest list."""
+    oai = site.options.oai
+    return () if oai is None else (site.list_url, oai.prefix, oai.set_spec, oai.post)
+
+
+def _has_user(url: str) -> bool:
+    parts = url_parts(url)
+    return parts is not None and parts.username is not None
+
+
+def _files(site: Site) -> tuple[Path | None, Path | None]:
+    return site.options.filters, site.options.normalize
+
+
+def _changed_contacts(values: SiteValues, before: Site | BrokenSite) -> tuple[str, ...]:
+    """The contacts of a site with some more or less. Raises RequestError."""
+    if values.contacts is not NOT_GIVEN:
+        raise RequestError("--contact replaces all contacts: use it alone, or --add-contact and --remove-contact.")
+    contacts = list(before.contacts)
+    for address in split_addresses(", ".join(values.remove_contacts)):
+        if address.casefold() not in (each.casefold() for each in contacts):
+            known = ", ".join(contacts) or "none"
+            raise RequestError(f"{one_line(address)} is no contact of {before.name}. Its contacts: {known}.")
+        contacts = [each for each in contacts if each.casefold() != address.casefold()]
+    for address in split_addresses(", ".join(values.add_contacts)):
+        try:
+            checked = check_email(address)
+        except ValueError as error:
+            raise RequestError(f"{error}.") from error
+        if checked.casefold() not in (each.casefold() for each in contacts):
+            contacts.append(checked)
+    if not contacts:
+        raise RequestError(f"{before.name} would have no contact left: add another one with --add-contact.")
+    return tuple(contacts)
+
+
+def _given(values: SiteValues, names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(values, name)) is not NOT_GIVEN}
+
+
+def _with_origin(
+    values: SiteValues, former: Site | BrokenSite | None, sites: Iterable[Site | BrokenSite]
+) -> SiteValues:
+    """The values with an origin that no other repository has, where one is needed and none is given."""
+    is_new = values.base_url is not NOT_GIVEN and not _is_repository(former)
+    if values.origin is not None and not (is_new and values.origin is NOT_GIVEN):
+        return values
+    url = values.base_url if isinstance(values.base_url, str) else former.list_url if former else ""
+    given = origins(each for each in sites if former is None or each.name != former.name)
+    return replace(values, origin=origin_for(url, given))
+
+
+def _is_repository(site: Site | BrokenSite | None) -> bool:
+    return isinstance(site, Site) and site.options.oai is not None
+
+
+def _columns(values: SiteValues, before: Site | BrokenSite | None) -> dict[str, object]:
+    """The values that are given, by the columns of the schedule. Raises RequestError if they do not fit together."""
+    columns: dict[str, object] = {_COLUMNS[name]: value for name, value in _given(values, _COLUMNS).items()}
+    is_oai, is_named = _is_repository(before), values.base_url is not NOT_GIVEN
+    if values.contacts is not NOT_GIVEN:
+        columns["contact_email"] = ", ".join(values.contacts)
+    if is_named:
+        if values.list_url is not NOT_GIVEN:
+            raise RequestError("--list-url is for a harvest list, --oai for a repository: use one of the two.")
+        if before is not None and not is_oai:
+            raise RequestError("The site has a harvest list. Register the repository as a site of its own.")
+        columns |= {"documentlisturl": values.base_url, "source_kind": OAI}
+    elif values.list_url is not NOT_GIVEN:
+        if is_oai:
+            raise RequestError("The site is an OAI-PMH repository: give its new address with --oai.")
+        _require_no_question(values.list_url)
+        columns["documentlisturl"] = values.list_url
+    asked = _given(values, _OAI)
+    if asked and not is_named and not is_oai:
+        name = next(iter(asked))
+        option = {"set_spec": "set", "begin": "from"}.get(name, name).replace("_", "-")
+        raise RequestError(f"--{option} is for OAI-PMH repositories, which are registered with --oai BASEURL.")
+    if asked or is_named or _given(values, _OWN) or values.add_groups or values.remove_groups:
+        columns["options"] = options_text(_options(values, asked, before))
+    return columns
+
+
+def _require_no_question(list_url: str) -> None:
+    """Raises RequestError for a request of OAI-PMH, such as `https://example.org/oai?verb=Identify`."""
+    from metaharvest.sources.oai_pmh.protocol import VERBS
+
+    parts = url_parts(list_url.strip())
+    if parts and (verb := dict(parse_qsl(parts.query)).get("verb")) in VERBS:
+        base = shown_url(list_url.strip().partition("?")[0])
+        raise RequestError(
+            f"--list-url is for a harvest list, and this is a question to an OAI-PMH repository (verb={verb}): use "
+            f"--oai {base} instead."
+        )
+
+
+def _options(values: SiteValues, asked: Mapping[str, Any], before: Site | BrokenSite | None) -> SiteOptions:
+    own = replace(before.options if isinstance(before, Site) else SiteOptions(), **_given(values, _OWN))
+    if values.add_groups or values.remove_groups:
+        groups = {*own.groups, *values.add_groups} - set(values.remove_groups)
+        own = replace(own, groups=tuple(sorted(groups)))
+    if values.base_url is NOT_GIVEN and own.oai is None:
+        return own
+    oai = own.oai or OaiOptions(asked["origin"])
+    defaults = {"prefix": OaiOptions("").prefix} if asked.get("prefix", "") is None else {}
+    return replace(own, oai=replace(oai, **{**asked, **defaults}))
+
+
+def find(harvester: Harvester, name: str) -> Site | BrokenSite:
+    """The site of this name. Raises ScheduleError."""
+    with harvester.reading() as session:
+        return find_site(session, name)
+
+
+def switch(harvester: Harvester, name: str, enabled: bool) -> None:
+    """Switch a site on or off. Raises ScheduleError."""
+    with harvester.writing() as session:
+        switch_site(session, name, enabled)
+
+
+def remove(harvester: Harvester, name: str) -> None:
+    """Take a site off the schedule; its runs, log, reports and documents stay. Raises ScheduleError."""
+    with harvester.writing() as session:
+        remove_site(session, name)
+
+
+def confirm(harvester: Harvester, name: str) -> int | None:
+    """Let the next harvest delete the documents that wait for it; their number. None if deletions are only noted.
+
+    Raises ScheduleError.
+    """
+    with harvester.writing() as session:
+        site = find_site(session, name)
+        is_noted = isinstance(site, Site) and site.options.deletions is Deletions.NOTE
+        return None if is_noted else confirm_deletions(session, site.site_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedSites:
+    """The schedule as a file. `without_login`: sites whose login is left out of the URL; `broken`: sites left out."""
+
+    content: bytes
+    sites: int
+    without_login: tuple[str, ...]
+    broken: tuple[str, ...]
+
+
+def export_file(harvester: Harvester, *, as_csv: bool = False, with_logins: bool = False) -> ExportedSites:
+    """All sites as a file, JSON or CSV, which `import_file` reads."""
+    with harvester.reading() as session:
+        rows = read_sites(session)
+    sites = [site for site in rows if isinstance(site, Site)]
+    mappings = [as_mapping(site, with_logins=with_logins) for site in sites]
+    # A mark at the beginning has spreadsheets read UTF-8.
+    text = f"\ufeff{csv_text(mappings)}" if as_csv else json_text(mappings)
+    without = tuple(site.name for site in sites if has_login(site) and not with_logins)
+    return ExportedSites(
+        text.encode("utf-8"), len(sites), without, tuple(each.name for each in rows if not isinstance(each, Site))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSites:
+    """What became of each site of a file; `with_new_date`: the sites that have a next harvest of the file."""
+
+    changes: tuple[SiteChange, ...]
+    with_new_date: tuple[Site, ...]
+
+
+def import_file(
+    harvester: Harvester, content: bytes, *, dry_run: bool = False, allow_duplicates: bool = False
+) -> ImportedSites:
+    """Register the sites of a file: all of them, or none; nothing in a dry run. Raises MetaharvestError."""
+
+    def allowed(site: Site) -> None:
+        require_allowed(harvester.settings, site, ("documentlisturl", "options"))
+
+    rows = read_sites_file(content)
+    with harvester.writing() as session:
+        done = import_sites(session, rows, harvester.today(), allowed, allow_duplicates=allow_duplicates)
+        new = {each.name for each in done if each.verdict == "added" or "next_harvest" in each.changes}
+        dated = tuple(site for site in read_sites(session) if isinstance(site, Site) and site.name in new)
+        if dry_run:
+            session.rollback()
+    return ImportedSites(tuple(done), dated)
+
+
+@dataclass(frozen=True, slots=True)
+class MetacatImport:
+    """What became of the schedule of a Metacat Harvester, row by row, and of its log, if that was asked for."""
+
+    rows: tuple[ImportedRow, ...]
+    log: ImportedLog | None
+    totals: Mapping[str, int]
+
+
+def import_metacat(
+    harvester: Harvester,
+    tables: MetacatTables,
+    *,
+    log: bool = False,
+    dry_run: bool = False,
+    start: str = "metaharvest",
+) -> MetacatImport:
+    """Take over the schedule of a Metacat Harvester, and with `log` what it logged; nothing in a dry run.
+
+    `start` is how a command line begins that does something with the same settings. Raises MetaharvestError if the
+    tables cannot be read.
+    """
+
+    def allowed(site: Site) -> None:
+        require_allowed(harvester.settings, site, ("documentlisturl",))
+
+    today, schedule = harvester.today(), list(tables.rows(metacat_tables.SCHEDULE))
+    with harvester.reading() if dry_run else harvester.writing() as session:
+        sites = read_sites(session)
+        rows = metacat_import.decide(schedule, sites, today, allowed, start)
+        totals = metacat_import.totals(rows)
+        numbers = {site.name: site.site_id for site in sites}
+        # In a dry run new sites have no number: which it would be does not matter.
+        numbers |= {row.site: 0 for row in rows if row.values} if dry_run else metacat_import.register(session, rows)
+        if not log:
+            return MetacatImport(tuple(rows), None, totals)
+        settings = harvester.settings.harvester
+        site_ids = {row.schedule_id: numbers[row.site] for row in rows if row.site}
+        wanted = LogImport(
+            site_ids, today - timedelta(days=settings.log_period_days), today, harvester.now(), settings.zone
+        )
+        logged, details = tables.rows(metacat_tables.LOG), tables.rows(metacat_tables.DETAIL_LOG)
+        return MetacatImport(tuple(rows), import_log(session, logged, details, wanted, dry_run=dry_run), totals)

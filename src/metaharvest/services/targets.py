@@ -1,0 +1,140 @@
+"""What targets hold, whether they answer; the index of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+
+from metaharvest.database.engine import readers
+from metaharvest.errors import MetaharvestError, ScheduleError, UnknownDocument
+from metaharvest.model import Site
+from metaharvest.monitoring.check import Check
+from metaharvest.monitoring.target_checks import check_target, check_targets
+from metaharvest.queries.departures import departure
+from metaharvest.queries.sites import known_names
+from metaharvest.queries.suggestions import did_you_mean
+from metaharvest.services.harvester import Harvester
+from metaharvest.sites.registry import find_site, read_sites
+from metaharvest.targets.base import HeldRevision, Target
+from metaharvest.targets.folder.rebuild import Rebuilt
+from metaharvest.targets.folder.target import FolderTarget
+from metaharvest.targets.naming import find_document, possible_ids
+from metaharvest.targets.owners import with_owners
+
+__all__ = ["HeldRevision"]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A revision in a target, and the name of the site that it belongs to; empty if it belongs to none."""
+
+    revision: HeldRevision
+    site: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """A document of a target; `revision` is the one that was named, if one was."""
+
+    harvester: Harvester
+    target: Target
+    document_id: str
+    revision: int | None
+
+    def revisions(self) -> list[Held]:
+        """Its revisions, the highest first. Raises TargetError."""
+        return list(_with_sites(self.harvester, self.target.revisions(self.document_id)))
+
+    def highest(self) -> int:
+        """The number of its highest revision. Raises TargetError."""
+        return self.target.revisions(self.document_id)[0].revision
+
+    def content(self, revision: int) -> bytes | None:
+        """The bytes of a revision; None if the target has none. Raises TargetError."""
+        return self.target.content(self.document_id, revision)
+
+    def departure(self) -> str:
+        """When and why it was deleted, if the target keeps its revisions; empty if it is held."""
+        with self.harvester.reading() as session:
+            gone = departure(session, self.document_id)
+        if not gone:
+            return ""
+        with self.target.session(None) as opened:
+            return gone if opened.writes_in_journal and not opened.holdings([self.document_id]) else ""
+
+
+def held_documents(harvester: Harvester, target_name: str) -> Iterator[Held]:
+    """The documents of a target, each with its highest revision. Raises SettingsError, TargetError."""
+    held = harvester.targets.named(target_name).held()
+    return _with_sites(harvester, (list(each)[-1] for _, each in groupby(held, key=attrgetter("document_id"))))
+
+
+def find(harvester: Harvester, target_name: str, name: str) -> FoundDocument:
+    """The document of a target that `name`, a document id or a docid, means.
+
+    Raises SettingsError, TargetError, and MetaharvestError, which says when and why a document was deleted, or suggests
+    other documents.
+    """
+    target = harvester.targets.named(target_name)
+    try:
+        return FoundDocument(harvester, target, *find_document(target, name))
+    except UnknownDocument as error:
+        with harvester.reading() as session:
+            gone = next(filter(None, (departure(session, each) for each in possible_ids([name]))), "")
+            meant = "" if gone else did_you_mean(session, name)
+        raise (MetaharvestError(gone) if gone else UnknownDocument(f"{error}{meant}")) from None
+
+
+def check(harvester: Harvester, target_name: str | None = None, site_name: str | None = None) -> Iterator[Check]:
+    """Whether a target answers, as whom it knows us, what we may do there: each check as it is made.
+
+    Without names: the targets that the harvest uses, and the logins that sites have of their own. Raises SettingsError,
+    ScheduleError.
+    """
+    targets = harvester.targets
+    if target_name is None and site_name is None:
+        with harvester.reading() as session:
+            sites = read_sites(session)
+        return check_targets(targets, sites)
+    registered = None if site_name is None else _registered(harvester, site_name)
+    what = "target" if target_name in (None, "target") else f"target {target_name}"
+    find = partial(targets.of, site_name or "") if target_name is None else partial(targets.named, target_name)
+    if registered is not None:
+        what = f"{what} as {registered.name}"
+    find()  # a name that means no target is a mistake of the caller
+    return check_target(what, find, registered)
+
+
+def rebuild_index(harvester: Harvester, target_name: str = "target", site_name: str | None = None) -> Rebuilt:
+    """Build the index of a folder again from its files: that of this target, or of the target of this site.
+
+    Raises SettingsError if there is no such target, ScheduleError if there is no such site, MetaharvestError if it
+    is no folder, TargetError.
+    """
+    if site_name is not None:
+        with harvester.reading() as session:
+            find_site(session, site_name)
+    target = harvester.targets.named(target_name) if site_name is None else harvester.targets.of(site_name)
+    if not isinstance(target, FolderTarget):
+        raise MetaharvestError(f"The target is {target.describe()}: only a folder has an index.")
+    return target.rebuild()
+
+
+def _with_sites(harvester: Harvester, revisions: Iterator[HeldRevision] | list[HeldRevision]) -> Iterator[Held]:
+    with harvester.reading() as session:
+        names = known_names(session)
+    for each in with_owners(revisions, readers(harvester.engine)):
+        number = each.site_id
+        yield Held(each, "" if number is None else names.get(number, f"site {number}, registered no longer"))
+
+
+def _registered(harvester: Harvester, name: str) -> Site:
+    """The site of this name. Raises ScheduleError if there is none, or its row is broken."""
+    with harvester.reading() as session:
+        site = find_site(session, name)
+    if not isinstance(site, Site):
+        raise ScheduleError(" ".join(finding.message for finding in site.findings))
+    return site
