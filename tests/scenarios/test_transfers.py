@@ -13,8 +13,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from metaharvest.errors import MetaharvestError
-from metaharvest.harvest.transferring import Transfer, TransferRequest
-from metaharvest.services.documents import transfer
+from metaharvest.services.documents import Transfer, TransferRequest, transfer
 from metaharvest.targets.transfers import Receiving, Taken, note
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer

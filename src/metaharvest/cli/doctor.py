@@ -12,7 +12,7 @@ from metaharvest.cli.printing import print_json
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
-    from metaharvest.services.health import Check
+    from metaharvest.services.installation import Check
 
 _COLOURS = {"OK": "green", "WARNING": "yellow", "PROBLEM": "red"}
 """By state, the gravest last."""
@@ -28,7 +28,7 @@ def command(invocation: Invocation, as_json: bool, send_test_mail: bool) -> int:
     Exit codes: 0 all well, or warnings only; 1 there is a problem. Nothing is changed, and no secret is shown.
     """
     from metaharvest.services.harvester import utc_now
-    from metaharvest.services.health import examine
+    from metaharvest.services.installation import examine
 
     return print_checks(examine(invocation.config, utc_now, test_mail=send_test_mail), as_json)
 

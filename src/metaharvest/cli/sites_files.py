@@ -14,7 +14,7 @@ from metaharvest.cli.site_options import warn_of_far_date
 from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.services.sites import SiteChange
+    from metaharvest.services.schedule_files import SiteChange
 
 _SOME_LEFT_OUT = 1
 
@@ -35,11 +35,11 @@ def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Pa
       metaharvest sites export -o sites.json
       metaharvest sites export --csv -o sites.csv
     """
-    from metaharvest.services import sites
+    from metaharvest.services import schedule_files
 
     if as_csv and as_json:
         raise click.UsageError("Use one of --json and --csv.")
-    done = sites.export_file(invocation.harvester, as_csv=as_csv, with_logins=with_logins)
+    done = schedule_files.export_file(invocation.harvester, as_csv=as_csv, with_logins=with_logins)
     if output is None:
         click.echo(done.content, nl=False)
     else:
@@ -72,10 +72,10 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
       metaharvest sites import sites.json --dry-run
       metaharvest sites import sites.csv
     """
-    from metaharvest.services import sites
+    from metaharvest.services import schedule_files
 
     harvester = invocation.harvester
-    imported = sites.import_file(harvester, _content(file), dry_run=dry_run, allow_duplicates=allow_duplicate)
+    imported = schedule_files.import_file(harvester, _content(file), dry_run=dry_run, allow_duplicates=allow_duplicate)
     done = imported.changes
     if as_json:
         print_json({"dry_run": dry_run, "imported": [_as_mapping(change) for change in done]})
@@ -99,7 +99,7 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
 def _content(file: Path) -> bytes:
     """Raises FileError."""
     from metaharvest.config.files import read_file
-    from metaharvest.services.sites import MOST_BYTES
+    from metaharvest.services.schedule_files import MOST_BYTES
 
     if str(file) == "-":
         return sys.stdin.buffer.read()

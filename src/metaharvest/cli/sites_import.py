@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from metaharvest.cli.printing import print_json
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
-    from metaharvest.services.sites import ImportedLog, ImportedRow, MetacatImport
+    from metaharvest.services.schedule_files import ImportedLog, ImportedRow, MetacatImport
 
 _SOME_REFUSED = 1
 _LONGEST_LINE = 4000
@@ -60,18 +60,21 @@ def import_metacat(
     Says of each row what was taken, changed or refused, and why. What is registered already is not doubled, so that it
     can be done again. Passwords are never taken over. Exit code 1 if a row was refused.
     """
-    from metaharvest.services import sites
+    from metaharvest.services import schedule_files
 
     if (database is None) == (file is None):
         raise click.UsageError("Name the tables: one of --database and --csv.")
-    import_from = partial(sites.import_metacat, invocation.harvester, log=log, dry_run=dry_run, start=invocation.start)
-    if file is not None:
-        if password:
-            raise click.UsageError("--password goes with --database.")
-        done = import_from(sites.CsvTables(file))
-    else:
-        with sites.database_tables(database or "", password, Path.cwd()) as tables:
-            done = import_from(tables)
+    if file is not None and password:
+        raise click.UsageError("--password goes with --database.")
+    opened = (
+        nullcontext(schedule_files.CsvTables(file))
+        if file is not None
+        else schedule_files.database_tables(database or "", password, Path.cwd())
+    )
+    with opened as tables:
+        done = schedule_files.import_metacat(
+            invocation.harvester, tables, log=log, dry_run=dry_run, start=invocation.start
+        )
     if as_json:
         print_json(_as_mapping(done, dry_run))
     else:

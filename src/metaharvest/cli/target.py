@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.invocation import Invocation, trimmed
-from metaharvest.cli.printing import json_text, print_fields, print_json, print_line, stamp
+from metaharvest.cli.printing import json_text, print_csv, print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import print_table
 from metaharvest.cli.target_check import check
 from metaharvest.cli.target_copy import copy
@@ -94,8 +94,7 @@ def _print_csv(held: Iterable[Held]) -> None:
         for document in held
         for each in [document.revision]
     )
-    for chunk in table_csv(CSV_COLUMNS, rows):
-        click.echo(chunk.encode("utf-8", "replace"), nl=False)
+    print_csv(table_csv(CSV_COLUMNS, rows))
 
 
 @command.command("show")

@@ -60,7 +60,8 @@ def withdraw(
             raise click.UsageError("Nobody is here to ask: add --yes to erase it. It cannot be undone.")
         click.confirm(f"Erase all revisions of {clean(document)}? It cannot be undone.", abort=True)
     request = documents.WithdrawalRequest(document, (reason or "").strip(), login(), erase, target_name)
-    done = documents.withdraw(invocation.harvester, request, undo=undo)
+    do = documents.take_back if undo else documents.withdraw
+    done = do(invocation.harvester, request)
     if as_json:
         print_json(_as_mapping(done, undo, erase))
     elif undo:

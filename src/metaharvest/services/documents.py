@@ -1,30 +1,56 @@
-"""What is done with documents in targets: copied into another one, given to another site, withdrawn."""
+"""What is done with documents in targets: copied into another one, given to another site, withdrawn.
+
+A withdrawal is committed first: the targets delete the document, no harvest brings it back, and its content may be
+erased. If a target refuses, the same command can be given again.
+"""
 
 from __future__ import annotations
 
-from metaharvest.harvest import withdrawing
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.engine import database_errors, run_lock, writers
+from metaharvest.database.models import (
+    IS_HARVEST,
+    Base,
+    DocumentWithdrawal,
+    HarvestDocument,
+    HarvestLog,
+    HarvestRun,
+    HarvestSiteSchedule,
+)
+from metaharvest.database.rows import insert_rows
+from metaharvest.database.scrubbing import scrub
+from metaharvest.errors import MetaharvestError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.copied import PROBLEMS, CopyOutcome, CopyRequest, CopyResult, NotCopied, Told
 from metaharvest.harvest.copying import copy_documents
 from metaharvest.harvest.deadlines import StopSignal
-from metaharvest.harvest.transferring import Transfer, TransferRequest
-from metaharvest.harvest.transferring import transfer as transfer_documents
-from metaharvest.harvest.withdrawing import AtTarget, WithdrawalRequest, Withdrawn
+from metaharvest.journal.erasure import ErasedText, erase_document
+from metaharvest.ledger.rows import ask_again, note_withdrawal
+from metaharvest.model import ListedDocument, Site
+from metaharvest.queries.sites import site_names
 from metaharvest.services.harvester import Harvester
+from metaharvest.sites.registry import find_site, forget_lists, read_site
+from metaharvest.sources.harvest_list.source import scope_and_identifier
+from metaharvest.targets import owners
+from metaharvest.targets.base import Deletion, Target
+from metaharvest.targets.embedded import EmbeddedTarget
+from metaharvest.targets.folder.session import FolderSession
+from metaharvest.targets.handover import give, to_be_taken
+from metaharvest.targets.lookup import Targets
+from metaharvest.targets.naming import find_document, find_documents, possible_ids
+from metaharvest.targets.transfers import Receiving
+from metaharvest.text import clean, one_line
 
-__all__ = [
-    "PROBLEMS",
-    "AtTarget",
-    "CopyOutcome",
-    "CopyRequest",
-    "CopyResult",
-    "NotCopied",
-    "Told",
-    "Transfer",
-    "TransferRequest",
-    "WithdrawalRequest",
-    "Withdrawn",
-]
+__all__ = ["PROBLEMS", "CopyOutcome", "CopyRequest", "CopyResult", "NotCopied", "Told"]
+
+_AT_ONCE = 1000
+_LEDGER = HarvestDocument
+_LONGEST_NAME = 255
 
 
 def copy(
@@ -42,12 +68,281 @@ def copy(
     return copy_documents(harvester.engine, harvester.targets, request, harvester.now, to_tell, told, to_heed)
 
 
+@dataclass(frozen=True, slots=True)
+class TransferRequest:
+    """Documents by docid or document id, and whole scopes, for a site; `by` is the person who says so, for the log.
+
+    With `rehearse` nothing is changed.
+    """
+
+    names: tuple[str, ...]
+    site: str
+    by: str = ""
+    scopes: tuple[str, ...] = ()
+    rehearse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A document that was to be given to a site, and the revision that was named, if one was.
+
+    `former` is the name of the registered site that it belonged to. `done` is false if that is the same site.
+    """
+
+    document_id: str
+    revision: int | None
+    former: str | None
+    done: bool
+
+
 def transfer(harvester: Harvester, wanted: TransferRequest) -> list[Transfer]:
-    """Let documents belong to another site from now on, and log it; what it raises is said by the function."""
-    return transfer_documents(harvester.engine, harvester.targets, wanted, harvester.today(), harvester.now())
+    """Let all of these documents belong to that site, or none. What belongs to it already stays as it is.
+
+    They are documents that its target holds, or that belong to a site in whatever other target outside of the database.
+
+    Raises MetaharvestError with the documents that are not there, ScheduleError if there is no such site, TargetError,
+    DatabaseUnavailable.
+    """
+    target = harvester.targets.of(wanted.site)
+    found = find_documents(target, wanted.names, _owned(harvester, target, wanted.names)) if wanted.names else {}
+    for scope in wanted.scopes:
+        found |= {each: None for each in _documents_of(harvester, target, scope) if each not in found}
+    with harvester.reading() if wanted.rehearse else harvester.writing() as session:
+        site = find_site(session, wanted.site)
+        moved = to_be_taken(session, target, list(found), site.site_id, site_names(session))
+        if not wanted.rehearse:
+            receiving = Receiving(site.site_id, site.name, clean(wanted.by), harvester.today(), harvester.now())
+            give(session, target, moved, receiving)
+    taken = {each.document_id: each for each in moved}
+    return [
+        Transfer(each, revision, taken[each].site if each in taken else site.name, each in taken)
+        for each, revision in found.items()
+    ]
 
 
-def withdraw(harvester: Harvester, request: WithdrawalRequest, *, undo: bool = False) -> Withdrawn:
-    """Withdraw a document, or take that back, under the run lock; what it raises is said by the functions."""
-    do = withdrawing.take_back if undo else withdrawing.withdraw
-    return do(harvester.engine, harvester.targets, request, harvester.today(), harvester.now())
+def _owned(harvester: Harvester, target: Target, names: Sequence[str]) -> Collection[str]:
+    """The documents that `names` may mean and that belong to a site, in a target like this one."""
+    if isinstance(target, EmbeddedTarget):
+        return ()
+    owned, asked = set[str](), possible_ids(names)
+    with harvester.reading() as session:
+        for start in range(0, len(asked), _AT_ONCE):
+            owned |= set(owners.owners_of(session, asked[start : start + _AT_ONCE]))
+    return owned
+
+
+def _documents_of(harvester: Harvester, target: Target, scope: str) -> list[str]:
+    """The documents of a scope that may be transferred, by document id. Raises MetaharvestError, TargetError."""
+    within = (f"{scope}.", f"{scope}/")
+    if isinstance(target, EmbeddedTarget):
+        held = target.documents_between(*within)
+    else:
+        with harvester.reading() as session:
+            owned = owners.owned_between(session, *within)
+        held = sorted({*owned, *(each.document_id for each in target.held())})
+    found = [document_id for document_id in held if scope_and_identifier(document_id)[0] == scope]
+    if not found:
+        raise MetaharvestError(f"The target has no document of the scope '{one_line(scope)}'. Nothing was changed.")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawalRequest:
+    """Which document is withdrawn, why, and by whom. `erase`: also its content.
+
+    `target`: the name of the only target; None: all.
+    """
+
+    name: str
+    reason: str = ""
+    by: str = ""
+    erase: bool = False
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AtTarget:
+    """What a target did. `deleted`: it had the document. `erased`: the number of revisions or files.
+
+    `stays`: a sentence about the rest.
+    """
+
+    target: str
+    deleted: bool = False
+    erased: int = 0
+    stays: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The result of a withdrawal: at each target, in the ledgers of sites, in log and reports."""
+
+    document_id: str
+    at_targets: tuple[AtTarget, ...]
+    sites: tuple[str, ...]
+    erased: ErasedText | None = None
+    stays: str = ""
+
+
+@dataclass(slots=True)
+class _Found:
+    """The document, its targets, the number of the site that has it, and the sites that list it."""
+
+    document_id: str
+    targets: list[Target]
+    site_id: int | None
+    sites: dict[int, str] = field(default_factory=dict)
+
+
+def withdraw(harvester: Harvester, request: WithdrawalRequest) -> Withdrawn:
+    """Withdraw a document. Raises MetaharvestError if it is unknown, LockHeld, TargetError, DatabaseUnavailable."""
+    engine, today = harvester.engine, harvester.today()
+    with run_lock(engine), database_errors(engine):
+        found = _found(harvester, request)
+        with writers(engine).begin() as session:
+            _note(session, harvester, found, request)
+        at_targets = tuple([_delete(harvester, target, found, request.erase) for target in found.targets])
+        erased, stays = None, ""
+        if request.erase:
+            sentence = f"{found.document_id} was withdrawn on {today}, and what was said of it was erased."
+            with writers(engine).begin() as session:
+                erased = erase_document(session, found.document_id, sentence)
+            stays = scrub(engine)
+        return Withdrawn(found.document_id, at_targets, tuple(found.sites.values()), erased, stays)
+
+
+def take_back(harvester: Harvester, request: WithdrawalRequest) -> Withdrawn:
+    """Take a withdrawal back: the next harvest of a site that lists the document may bring it in again."""
+    engine, today = harvester.engine, harvester.today()
+    with run_lock(engine), database_errors(engine):
+        with harvester.reading() as session:
+            known = [each for each in possible_ids([request.name]) if session.get(DocumentWithdrawal, each)]
+        if not known:
+            raise MetaharvestError(f"No document '{one_line(request.name)}' is withdrawn: nothing was changed.")
+        found = _found(harvester, WithdrawalRequest(known[0], target=request.target))
+        at_targets = tuple([_restore(harvester, target, found) for target in found.targets])
+        with writers(engine).begin() as session:
+            session.execute(delete(DocumentWithdrawal).where(DocumentWithdrawal.document_id == found.document_id))
+            ask_again(session, found.document_id, list(found.sites), today)
+            if found.sites:
+                forget_lists(session, list(found.sites))
+            by = f" by {request.by}" if request.by else ""
+            _log(session, found, f"The withdrawal of {found.document_id} was taken back{by}.", harvester)
+        return Withdrawn(found.document_id, at_targets, tuple(found.sites.values()))
+
+
+def _found(harvester: Harvester, request: WithdrawalRequest) -> _Found:
+    """The document in the named target, or in the default one and the targets of the sites that list it."""
+    asked, targets = possible_ids([request.name]), harvester.targets
+    with harvester.reading() as session:
+        rows = session.execute(
+            select(_LEDGER.document_id, _LEDGER.site_schedule_id, HarvestSiteSchedule.name)
+            .join(HarvestSiteSchedule, HarvestSiteSchedule.site_schedule_id == _LEDGER.site_schedule_id)
+            .where(_LEDGER.document_id.in_(asked))
+        ).all()
+        rows = [row for row in rows if row[0] in asked]
+        before = [each for each in asked if session.get(DocumentWithdrawal, each)]
+    candidates = [targets.named(request.target)] if request.target else _targets_of([row[2] for row in rows], targets)
+    elsewhere = {row[0] for row in rows} | set(before)
+    document_id, problem = "", MetaharvestError(f"There is no document '{one_line(request.name)}'.")
+    for target in candidates:
+        try:
+            document_id = document_id or find_document(target, request.name, elsewhere)[0]
+        except MetaharvestError as error:
+            problem = error
+    if not document_id:
+        raise problem
+    with harvester.reading() as session:
+        owner = owners.owners_of(session, [document_id]).get(document_id)
+    held = next((each.site_id for target in candidates for each in target.revisions(document_id)), None)
+    return _Found(document_id, candidates, held or owner, {row[1]: row[2] for row in rows if row[0] == document_id})
+
+
+def _targets_of(site_names: Sequence[str], targets: Targets) -> list[Target]:
+    found: list[Target] = []
+    for target in (targets.default, *(targets.of(name) for name in site_names)):
+        if not any(target is each for each in found):
+            found.append(target)
+    return found
+
+
+def _note(session: Session, harvester: Harvester, found: _Found, request: WithdrawalRequest) -> None:
+    """Store the withdrawal. The ledgers of the document's sites no longer count it as held, and it is not retried."""
+    row = session.get(DocumentWithdrawal, found.document_id)
+    if row is None:
+        site = found.sites.get(found.site_id or 0)
+        today = harvester.today()
+        row = DocumentWithdrawal(document_id=found.document_id, site=site, withdrawn_on=today, erased=False)
+        session.add(row)
+        row.withdrawn_at, row.withdrawn_by = harvester.now(), clean(request.by)[:_LONGEST_NAME]
+        row.reason = clean(request.reason)
+    elif request.reason:
+        row.reason = clean(request.reason)
+    row.erased = row.erased or request.erase
+    note_withdrawal(session, found.document_id, list(found.sites), erase=request.erase)
+    if found.sites:
+        forget_lists(session, list(found.sites))
+    by = f" by {row.withdrawn_by}" if row.withdrawn_by else ""
+    erased = ", and its content erased" if request.erase else ""
+    _log(session, found, f"{found.document_id} was withdrawn{by}{erased}. The reason: {row.reason}", harvester)
+
+
+def _log(session: Session, found: _Found, message: str, harvester: Harvester) -> None:
+    """Write a row into the newest run's log, if there is one.
+
+    It has a revision, as a row without one means a transfer.
+    """
+    newest = select(HarvestRun.run_id).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1)
+    run_id = session.scalar(newest.with_for_update())
+    if run_id is None:
+        return
+    row = {"document_id": found.document_id, "revision": 0, "site_schedule_id": found.site_id, "message": message}
+    same = {"run_id": run_id, "status": 0, "harvest_operation_code": "DocDeleted"}
+    table = Base.metadata.tables[HarvestLog.__tablename__]
+    insert_rows(
+        session.connection(), table, [row], {**same, "harvest_date": harvester.today(), "logged_at": harvester.now()}
+    )
+
+
+def _site(harvester: Harvester, found: _Found) -> Site | None:
+    """The site whose login the target gets; None if it is no longer registered, or its row is broken."""
+    with harvester.reading() as session:
+        site = read_site(session, found.site_id) if found.site_id else None
+    return site if isinstance(site, Site) else None
+
+
+def _delete(harvester: Harvester, target: Target, found: _Found, erase: bool) -> AtTarget:
+    held = target.revisions(found.document_id)
+    with target.session(_site(harvester, found)) as opened:
+        if opened.writes_in_journal:
+            is_there = bool(opened.holdings([found.document_id]))
+            erased = 0
+            with harvester.writing() as session:
+                document = ListedDocument(found.document_id, held[0].revision if held else 0, "", "")
+                if is_there:
+                    opened.delete(Deletion(document, found.site_id or 0, harvester.now()), session)
+                if erase and isinstance(target, EmbeddedTarget):
+                    erased = target.erase(found.document_id, session)
+            return AtTarget(target.describe(), is_there, erased)
+        is_there = opened.delete(found.document_id)
+        if not erase:
+            return AtTarget(target.describe(), is_there)
+        if isinstance(opened, FolderSession):
+            return AtTarget(target.describe(), is_there, opened.erase(found.document_id))
+        stays = "it keeps the bytes of what it deletes: ask its operator to remove them" if held or is_there else ""
+        return AtTarget(target.describe(), is_there, 0, stays)
+
+
+def _restore(harvester: Harvester, target: Target, found: _Found) -> AtTarget:
+    if isinstance(target, EmbeddedTarget):
+        with harvester.writing() as session:
+            target.restore(found.document_id, session)
+        return AtTarget(target.describe())
+    with target.session(_site(harvester, found)) as opened:
+        if isinstance(opened, FolderSession):
+            opened.restore(found.document_id)
+            return AtTarget(target.describe())
+        if opened.writes_in_journal:
+            return AtTarget(target.describe())
+    stays = "what it deleted stays deleted: it takes the document again with a higher revision"
+    return AtTarget(target.describe(), stays=stays)

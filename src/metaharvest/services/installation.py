@@ -29,9 +29,11 @@ from metaharvest.database.scrubbing import scrub
 from metaharvest.errors import RequestError, SettingsError
 from metaharvest.journal import erasure, repaired_dates
 from metaharvest.journal.erasure import Forgotten
+from metaharvest.monitoring.check import Check
+from metaharvest.monitoring.doctor import examine
 from metaharvest.services.harvester import Harvester
 
-__all__ = ["CopiedTable"]
+__all__ = ["Check", "CopiedTable", "examine"]
 
 
 def write_settings(path: Path) -> bool:

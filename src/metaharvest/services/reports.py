@@ -8,40 +8,32 @@ from datetime import date, datetime, time
 
 from metaharvest import reports
 from metaharvest.config.field_types import check_email
+from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, run_lock, writers
 from metaharvest.errors import RequestError
 from metaharvest.harvest.dry_run import RehearsalTarget
 from metaharvest.journal.repositories import named_repositories
 from metaharvest.queries.outbox import newest_run, number_refused, reasons_not_delivered
 from metaharvest.queries.runs import newest_site_run_id
-from metaharvest.reports import Deliveries, Dropped, Report, Resent, ResentRefused
+from metaharvest.reports import Deliveries, Dropped, Report, Repositories, Resent, ResentRefused
 from metaharvest.services.harvester import Harvester
 
 
 def site_report(harvester: Harvester, site_run_id: int) -> Report:
     """The report of a site run to the site's contacts, as it would be written now."""
     with harvester.reading() as session:
-        return reports.site_report(
-            session,
-            site_run_id,
-            harvester.settings,
-            named_repositories(harvester.targets),
-            harvester.now(),
-            _is_rehearsal(harvester),
-        )
+        return reports.site_report(session, site_run_id, *_whose(harvester))
 
 
 def admin_report(harvester: Harvester, run_id: int) -> Report:
     """The report of a run to the administrators, as it would be written now; it goes into its log file, if set."""
     with harvester.reading() as session:
-        return reports.admin_report(
-            session,
-            run_id,
-            harvester.settings,
-            named_repositories(harvester.targets),
-            harvester.now(),
-            _is_rehearsal(harvester),
-        )
+        return reports.admin_report(session, run_id, *_whose(harvester))
+
+
+def _whose(harvester: Harvester) -> tuple[Settings, Repositories, datetime, bool]:
+    is_rehearsal = isinstance(harvester.targets.default, RehearsalTarget)
+    return harvester.settings, named_repositories(harvester.targets), harvester.now(), is_rehearsal
 
 
 def newest_report(harvester: Harvester, site_name: str | None = None) -> Report:
@@ -52,10 +44,6 @@ def newest_report(harvester: Harvester, site_name: str | None = None) -> Report:
     with harvester.reading() as session:
         number = newest_run(session) if site_name is None else newest_site_run_id(session, site_name)
     return admin_report(harvester, number) if site_name is None else site_report(harvester, number)
-
-
-def _is_rehearsal(harvester: Harvester) -> bool:
-    return isinstance(harvester.targets.default, RehearsalTarget)
 
 
 def resend(harvester: Harvester, report_id: int, to: Sequence[str] = ()) -> Resent:

@@ -1,4 +1,4 @@
-"""The schedule: sites are registered, changed, switched off, removed, confirmed, exported and imported.
+"""The schedule: sites are registered, changed, switched on and off, removed; deletions are confirmed.
 
 What a site may look like is decided in `metaharvest.sites`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from email.utils import parseaddr
 from enum import Enum
 from functools import partial
@@ -18,7 +18,6 @@ from urllib.parse import parse_qsl
 
 from metaharvest.config.field_types import check_email, url_parts
 from metaharvest.errors import FetchError, ListError, RequestError, ScheduleError
-from metaharvest.journal.imported_log import ImportedLog, LogImport, import_log
 from metaharvest.ledger.deletions import confirm_deletions
 from metaharvest.model import (
     Deletions,
@@ -34,18 +33,13 @@ from metaharvest.model import (
     ValidationLevel,
 )
 from metaharvest.queries.sites import registered_site, registered_values
-from metaharvest.sites import metacat_import, metacat_tables
 from metaharvest.sites.allowed import require_allowed
 from metaharvest.sites.clock import is_too_far
 from metaharvest.sites.duplicates import require_new_source, source_key
-from metaharvest.sites.metacat_import import ImportedRow
-from metaharvest.sites.metacat_tables import CsvTables, MetacatTables, database_tables
 from metaharvest.sites.options import check_group, name_for_set, options_text
 from metaharvest.sites.origins import origin_for, origins
 from metaharvest.sites.registry import add_site, edit_site, find_site, new_site, read_sites, remove_site, switch_site
 from metaharvest.sites.rows import OAI, BrokenSite, split_addresses, usable_contacts
-from metaharvest.sites.site_files import MOST_BYTES, as_mapping, csv_text, has_login, json_text, read_sites_file
-from metaharvest.sites.site_import import SiteChange, import_sites
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
@@ -55,16 +49,7 @@ if TYPE_CHECKING:
     from metaharvest.services.harvester import Harvester
     from metaharvest.sources.oai_pmh.protocol import Identity
 
-__all__ = [
-    "MOST_BYTES",
-    "CsvTables",
-    "ImportedLog",
-    "ImportedRow",
-    "SiteChange",
-    "check_group",
-    "database_tables",
-    "is_too_far",
-]
+__all__ = ["check_group", "is_too_far"]
 
 MOST_CONTACTS = 5
 """The number of addresses of a repository that become contacts if no contacts are given."""
@@ -517,98 +502,3 @@ def confirm(harvester: Harvester, name: str) -> int | None:
         site = find_site(session, name)
         is_noted = isinstance(site, Site) and site.options.deletions is Deletions.NOTE
         return None if is_noted else confirm_deletions(session, site.site_id)
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedSites:
-    """The schedule as a file. `without_login`: sites whose login is left out of the URL; `broken`: sites left out."""
-
-    content: bytes
-    sites: int
-    without_login: tuple[str, ...]
-    broken: tuple[str, ...]
-
-
-def export_file(harvester: Harvester, *, as_csv: bool = False, with_logins: bool = False) -> ExportedSites:
-    """All sites as a file, JSON or CSV, which `import_file` reads."""
-    with harvester.reading() as session:
-        rows = read_sites(session)
-    sites = [site for site in rows if isinstance(site, Site)]
-    mappings = [as_mapping(site, with_logins=with_logins) for site in sites]
-    # A mark at the beginning has spreadsheets read UTF-8.
-    text = f"\ufeff{csv_text(mappings)}" if as_csv else json_text(mappings)
-    without = tuple(site.name for site in sites if has_login(site) and not with_logins)
-    return ExportedSites(
-        text.encode("utf-8"), len(sites), without, tuple(each.name for each in rows if not isinstance(each, Site))
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedSites:
-    """What became of each site of a file; `with_new_date`: the sites that have a next harvest of the file."""
-
-    changes: tuple[SiteChange, ...]
-    with_new_date: tuple[Site, ...]
-
-
-def import_file(
-    harvester: Harvester, content: bytes, *, dry_run: bool = False, allow_duplicates: bool = False
-) -> ImportedSites:
-    """Register the sites of a file: all of them, or none; nothing in a dry run. Raises MetaharvestError."""
-
-    def allowed(site: Site) -> None:
-        require_allowed(harvester.settings, site, ("documentlisturl", "options"))
-
-    rows = read_sites_file(content)
-    with harvester.writing() as session:
-        done = import_sites(session, rows, harvester.today(), allowed, allow_duplicates=allow_duplicates)
-        new = {each.name for each in done if each.verdict == "added" or "next_harvest" in each.changes}
-        dated = tuple(site for site in read_sites(session) if isinstance(site, Site) and site.name in new)
-        if dry_run:
-            session.rollback()
-    return ImportedSites(tuple(done), dated)
-
-
-@dataclass(frozen=True, slots=True)
-class MetacatImport:
-    """What became of the schedule of a Metacat Harvester, row by row, and of its log, if that was asked for."""
-
-    rows: tuple[ImportedRow, ...]
-    log: ImportedLog | None
-    totals: Mapping[str, int]
-
-
-def import_metacat(
-    harvester: Harvester,
-    tables: MetacatTables,
-    *,
-    log: bool = False,
-    dry_run: bool = False,
-    start: str = "metaharvest",
-) -> MetacatImport:
-    """Take over the schedule of a Metacat Harvester, and with `log` what it logged; nothing in a dry run.
-
-    `start` is how a command line begins that does something with the same settings. Raises MetaharvestError if the
-    tables cannot be read.
-    """
-
-    def allowed(site: Site) -> None:
-        require_allowed(harvester.settings, site, ("documentlisturl",))
-
-    today, schedule = harvester.today(), list(tables.rows(metacat_tables.SCHEDULE))
-    with harvester.reading() if dry_run else harvester.writing() as session:
-        sites = read_sites(session)
-        rows = metacat_import.decide(schedule, sites, today, allowed, start)
-        totals = metacat_import.totals(rows)
-        numbers = {site.name: site.site_id for site in sites}
-        # In a dry run new sites have no number: which it would be does not matter.
-        numbers |= {row.site: 0 for row in rows if row.values} if dry_run else metacat_import.register(session, rows)
-        if not log:
-            return MetacatImport(tuple(rows), None, totals)
-        settings = harvester.settings.harvester
-        site_ids = {row.schedule_id: numbers[row.site] for row in rows if row.site}
-        wanted = LogImport(
-            site_ids, today - timedelta(days=settings.log_period_days), today, harvester.now(), settings.zone
-        )
-        logged, details = tables.rows(metacat_tables.LOG), tables.rows(metacat_tables.DETAIL_LOG)
-        return MetacatImport(tuple(rows), import_log(session, logged, details, wanted, dry_run=dry_run), totals)

@@ -1,0 +1,21 @@
+"""Services are for every door: none needs the command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import metaharvest
+
+
+def test_no_service_needs_the_command_line() -> None:
+    """A console and workers import all of them without click."""
+    folder = Path(metaharvest.__file__).parent / "services"
+    names = [f"metaharvest.services.{file.stem}" for file in folder.glob("*.py") if file.stem != "__init__"]
+    program = (
+        f"import importlib, sys\nfor name in {names!r}: importlib.import_module(name)\n"
+        "print(*(name for name in sys.modules if name.startswith(('click', 'metaharvest.cli'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
