@@ -82,10 +82,18 @@ def add(
     from metaharvest.services import sites
 
     harvester = invocation.harvester
-    values = values_of({**options, "name": name})
+    only = sets[0] if len(set(sets)) == 1 else None
+    values = values_of({**options, "name": name, "set_spec": only})
     report = partial(_print_answer, with_contacts=options["contacts"] is None)
     with usage_errors():
-        done = sites.register(harvester, values, sets, unasked=unasked, allow_duplicate=allow_duplicate, report=report)
+        done = sites.register(
+            harvester,
+            values,
+            () if only is not None else sets,
+            unasked=unasked,
+            allow_duplicate=allow_duplicate,
+            report=report,
+        )
     for site in done.sites:
         click.echo(f"Registered {site.name}: {_when(site)}.")
         if options["next_harvest"] is not None:

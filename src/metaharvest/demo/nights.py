@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta
 from email import message_from_bytes, policy
 from pathlib import Path
 
@@ -42,20 +42,26 @@ def new_installation(folder: Path) -> Harvester:
 
 
 def register_samples(harvester: Harvester, network: SampleNetwork, first_night: date) -> None:
-    """Register the sample sites as this network serves them."""
-    for site in SAMPLE_SITES:
-        offset = site.next_offset_days
-        values = SiteValues(
-            name=site.name,
-            list_url=network.list_url(site.name),
-            contacts=(site.contact,),
-            every=site.frequency,
-            unit=site.unit,
-            next_harvest=None if offset is None else first_night + timedelta(days=offset),
-        )
-        register(harvester, values)
+    """Register the sample sites as this network serves them, so long before the first night that one is overdue."""
+    registered_at = datetime.combine(first_night, time(12), harvester.settings.harvester.zone) - timedelta(days=60)
+    with Harvester(harvester.settings, lambda: registered_at) as then:
+        for site in SAMPLE_SITES:
+            offset = site.next_offset_days
+            values = SiteValues(
+                name=site.name,
+                list_url=network.list_url(site.name),
+                contacts=(site.contact,),
+                every=site.frequency,
+                unit=site.unit,
+                next_harvest=None if offset is None else first_night + timedelta(days=offset),
+            )
+            register(then, values)
+        register(then, _repository(network, first_night), unasked=True)
+
+
+def _repository(network: SampleNetwork, first_night: date) -> SiteValues:
     files = data_folder("sample_sites") / REPOSITORY.name
-    repository = SiteValues(
+    return SiteValues(
         name=REPOSITORY.name,
         base_url=network.oai_url(REPOSITORY.name),
         contacts=(REPOSITORY.contact,),
@@ -64,7 +70,6 @@ def register_samples(harvester: Harvester, network: SampleNetwork, first_night: 
         normalize=files / "normalize.xml",
         origin=REPOSITORY.name,
     )
-    register(harvester, repository, unasked=True)
 
 
 def write_pages(harvester: Harvester, folder: Path) -> Iterator[Path]:
