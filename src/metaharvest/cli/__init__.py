@@ -167,7 +167,7 @@ def main(
 ) -> NoReturn:
     """The `metaharvest` command: every error a person can cause ends in a sentence, and in an exit code.
 
-    `limits` and `engine` are for tests: those of the Harvester that the command works with (see app.py).
+    `limits` and `engine` are for tests: those of the Harvester that the command works with (see services/harvester.py).
     """
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION, *gc.get_threshold()[1:])
     # Python would look for cycles once more as it ends, though the memory is given back anyway.
