@@ -450,9 +450,13 @@ def test_a_node_that_is_away_is_one_problem(target_at: Make) -> None:
 
 
 def token_with(claims: object) -> str:
+    return token_of(json.dumps(claims).encode())
+
+
+def token_of(claims: bytes) -> str:
     import base64
 
-    middle = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
+    middle = base64.urlsafe_b64encode(claims).rstrip(b"=").decode()
     return f"e30.{middle}.c2ln"
 
 
@@ -470,10 +474,11 @@ def test_the_rights_holder_is_whom_the_token_names(stub: Stub, target_at: Make, 
     assert standings[2].endswith(f"They will belong to {subject}.")
 
 
-NO_TOKENS = ["opaque", "a.b.c", "..", "e30.e30.e30", token_with([1]), token_with({"sub": 7, "exp": "x"}), "é.é.é"]
+DEEP = token_of(b"[" * 40_000)
+NO_TOKENS = ["opaque", "a.b.c", "..", "e30.e30.e30", token_with([1]), token_with({"sub": 7, "exp": "x"}), "é.é.é", DEEP]
 
 
-@pytest.mark.parametrize("token", NO_TOKENS)
+@pytest.mark.parametrize("token", NO_TOKENS, ids=range(len(NO_TOKENS)))
 def test_a_token_that_names_nobody_needs_a_rights_holder(target_at: Make, token: str) -> None:
     told = "rights_holder is not set, and the token .* does not say whose it is|is not one line of ASCII"
     with pytest.raises(SettingsError, match=told):
