@@ -29,3 +29,20 @@ def test_the_failure_after_several_attempts_is_the_last_one_with_the_number_of_a
     assert str(error).startswith(f"Attempt {asked} failed.")
     assert (error.transient, error.counted, error.status, error.page) == (True, True, 503, b"<html>")
     assert error.seconds == 0.5 * asked
+
+
+def test_a_reason_to_stop_ends_the_attempts_after_the_pause() -> None:
+    asked, pauses = 0, []
+
+    async def ask() -> None:
+        nonlocal asked
+        asked += 1
+        raise FetchError(Finding("http.status", "It answered 503.", "Wait."), transient=True)
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    stop = Finding("harvest.stopped", "The run was stopped.", "Nothing is to be done.")
+    with pytest.raises(FetchError, match=r"\AIt answered 503\.\Z"):
+        asyncio.run(in_attempts(ask, HTTP, Patient(stop, questions=0), pause=pause))
+    assert (asked, pauses) == (1, [0.0])

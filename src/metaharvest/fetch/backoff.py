@@ -1,5 +1,6 @@
-"""Further attempts at one URL within a run, if it failed transiently: whether there is one, and when.
+"""The one policy for further attempts within a run at what failed transiently: whether there is one, and when.
 
+It holds for documents, lists and records (`sources/attempts.py`) and for questions to a target (`targets/http.py`).
 The wait doubles from attempt to attempt and is drawn at random below that bound ("full jitter"), so that what failed
 together does not come back together. What a server asks for in Retry-After is obeyed. Attempts in later runs are
 decided in the ledger.
@@ -15,7 +16,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
-from metaharvest.errors import FetchError
+from metaharvest.errors import FetchError, NotAsked
 from metaharvest.model import Finding
 
 if TYPE_CHECKING:  # so that the process that reads long answers does without the settings
@@ -35,42 +36,63 @@ def back_off(number: int, http: HttpSettings) -> float:
     return random.uniform(0.0, min(http.retry_wait_limit, http.retry_wait * 2.0 ** (number - 1)))
 
 
-def may_be_waited_for(error: FetchError, http: HttpSettings) -> bool:
-    """Whether what the server asks for in Retry-After, if anything, is within what a run waits."""
-    return (error.retry_after or 0.0) <= http.retry_wait_limit
+def wait_after(failures: int, http: HttpSettings, asked: float | None = None) -> float | None:
+    """Seconds until the next attempt, after this number of failures in a row; None: there is none in this run.
+
+    `asked`: the seconds that the server asks for in Retry-After, if it does.
+    """
+    if failures > http.retries or (asked or 0.0) > http.retry_wait_limit:
+        return None
+    return max(asked or 0.0, back_off(failures, http))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Attempts:
-    """The attempts at one URL that failed: how many, since when (time.monotonic), how many seconds its server took."""
+    """The attempts at one URL, each of which may take `deadline` seconds.
 
+    `failure` is the last one, with the number of attempts in its message and the seconds that all of them took. While
+    nothing was asked for, it is NotAsked.
+    """
+
+    http: HttpSettings
+    deadline: float
     number: int = 0
     began: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
+    failure: FetchError | None = None
 
-    def and_one(self, error: FetchError) -> Attempts:
-        """One more, that ended with `error`."""
-        log.debug("Attempt %d failed: %s", self.number + 1, error)
-        return replace(self, number=self.number + 1, seconds=self.seconds + (error.seconds or 0.0))
+    def after(self, error: FetchError) -> tuple[FetchError, float | None]:
+        """The failure now that an attempt ended with `error`, and seconds until the next; None: there is none.
 
-    def wait(self, error: FetchError, http: HttpSettings, deadline: float) -> float | None:
-        """Seconds until the next attempt; None: there is none in this run.
-
-        What has taken its server as long as one attempt may (`deadline`, in seconds) is not asked for again.
+        What has taken its server as long as one attempt may is not asked for again in this run.
         """
-        if not error.transient or self.number > http.retries or self.seconds + _EARLY >= deadline:
-            return None
-        if not may_be_waited_for(error, http):
-            return None
-        return max(error.retry_after or 0.0, back_off(self.number, http))
+        log.debug("Attempt %d failed: %s", self.number + 1, error)
+        if isinstance(error, NotAsked):
+            self.failure = self.failure if self.number and self.failure else error
+            is_short = (error.retry_after or 0.0) <= self.http.retry_wait_limit
+            return self.failure, error.retry_after if is_short else None
+        self.number += 1
+        self.seconds += error.seconds or 0.0
+        self.failure = type(error)(
+            *self._findings(error),
+            transient=error.transient,
+            seconds=None if error.seconds is None else self.seconds,
+            retry_after=error.retry_after,
+            counted=error.counted,
+            status=error.status,
+            page=error.page,
+        )
+        if not error.transient or self.seconds + _EARLY >= self.deadline:
+            return self.failure, None
+        return self.failure, wait_after(self.number, self.http, error.retry_after)
 
-    def findings(self, error: FetchError, http: HttpSettings) -> tuple[Finding, ...]:
-        """What the last of them found, which also says how often it was tried and over how long."""
+    def _findings(self, error: FetchError) -> tuple[Finding, ...]:
+        """What the last attempt found, which also says how often it was tried and over how long."""
         first, *others = error.findings
         message = first.message
         if self.number > 1:
             message += f" It was tried {self.number} times over {time.monotonic() - self.began:.1f} seconds."
-        if not may_be_waited_for(error, http):
+        if (error.retry_after or 0.0) > self.http.retry_wait_limit:
             message += f" The server wants to be left alone for {error.retry_after:,.0f} seconds (Retry-After)."
         return replace(first, message=message), *others
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 from metaharvest.config.settings import HttpSettings
-from metaharvest.errors import NotAsked
+from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch.breaker import FAILURES_IN_A_ROW, CircuitBreaker
 from metaharvest.fetch.url import DEFAULT_PORTS, WebAddress
 from metaharvest.model import Finding, Level
@@ -102,15 +102,23 @@ class ServerHealth:
         self._breakers: dict[str, CircuitBreaker] = {}
         self._deferred: dict[tuple[str, str], tuple[Finding, int]] = {}
 
-    def failed(self, url: str) -> None:
-        """The server of `url` failed transiently. The first failure may be a document's own: no pause follows it."""
+    def failed_with(self, url: str, error: FetchError) -> None:
+        """A request for `url` failed: count it, unless it is lasting, or is counted for all sites already.
+
+        The first failure may be a document's own: no pause follows it.
+        """
+        if isinstance(error, NotAsked) or error.counted:
+            return
         breaker = self._breaker(url)
+        if not error.transient:
+            breaker.succeeded()
+            return
         breaker.failed()
         if breaker.failures > 1 and not breaker.is_open:
             breaker.give_pause(breaker.failures - 1)
 
     def answered(self, url: str) -> None:
-        """The server of `url` gave an answer that does not speak against it, be it a document or a lasting error."""
+        """The server of `url` gave out a document."""
         self._breaker(url).succeeded()
 
     def require_well(self, url: str) -> None:

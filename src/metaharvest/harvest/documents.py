@@ -11,10 +11,11 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 
 from metaharvest.errors import DatabaseError, FetchError, NotAsked, NotUsable, RunLost, TargetError
-from metaharvest.fetch.backoff import Attempts, may_be_waited_for
+from metaharvest.fetch.backoff import Attempts
 from metaharvest.fetch.health import ServerHealth
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.harvest.checker import CheckerLost, FiltersGivenUp
@@ -36,6 +37,7 @@ from metaharvest.model import (
     ValidationLevel,
     Verdict,
 )
+from metaharvest.sources.attempts import in_attempts
 from metaharvest.targets.base import Upload
 from metaharvest.validation import Treatment
 
@@ -184,47 +186,38 @@ class SiteDocuments:
 
     async def _fetched(self, todo: Todo) -> FetchedDocument | Outcome:
         """The document, after as many attempts as it takes; or the outcome that it has without being fetched."""
-        http, document = self._ctx.settings.http, todo.intent.document
-        attempts, failed = Attempts(), None
-        while True:
-            try:
-                async with self._asking:
-                    await self._unchecked.room()
-                    if no_fetch := await self._outcome_without_fetch(todo, failed):
-                        return no_fetch
-                    fetched = await self._fetched_at_once(document)
-            except NotAsked as error:
-                if error.retry_after is None or not may_be_waited_for(error, http):
-                    why = self._ctx.deadlines.heed()
-                    if why:
-                        return failed or self._deferred(todo, why)
-                    return failed or self._deferred(todo, error.findings[0], error.host, transient=True)
-                wait = error.retry_after
-            except FetchError as error:
-                attempts = attempts.and_one(error)
-                failed = self._access_error(todo.intent, attempts, error)
-                again = attempts.wait(error, http, http.document_deadline)
-                if again is None:
-                    return failed
-                wait = again
-            else:
-                self.servers.answered(document.url)
-                return fetched
-            await self._back_off(wait)
-
-    async def _fetched_at_once(self, document: ListedDocument) -> FetchedDocument:
-        """The document, in one attempt, whose time is noted. Raises FetchError."""
-        began, seconds = time.monotonic(), 0.0
+        http, deadlines = self._ctx.settings.http, self._ctx.deadlines
+        attempts = Attempts(http, http.document_deadline)
+        ask = partial(self._fetched_once, todo, attempts)
         try:
-            fetched = await self._source.fetch(document, self._ctx.deadlines.left())
-            seconds = fetched.seconds or 0.0
-            return fetched
+            return await in_attempts(ask, http, deadlines, attempts=attempts, pause=self._back_off)
+        except NotAsked as error:
+            if why := deadlines.heed():
+                return self._deferred(todo, why)
+            return self._deferred(todo, error.findings[0], error.host, transient=True)
         except FetchError as error:
-            seconds = error.seconds or 0.0
-            raise
-        finally:
-            self._phases.server += seconds
-            self._phases.waiting += max(time.monotonic() - began - seconds, 0.0)
+            return access_error(todo.intent, error)
+
+    async def _fetched_once(self, todo: Todo, attempts: Attempts) -> FetchedDocument | Outcome:
+        """The same in one attempt, whose time is noted; `attempts` are the earlier ones. Raises FetchError."""
+        async with self._asking:
+            await self._unchecked.room()
+            failed = access_error(todo.intent, attempts.failure) if attempts.number and attempts.failure else None
+            if no_fetch := await self._outcome_without_fetch(todo, failed):
+                return no_fetch
+            began, seconds, url = time.monotonic(), 0.0, todo.intent.document.url
+            try:
+                fetched = await self._source.fetch(todo.intent.document, self._ctx.deadlines.left())
+                seconds = fetched.seconds or 0.0
+                self.servers.answered(url)
+                return fetched
+            except FetchError as error:
+                seconds = error.seconds or 0.0
+                self.servers.failed_with(url, error)
+                raise
+            finally:
+                self._phases.server += seconds
+                self._phases.waiting += max(time.monotonic() - began - seconds, 0.0)
 
     async def _outcome_without_fetch(self, todo: Todo, failed: Outcome | None) -> Outcome | None:
         """The outcome of a document that is not to be fetched; `failed`: how its last attempt ended.
@@ -266,22 +259,6 @@ class SiteDocuments:
             self._under_way.release()
             await self._ctx.deadlines.sleep(seconds)
         await self._under_way.acquire()
-
-    def _access_error(self, intent: Intent, attempts: Attempts, error: FetchError) -> Outcome:
-        """The outcome if there is no further attempt. What was counted for all sites already is not counted here."""
-        if not error.counted:
-            if error.transient:
-                self.servers.failed(intent.document.url)
-            else:
-                self.servers.answered(intent.document.url)
-        return Outcome(
-            intent.document,
-            OutcomeKind.INVALID if isinstance(error, NotUsable) else OutcomeKind.ACCESS_ERROR,
-            intent.target_revision,
-            attempts.findings(error, self._ctx.settings.http),
-            attempts.seconds if error.seconds is not None else None,
-            transient=error.transient,
-        )
 
     def _deferred(self, todo: Todo, why: Finding, server: str = "", *, transient: bool = False) -> Outcome:
         """Put off to a later run, for a reason that is told once for all; `transient`: a failure of its web server."""
@@ -380,6 +357,18 @@ class SiteDocuments:
 
 
 # -- what is said of documents. Pure
+
+
+def access_error(intent: Intent, error: FetchError) -> Outcome:
+    """The outcome of a document whose last attempt ended with `error`."""
+    return Outcome(
+        intent.document,
+        OutcomeKind.INVALID if isinstance(error, NotUsable) else OutcomeKind.ACCESS_ERROR,
+        intent.target_revision,
+        error.findings,
+        error.seconds,
+        transient=error.transient,
+    )
 
 
 def settled(intent: Intent) -> Outcome:

@@ -11,6 +11,7 @@ from typing import Literal, NoReturn, Self, TypeVar
 
 from metaharvest.database.engine import Sessions
 from metaharvest.errors import SettingsError, TargetError
+from metaharvest.fetch.breaker import FAILURES_IN_A_ROW
 from metaharvest.model import Action, Finding, Holding, Site
 from metaharvest.targets.base import JournalSession, Target, TargetSession, Upload
 from metaharvest.targets.interruption import Interrupted, carried_call
@@ -19,8 +20,6 @@ from metaharvest.targets.owners import session_of
 from metaharvest.targets.withdrawals import withdrawals_of
 
 Answer = TypeVar("Answer")
-
-FAILURES_IN_A_ROW = 5
 
 
 class TargetHealth:

@@ -29,7 +29,7 @@ from metaharvest.config.secret_references import proxy_with_password
 from metaharvest.config.settings import Settings
 from metaharvest.config.trust_store import configured_authorities, system_trust
 from metaharvest.errors import SettingsError, TargetError
-from metaharvest.fetch.backoff import back_off, http_date, seconds_to_wait
+from metaharvest.fetch.backoff import http_date, seconds_to_wait, wait_after
 from metaharvest.fetch.client import user_agent
 from metaharvest.model import Finding
 from metaharvest.targets import http_failures
@@ -191,15 +191,12 @@ class HttpClient:
 
     def _wait(self, outcome: HttpAnswer | _Failure, attempt: int) -> float | None:
         """Seconds until a question is asked again; None: it is not."""
-        if attempt > self._http.retries:
-            return None
         if isinstance(outcome, _Failure):
-            return back_off(attempt, self._http) if outcome.again else None
+            return wait_after(attempt, self._http) if outcome.again else None
         if outcome.status not in _BUSY:
             return None
         now = http_date(outcome.headers.get("Date", "")) or datetime.now(UTC)
-        asked = seconds_to_wait(outcome.headers.get("Retry-After", ""), now) or 0.0
-        return max(asked, back_off(attempt, self._http)) if asked <= self._http.retry_wait_limit else None
+        return wait_after(attempt, self._http, seconds_to_wait(outcome.headers.get("Retry-After", ""), now))
 
 
 def _read(response: requests.Response, most: int) -> bytes | None:
