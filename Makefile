@@ -1,6 +1,7 @@
 # make demo    harvest the sample sites: needs nothing but Python 3.11 or later
-# make test    run the tests, four at a time, as most of them wait for something (ARGS="-n 0 -k word": one at a time, some);
-#              what needs a service that is not there is skipped, unless REQUIRE_SERVICES=1
+# make quick   run the unit tests and one scenario of each kind, in less than a minute
+# make test    run the tests, four at a time, as most of them wait for something; ARGS=tests/sources: one room, two at a time;
+#              ARGS="-n 0 -k word": one at a time, some; a service that is not there skips its tests, unless REQUIRE_SERVICES=1
 # make check   lint, type-check, see that imports point downwards and that no expression takes long over foreign text
 # make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; ARGS="full-night --against COMMIT": in turn with
 #              that state of the program; needs nginx-light, curl, libxml2-utils
@@ -18,14 +19,17 @@ FOLDER ?=
 # Bytecode is kept, whatever the environment says: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check bench fuzz docs pictures site clean
+.PHONY: demo quick test check bench fuzz docs pictures site clean
 
 demo: $(VENV)/installed
 	$(BIN)/metaharvest demo $(if $(FOLDER),--folder $(FOLDER))
 
+quick: $(VENV)/installed-dev
+	$(BIN)/python -m pytest --quiet --quick --numprocesses=2 --dist=worksteal $(ARGS)
+
 test: $(VENV)/installed-dev
 	cd tests && $(abspath $(BIN))/python -m support.gmn
-	$(BIN)/python -m pytest --numprocesses=4 --dist=worksteal $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=$(if $(filter tests/%,$(ARGS)),2,4) --dist=worksteal $(ARGS)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

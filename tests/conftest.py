@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from metaharvest.config import secret_references
+from support import quick
 from support.databases import KINDS, Servers, TestDatabase, share_compiled_statements
 from support.gmn import MemberNode
 from support.harvester import Harvester
@@ -21,7 +22,8 @@ settings.load_profile("same")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The soak tests' options; they stand here, for pytest reads them before it looks into tests/soak."""
+    """The option of `make quick`, and those of the soak tests: pytest reads options before it looks into tests/soak."""
+    parser.addoption("--quick", action="store_true", help="run the unit tests and one scenario of each kind")
     group = parser.getgroup("soak", "tests that kill runs with SIGKILL (tests/soak)")
     group.addoption(
         "--soak-kills", type=int, default=4, metavar="N", help="kill so many runs in each test (default: 4)"
@@ -29,9 +31,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--soak-seed", type=int, metavar="N", help="repeat the moments of chance of an earlier test")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no module of which `make quick` runs nothing."""
+    return True if config.getoption("--quick") and quick.is_module_without(collection_path) else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """End `make quick` with what it did not run."""
+    if config.getoption("--quick"):
+        terminalreporter.write_line(quick.LEFT_OUT)
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have each process begin with its share of the long tests, so that none of them comes last."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out slow tests for `make quick`; have each process begin with its share of the long tests."""
+    if config.getoption("--quick"):
+        items[:] = [item for item in items if isinstance(item, pytest.Function) and quick.is_quick(item)]
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     long = [item for item in items if item.get_closest_marker("long")]
     others = [item for item in items if not item.get_closest_marker("long")]

@@ -70,6 +70,7 @@ def test_every_function_that_a_table_of_the_page_names_is_in_a_file_of_its_row()
     assert missing == []
 
 
+@pytest.mark.slow
 def test_every_function_that_the_page_names_is_in_the_package() -> None:
     named = set(FUNCTION.findall(PAGE.read_text(encoding="utf-8")))
     assert named

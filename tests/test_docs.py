@@ -28,6 +28,7 @@ def test_a_page_that_is_made_from_the_program_is_up_to_date(name: str) -> None:
     assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == getattr(reference, name)()
 
 
+@pytest.mark.slow
 def test_the_site_builds_strictly(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from lint.foreign_text import found_below
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "metaharvest"
@@ -16,6 +18,7 @@ def test_the_package_has_few_rooms() -> None:
     assert len(rooms) <= ROOMS, rooms
 
 
+@pytest.mark.slow
 def test_nothing_takes_more_than_linear_time_over_text_from_outside() -> None:
     """What is exempt says why: `# bounded: WHY`; see lint/foreign_text.py."""
     found = [f"{path.relative_to(PACKAGE)}:{costly.line}: {costly.message}" for path, costly in found_below(PACKAGE)]

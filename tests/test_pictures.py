@@ -52,6 +52,7 @@ def test_every_picture_that_a_page_names_is_there() -> None:
     assert [file.name for file in IMAGES.iterdir() if file not in used] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["check.svg", "demo.svg"])
 def test_a_recording_shows_what_the_commands_say_now(made: Path, name: str) -> None:
     shown = words(made / name)
@@ -66,6 +67,7 @@ def test_a_recording_fetches_nothing_from_elsewhere(name: str) -> None:
     assert not etree.fromstring(text.encode()).xpath("//@href")
 
 
+@pytest.mark.slow
 def test_reports_are_photographed(pictures: ModuleType, made: Path) -> None:
     if not any(map(shutil.which, pictures.BROWSERS)):
         pytest.skip("Chromium is not there")

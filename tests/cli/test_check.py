@@ -85,6 +85,7 @@ def test_a_published_list_may_name_no_files_and_no_relative_urls(server: HttpSer
     assert [request.path for request in server.requests] == ["/list.xml"] * 2
 
 
+@pytest.mark.quick
 def test_a_folder_is_looked_through_for_lists_and_for_the_documents_that_they_do_not_name(folder: Path) -> None:
     put(
         folder / "site",

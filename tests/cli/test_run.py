@@ -17,6 +17,7 @@ from support.harvester import Harvester, publish
 from support.http_server import HttpServer
 
 
+@pytest.mark.quick
 @on_one_database
 def test_run_prints_a_table_and_exits_with_zero_when_documents_have_errors(
     harvester: Harvester, server: HttpServer

@@ -65,6 +65,7 @@ PLACES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_a_pipe_in_the_place_of_what_settings_name_is_told_by_the_doctor(folder: Path, place: str) -> None:
     (folder / "metaharvest.toml").write_text(PLACES[place])
@@ -80,6 +81,7 @@ def test_a_file_that_is_not_there_is_told(folder: Path) -> None:
     assert "No such file" in told("nothing", "sites", "edit", "alder", "--ca-file", "it.pem").err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "socket", "huge"])
 def test_what_is_no_file_of_a_sane_size_is_told_and_not_read(folder: Path, kind: str) -> None:
     what = "it has more than" if kind == "huge" else NO_FILE
@@ -99,6 +101,7 @@ def test_a_site_whose_authorities_are_a_pipe_fails_alone(folder: Path) -> None:
         assert "not a file" in told("pipe", "log", "--site", "alder").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_a_settings_file_or_a_list_that_is_no_file_is_told(folder: Path, kind: str) -> None:
     with something(kind, Path("it")):
@@ -110,6 +113,7 @@ def test_a_settings_file_or_a_list_that_is_no_file_is_told(folder: Path, kind: s
             assert "is not a file" in " ".join(check.err.split())
 
 
+@pytest.mark.slow
 def test_templates_that_are_pipes_or_devices_are_not_opened(folder: Path) -> None:
     (folder / "metaharvest.toml").write_text('[reports]\ntemplates = "own"\n')
     (folder / "own" / "email" / "site_report").mkdir(parents=True)

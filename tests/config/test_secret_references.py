@@ -74,6 +74,7 @@ def test_whatever_keeps_the_keyring_from_answering_is_a_sentence(
     assert "pip install 'metaharvest[keyring]'" in refused("keyring:mail/nobody")
 
 
+@pytest.mark.slow
 def test_a_keyring_of_a_kind_that_is_not_there_is_one_problem_among_the_others(tmp_path: Path) -> None:
     secret = {"PYTHON_KEYRING_BACKEND": "nope.K", "METAHARVEST_MAIL__PASSWORD": "keyring:svc/x"}
     said = process(tmp_path, "doctor", **secret)

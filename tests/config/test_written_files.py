@@ -38,6 +38,7 @@ def test_a_metrics_file_that_is_a_link_or_a_device_is_left_alone(folder: Path) -
     assert "metaharvest_last_run" in (folder / "it.prom").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

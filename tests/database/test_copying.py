@@ -231,6 +231,7 @@ def test_a_database_with_something_in_it_is_refused(source: Harvester, target: T
     assert source("database", "copy", *target.options).code == 0, url
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -764,6 +764,7 @@ ANSWERS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.sampled_from(ANSWERS), st.integers(0, 400), st.integers(0, 20), st.binary(max_size=8))
 def test_whatever_is_wrong_with_an_answer_only_a_finding_comes_out(
@@ -785,6 +786,7 @@ def test_whatever_is_wrong_with_an_answer_only_a_finding_comes_out(
 CURL_CODES = sorted({getattr(pycurl, name) for name in dir(pycurl) if name.startswith("E_")} | set(range(130)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proxy", ["", "http://proxy.example/"])
 @pytest.mark.parametrize("code", [code for code in CURL_CODES if code > 0])
 def test_every_error_of_libcurl_becomes_a_finding(code: int, proxy: str) -> None:

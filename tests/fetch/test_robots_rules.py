@@ -75,6 +75,7 @@ NASTY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", NASTY)
 def test_the_nastiest_cost_little(which: str) -> None:
     url = f"{SITE}/" + "a" * 2000

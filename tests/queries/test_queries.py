@@ -78,6 +78,7 @@ def test_of_two_site_runs_of_a_site_in_one_run_the_later_is_meant(session: Sessi
     assert log_scope(session, LogFilter(site="alder")) == (None, retried.site_run_id)
 
 
+@pytest.mark.slow
 def test_findings_stay_with_their_row_however_long_the_log_is(session: Session, rows: JournalRows) -> None:
     run = rows.run()
     for number in range(1100):

@@ -116,11 +116,13 @@ def _measured(
     return {int(window): int(scrolled) for window, scrolled in measured}
 
 
+@pytest.mark.slow
 def test_nothing_sticks_out_on_a_phone_or_a_desktop(chromium: str, page: str, tmp_path: Path) -> None:
     assert "</body>" in page
     assert _measured(chromium, page, tmp_path) == {width: width for width in WIDTHS}
 
 
+@pytest.mark.slow
 def test_a_site_s_name_stays_on_one_line_on_a_phone(chromium: str, session: Session, tmp_path: Path) -> None:
     rows, name = JournalRows(session), "cedar-marsh"
     run = rows.run()
@@ -133,6 +135,7 @@ def test_a_site_s_name_stays_on_one_line_on_a_phone(chromium: str, session: Sess
     assert _measured(chromium, str(body.get_content()), tmp_path, lines, (320, 380)) == {320: 1, 380: 1}
 
 
+@pytest.mark.slow
 def test_a_page_that_sticks_out_would_be_noticed(chromium: str, tmp_path: Path) -> None:
     wide = '<!DOCTYPE html><body style="margin: 0"><div style="width: 600px">wide</div></body>'
     assert _measured(chromium, wide, tmp_path) == {400: 600, 800: 800}

@@ -44,6 +44,7 @@ def library_message(report: Report, settings: Settings) -> bytes:
     return message.as_bytes(policy=POLICY.clone(max_line_length=300 if (report.subject + name).isascii() else 76))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Example network", "Réseau d’essai", 'Say "hi", (you)'])
 @settings(max_examples=60)
 @given(
@@ -69,6 +70,7 @@ def test_a_message_is_what_the_library_writes(
     assert report.content == library_message(report, configured)
 
 
+@pytest.mark.slow
 @given(text=WORDS.map(" ".join), indent=st.integers(0, 90), first=st.sampled_from(["", "- ", "What to do: "]))
 def test_text_is_wrapped_as_textwrap_does_it(text: str, indent: int, first: str) -> None:
     begin, further = " " * indent + first, " " * (indent + len(first))

@@ -82,6 +82,7 @@ def problems(told: dict[str, Any]) -> dict[str, tuple[str, str]]:
 # -- there, and the harvest goes on
 
 
+@pytest.mark.quick
 def test_every_revision_is_copied_with_its_bytes_in_ascending_order_and_a_second_copy_finds_all_there(
     harvester: Harvester, server: HttpServer, repository: Repository
 ) -> None:

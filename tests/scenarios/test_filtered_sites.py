@@ -138,6 +138,7 @@ def test_match_and_invert_as_they_are_meant(
     assert (told["inserted"], told["filtered"], told["listed"]) == (len(taken), 4 - len(taken), 4)
 
 
+@pytest.mark.quick
 def test_the_target_gets_the_normalised_document(harvester: Harvester, server: HttpServer) -> None:
     contents = [eml("a.1.1", "On water"), eml("a.2.1", "On birds")]
     site(harvester, serve(server, contents), normalize=put(harvester, "normalize.xml", NORMALIZE))

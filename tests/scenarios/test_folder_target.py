@@ -49,6 +49,7 @@ def only_site(run: dict[str, Any]) -> dict[str, int]:
     return {name: site[name] for name in names if site[name]}
 
 
+@pytest.mark.quick
 def test_first_night_second_night_raised_and_skipped_revisions(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "a.1.1", "a.2.3", "b.1.7"))
     assert only_site(harvester.run("2026-11-20")) == {"inserted": 3}

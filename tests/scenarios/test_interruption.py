@@ -37,6 +37,7 @@ def killed_run(harvester: Harvester, server: HttpServer, number: int) -> tuple[l
     return docids, list(harvester.held())
 
 
+@pytest.mark.quick
 def test_a_killed_run_is_resumed_and_ends_as_if_nothing_had_happened(harvester: Harvester, server: HttpServer) -> None:
     docids, held = killed_run(harvester, server, 60)
     assert 0 < len(held) < 60

@@ -74,6 +74,7 @@ def test_a_mail_server_that_is_away_for_three_nights_gets_all_reports_on_the_fou
         assert len([mail for mail in sink.messages if mail.message["Message-ID"] in {key for (key,) in stored}]) == 9
 
 
+@pytest.mark.quick
 @on_one_database
 def test_a_maildir_that_is_away_for_three_nights_has_each_report_once(harvester: Harvester, server: HttpServer) -> None:
     (harvester.folder / "mail").write_text("a file where the folder should be")

@@ -42,6 +42,7 @@ def held(metacat: Metacat, *docids: str) -> bool:
     return metacat.held == {docid: eml(docid) for docid in docids}
 
 
+@pytest.mark.quick
 def test_night_after_night(harvester: Harvester, server: HttpServer, metacat: Metacat) -> None:
     harvester.add_site("alder", publish(server, "a.1.1", "a.2.3"), ldapdn=ALDER, ldappwd="env:ALDER_PASSWORD")
     harvester.add_site("birch", publish(server, "b.1.1", path="/b.xml"))

@@ -46,6 +46,7 @@ def bad(docid: str) -> bytes:
     return eml(docid).replace(b"<title>", b"<titel>").replace(b"</title>", b"</titel>")
 
 
+@pytest.mark.quick
 @on_sqlite
 def test_everything_is_fetched_and_checked_and_all_are_told_that_nothing_was_uploaded(
     harvester: Harvester, server: HttpServer

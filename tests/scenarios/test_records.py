@@ -94,6 +94,7 @@ def records(number: int, first: int = 0) -> dict[str, bytes | None]:
     return {f"r{each}": dc(f"Record {each}") for each in range(first, first + number)}
 
 
+@pytest.mark.quick
 @in_a_folder_too
 def test_first_harvest_and_a_second_one_without_changes(nights: Nights) -> None:
     nights.repository.records = records(5)

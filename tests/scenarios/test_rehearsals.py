@@ -22,6 +22,7 @@ def fingerprint(harvester: Harvester) -> dict[str, str]:
     return found
 
 
+@pytest.mark.quick
 @on_one_database
 def test_a_dry_run_says_what_the_run_would_say_and_writes_nothing(harvester: Harvester, server: HttpServer) -> None:
     url = publish(server, "a.1.1", also=[("a.2.1", server.url("/gone.xml"))])

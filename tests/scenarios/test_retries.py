@@ -55,6 +55,7 @@ def longest_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(silent(HEAD), id="silence"),
     ],
 )
+@pytest.mark.quick
 def test_what_fails_twice_and_then_comes_is_as_if_it_had_come_at_once(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, failure: Route
 ) -> None:

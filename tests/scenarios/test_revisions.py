@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from support.databases import on_one_database
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
@@ -34,6 +36,7 @@ def test_each_revision_of_a_document_is_told_to_replace_the_one_that_went_in_bef
     assert "was revision 2" in text_of(mail)
 
 
+@pytest.mark.quick
 @on_one_database
 def test_a_second_run_inserts_nothing_and_a_raised_revision_updates_exactly_that(
     harvester: Harvester, server: HttpServer

@@ -286,6 +286,7 @@ def test_the_reason_why_reading_ended_is_shown_however_many_problems_came_before
     assert [f.rule for f in found[-3:]] == ["list.revision", "list.truncated", "findings.more"]
 
 
+@pytest.mark.slow
 def test_a_list_with_far_too_many_problems_is_not_read_to_its_end() -> None:
     text = f'<h:harvestList xmlns:h="{NS}">' + "<x/>" * 150_000
     assert "list.too-many-problems" in [f.rule for f in problems(text)]
@@ -586,6 +587,7 @@ def measured(path: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_long_list_needs_no_memory_and_its_lines_are_right_to_the_end(tmp_path: Path) -> None:
     path = tmp_path / "list.xml"
 
@@ -605,6 +607,7 @@ def test_a_long_list_needs_no_memory_and_its_lines_are_right_to_the_end(tmp_path
     assert summary == f"20000 {19_999 * 9 + 2}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [
@@ -714,6 +717,7 @@ def read_or_refused(content: bytes) -> Sequence[ListedDocument | Finding]:
         return error.findings
 
 
+@pytest.mark.slow
 @settings(max_examples=1000)
 @given(
     st.lists(

@@ -106,7 +106,7 @@ class Nights(RuleBasedStateMachine):
             event(f"revision {document.revision}")
 
 
-TestNights = Nights.TestCase
+TestNights = pytest.mark.slow(Nights.TestCase)
 TestNights.settings = settings(max_examples=150, stateful_step_count=20)
 
 
@@ -171,6 +171,7 @@ def lists_by_hand(draw: st.DrawFn) -> bytes:
     return text.encode()
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(lists_by_hand())
 def test_canonical_text_keeps_documents_and_comments_and_is_stable(content: bytes) -> None:
@@ -258,6 +259,7 @@ def test_where_that_cannot_be_done_nothing_is(content: bytes, encoding: str, pac
 # -- differences
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_lists_differ_from_one_another_and_not_from_themselves(data: st.DataObject) -> None:
     old, new = (data.draw(lists_by_hand()) for _ in range(2))

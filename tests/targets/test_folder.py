@@ -232,6 +232,7 @@ def test_documents_stay_in_their_layout_if_the_settings_name_another(installed: 
     assert "a/1/a.1.3.xml" in installed.files()
 
 
+@pytest.mark.slow
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(document_ids, min_size=1, max_size=8, unique=True), layouts)
 def test_whatever_an_identifier_contains_its_file_is_inside_and_tells_it(
@@ -370,6 +371,7 @@ def test_what_was_half_written_is_removed_after_a_day(installed: Installation) -
 # -- what people do to it
 
 
+@pytest.mark.slow
 def test_what_is_there_while_the_index_is_made_anew_is_nothing_for_git(installed: Installation) -> None:
     """So it is, too, if the command is killed."""
     installed.put(*(upload(f"a.{number}", 1) for number in range(300)))
@@ -390,6 +392,7 @@ def test_what_is_there_while_the_index_is_made_anew_is_nothing_for_git(installed
     assert kept == {"folder.json", ".gitignore"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["gone", "empty", "nonsense", "cut", "other", "version"])
 def test_an_index_that_is_lost_or_damaged_is_told_and_made_anew(installed: Installation, damage: str) -> None:
     installed.put(*(upload(f"a.{number}", 1) for number in range(40)), upload("X" * 300, 1))
@@ -760,6 +763,7 @@ def test_another_process_may_begin_while_the_folder_is_looked_at(
     assert installed.holdings("a.1") == {"a.1": 1}
 
 
+@pytest.mark.slow
 def test_several_processes_put_documents_into_one_folder(installed: Installation, tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=fill, args=(tmp_path, 100 * number, 10)) for number in range(3)]

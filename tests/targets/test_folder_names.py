@@ -92,6 +92,7 @@ def test_people_find_a_document_by_its_identifier(document_id: str, revision: in
     assert path_of(place_of(document_id, "flat"), revision) == flat
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(document_ids, revisions, layouts, st.booleans())
 def test_every_name_is_one_that_every_file_system_takes_and_means_nothing_else(
@@ -108,6 +109,7 @@ def test_every_name_is_one_that_every_file_system_takes_and_means_nothing_else(
         assert not re.fullmatch(r"(?i)starting_at_\d+|.*\.xml", folder)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(document_ids, revisions, layouts, st.booleans())
 def test_a_name_tells_its_document_and_revision(document_id: str, revision: int, layout: Layout, hashed: bool) -> None:
@@ -135,6 +137,7 @@ def an_index() -> Iterator[Index]:
             yield index
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.tuples(document_ids, revisions), min_size=1, max_size=25, unique=True), layouts, st.integers(1, 4))
 def test_no_two_files_are_one_where_case_and_unicode_forms_do_not_count(

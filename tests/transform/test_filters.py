@@ -223,6 +223,7 @@ def test_a_hostile_regular_expression_ends_in_time(tmp_path: Path, pattern: str)
     assert time.process_time() - began < 2
 
 
+@pytest.mark.slow
 def test_a_regular_expression_that_would_remember_too_much_ends_as_well(tmp_path: Path) -> None:
     made = filters(tmp_path, '<filter xpath="//dc:type" regexp="(a|b)*$"/>')
     root = document("x")

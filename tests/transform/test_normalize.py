@@ -125,6 +125,7 @@ def documents(draw: st.DrawFn, depth: int = 2) -> str:
     return content
 
 
+@pytest.mark.slow
 @given(mappings(), documents())
 @example(
     '<mapping xpath="//b"><newElement name="c" regexp="x"><newValue>x</newValue></newElement></mapping>',
@@ -137,6 +138,7 @@ def test_normalising_twice_is_normalising_once(written: str, content: str) -> No
     assert normalized(made, once) == once
 
 
+@pytest.mark.slow
 @given(mappings(), documents())
 def test_nothing_is_taken_away_and_only_new_elements_are_added(written: str, content: str) -> None:
     with TemporaryDirectory() as folder:

@@ -12,6 +12,8 @@ from metaharvest.validation import lenient, parser_errors, schema_errors
 from support.costly_documents import COSTLY
 from support.eml_documents import VALIDATOR, eml, listed
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 20.0
 """A document that costs little takes a few seconds on a slow machine; without a bound each takes much longer."""
 

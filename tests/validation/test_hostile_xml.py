@@ -19,6 +19,8 @@ from support.eml_documents import VALIDATOR, eml, listed
 from support.harvester import harvest_list
 from support.http_server import HttpServer
 
+pytestmark = pytest.mark.slow
+
 DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 DOCUMENT = eml("2.2.0").removeprefix(DECLARATION)
 LIST = harvest_list([("alder.1.1", "http://example.org/1.xml")]).split(b"\n", 1)[1]

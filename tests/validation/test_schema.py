@@ -199,6 +199,7 @@ def test_small_and_large_documents_get_whole_sentences(
         assert finding.line in (6, 7)
 
 
+@pytest.mark.slow
 @every_version
 @pytest.mark.parametrize("size", [0, 300_000, 1_100_000])
 @pytest.mark.parametrize("kind", ["x:nothing", "y:undeclared", "nothing", "", "x:"])
@@ -269,6 +270,7 @@ def test_a_url_that_the_standard_refuses_is_an_error(number: str, url: str) -> N
     assert (finding.rule, finding.level) == ("schema.bad-url", Level.ERROR)
 
 
+@pytest.mark.slow
 def test_doubtful_urls_refuse_no_document_however_many_and_wide_it_is() -> None:
     keywords = f"<keywordSet>{'<keyword>k</keyword>' * 250_000}</keywordSet>"
     verdict = check("2.2.0", eml("2.2.0", keywords + URL.format("http://host:/x") * 1_100))

@@ -274,6 +274,7 @@ def test_each_code_has_its_own_remedy() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_costs_is_limited() -> None:
     assert len(tag_faults("<a>" + "</b>" * 100_000)) < 200
     assert len(tag_faults("<eml>" + "<!--" * 100_000)) == 1

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 COMPILE = """
 import threading
 from metaharvest.validation import VERSIONS, catalogue

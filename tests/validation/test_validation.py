@@ -81,6 +81,7 @@ def test_eml_listed_as_another_type_is_checked_as_eml_all_the_same() -> None:
     assert [finding.rule for finding in findings] == ["eml.document-type", "schema.unexpected-element"]
 
 
+@pytest.mark.slow
 def test_threads_come_to_the_same_findings_as_one_alone() -> None:
     documents = []
     for number in NUMBERS:

@@ -21,6 +21,8 @@ from metaharvest.transform import read_filters
 from metaharvest.validation import Treatment, worker
 from support.eml_documents import VALIDATOR, eml, listed
 
+pytestmark = pytest.mark.slow
+
 FGDC = b"<metadata><idinfo/></metadata>"
 BATCH = [
     (eml("2.2.0"), listed("2.2.0"), Treatment()),

@@ -197,6 +197,7 @@ def test_schema_locations_and_inclusions_in_a_document_are_not_followed(trap: st
 BOMB = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "ha"}">' for n in range(12))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     [
@@ -224,6 +225,7 @@ def test_hostile_documents_are_refused_in_bounded_time_with_a_bounded_number_of_
     assert time.monotonic() - start < 10
 
 
+@pytest.mark.slow
 def test_the_errors_of_a_hostile_document_take_little_memory() -> None:
     """Measured in a process of its own, beyond what its tree takes."""
     code = """

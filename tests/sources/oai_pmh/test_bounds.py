@@ -40,6 +40,7 @@ def in_list(attributes: bytes, *some: bytes) -> bytes:
     return records(*some).replace(b"<ListRecords>", b"<ListRecords" + attributes + b">")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filling", [b"<a/>", b"<!---->", b"<?a?>", b"<a>x</a>", b"<![CDATA[x]]>"])
 @pytest.mark.parametrize("number", [200_000, 1_100_000])
 def test_a_record_beyond_the_limit_of_nodes_is_lost_alone(filling: bytes, number: int) -> None:
@@ -111,6 +112,7 @@ def test_what_is_stored_beside_the_content_is_bounded() -> None:
     assert "oai.too-long" in findings(made)
 
 
+@pytest.mark.slow
 def test_removing_a_record_takes_a_time_that_is_linear_in_its_parts() -> None:
     """Where something refers to an element, lxml looks through all parts of the element to remove it."""
     many = record(1, header=b"<setSpec>a</setSpec>" * 300_000)

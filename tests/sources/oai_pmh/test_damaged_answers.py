@@ -78,6 +78,7 @@ def identifier(record: ListedRecord) -> str:
     return record.document.origin.identifier
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @example("ListRecords", 0.29296875, 11, b"")
 @example("ListRecords", 0.969, 30, b"&")
@@ -249,6 +250,7 @@ BROKEN_TOKENS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", BROKEN_TOKENS)
 def test_a_token_that_cannot_be_read_is_never_the_end_of_the_list(broken: str) -> None:
     found = listed_by(lambda body, asked: body.replace(*BROKEN_TOKENS[broken]) if "!20!" not in str(asked) else body)
@@ -332,6 +334,7 @@ def with_attributes(number: int) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [

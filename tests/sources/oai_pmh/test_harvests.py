@@ -89,6 +89,7 @@ def test_an_element_with_very_many_attributes_has_the_digest_of_its_bytes() -> N
         assert record.document.origin.digest == hashlib.sha256(record.content).hexdigest()
 
 
+@pytest.mark.slow
 def test_an_answer_with_a_thousand_long_records_is_read_as_many_short_ones_are() -> None:
     found = []
     for page in (10, 1000):
@@ -527,6 +528,7 @@ def test_a_large_answer_comes_in_pages_of_200_of_which_the_last_has_the_checkpoi
         assert [page.announced for page in pages[2:6]] == [950] * 4
 
 
+@pytest.mark.slow
 def test_large_records_come_few_at_a_time() -> None:
     with OaiServer(20, page=20) as repository:
         for record in repository.records.values():

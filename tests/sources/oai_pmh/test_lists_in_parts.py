@@ -98,6 +98,7 @@ def _page(padding: int, others: Sequence[int]) -> bytes:
     ).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [(13,), (14,), (15,), (13, 14, 15, 16)])
 def test_a_record_in_another_namespace_is_taken_wherever_a_piece_of_the_answer_ends(others: Sequence[int]) -> None:
     """Answers are read in pieces of 64 KiB; one ends at about the fifteenth record here."""
@@ -139,6 +140,7 @@ def test_records_that_cannot_be_had_do_not_stop_a_harvest_without_changes() -> N
         assert again.checkpoint["watermark"] == "2026-11-21T03:00:00Z"
 
 
+@pytest.mark.slow
 def test_changes_come_however_many_records_cannot_be_had() -> None:
     with OaiServer(120, page=3) as repository:
         repository.tamper = lists_break_off_at(*range(5, 120, 5))

@@ -61,6 +61,7 @@ def test_every_record_comes_once_and_nothing_is_to_be_told(odd: Odd) -> None:
     assert found.broken is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("odd", "rule"),
     [
@@ -329,6 +330,7 @@ def test_a_page_that_fails_for_ever_costs_the_one_record_that_fails() -> None:
         assert len(repository.answered) < 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["inside", "behind"])
 @pytest.mark.parametrize("code", ["internal", "badResumptionToken"])
 def test_a_page_that_ends_in_an_error_is_no_end_of_the_list(place: str, code: str) -> None:
@@ -364,6 +366,7 @@ def test_many_scattered_records_that_make_their_pages_fail_cost_only_themselves(
         assert len(repository.answered) < 30 * len(repository.poison)
 
 
+@pytest.mark.slow
 def test_a_repository_of_which_no_page_can_be_had_gives_out_its_records_one_by_one() -> None:
     class Pageless(OaiServer):
         def _list(self, asked: Asked) -> bytes:
@@ -444,6 +447,7 @@ def test_a_page_that_fails_where_datestamps_are_days() -> None:
         assert [finding.docid for finding in found.findings if finding.is_error] == ["oai:test:17"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["failing", "not there"])
 @pytest.mark.parametrize("first", [1, 40, 161])
 @pytest.mark.parametrize("number", [25, 40])
@@ -578,6 +582,7 @@ def test_duplicates_that_changed_meanwhile_come_again() -> None:
         assert found.identifiers.count("oai:test:1") == 2
 
 
+@pytest.mark.slow
 def test_every_rule_of_a_finding_is_explained() -> None:
     for odd in Odd:
         try:

@@ -124,6 +124,7 @@ def test_a_token_of_which_only_parts_are_there_is_unread(token: bytes) -> None:
     assert around.unread == {"resumptionToken"}
 
 
+@pytest.mark.slow
 def test_millions_of_instructions_take_seconds() -> None:
     large = record(2, metadata=b"<r>" + b"<?a?>" * 3_000_000 + b"</r>")
     began = time.process_time()

@@ -82,6 +82,7 @@ def test_an_answer_that_takes_too_long_is_given_up(reader: ResponseReader, monke
     assert len(processes()) == 1
 
 
+@pytest.mark.slow
 def test_an_answer_that_takes_too_much_memory_is_given_up(
     reader: ResponseReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
