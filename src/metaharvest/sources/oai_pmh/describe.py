@@ -134,7 +134,7 @@ class _Asking:
         arguments: dict[str, str] = {}
         left_out, has_all = 0, False
         for _ in range(pages):
-            if why := self._patience.heed():
+            if arguments and (why := self._patience.heed()):
                 raise FetchError(why, transient=True)
             before = len(found)
             more, answer = await self._ask("ListSets", arguments, partial(_sets, found=found), none="noSetHierarchy")
