@@ -141,7 +141,7 @@ def test_the_run_its_host_and_its_version_are_named(session: Session, rows: Jour
     text = words_of(report_of(session, a_mixed_night(rows), settings_for(tmp_path)))
 
     assert f"metaharvest {__version__} on harvest.example.org" in text
-    assert "Repository: the embedded repository" in text
+    assert "Central repository: the embedded repository" in text
     assert "started 2026-11-20 02:30:00 UTC, took 3 min 20 s" in text
 
 

@@ -215,7 +215,7 @@ def test_what_was_failing_and_went_in_is_told_as_mended(session: Session, rows: 
 
     text = text_of(report_of(session, site_run))
 
-    mended = text[text.index("Mended since") : text.index("New (1)")]
+    mended = text[text.index("Corrected since") : text.index("New (1)")]
     assert "alder.1.2" in mended
     assert "alder.2.1" not in mended
 

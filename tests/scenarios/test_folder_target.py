@@ -87,7 +87,7 @@ def test_the_commands_that_look_into_the_target_look_into_the_folder(harvester: 
     assert [each["revision"] for each in shown["revisions"]] == [2, 1]
     assert "has no revision 7 of a.1. It has: 2, 1." in harvester("target", "get", "a.1.7").err
     [report] = [mail for mail in harvester.mails() if mail["To"] == "steward@example.org"]
-    assert "Repository: the folder " in " ".join(text_of(report).split())
+    assert "Central repository: the folder " in " ".join(text_of(report).split())
 
 
 @on_sqlite

@@ -63,7 +63,7 @@ def test_everything_is_fetched_and_checked_and_all_are_told_that_nothing_was_upl
     assert "2 would be added, 1 would be updated and 1 is not valid." in of_site
     for text in (of_site, of_run):
         assert TOLD in text
-        assert "Repository: none: documents are fetched and checked, and go nowhere" in text
+        assert "Central repository: none: documents are fetched and checked, and go nowhere" in text
         assert "were added" not in text
     assert harvester.subjects() == [
         "[Test network] 1 site: 1 with errors; 2 new, 1 updated, nothing was uploaded (2026-11-20)",
@@ -150,7 +150,7 @@ def test_one_site_is_rehearsed_while_the_others_are_harvested(harvester: Harvest
     assert "uploaded" not in words(harvester, "old@example.org")
     of_run = words(harvester, "steward@example.org")
     assert whose in of_run
-    assert "Repository: the embedded repository; new: none: documents are fetched and checked, and go nowhere" in of_run
+    assert "Central repository: the embedded repository; new: none: documents are fetched and checked, and go nowhere" in of_run
     assert "[Test network] 2 sites: 2 well; 2 new (2026-11-20)" in harvester.subjects()
 
 
@@ -293,7 +293,7 @@ def test_a_rehearsal_of_the_whole_network_uploads_nothing_of_any_site(
         assert TOLD in words(harvester, f"{name}@example.org")
     of_run = words(harvester, "steward@example.org")
     assert TOLD in of_run
-    assert "Repository: none: documents are fetched and checked, and go nowhere" in of_run
+    assert "Central repository: none: documents are fetched and checked, and go nowhere" in of_run
     assert "filed: none" not in of_run
     assert "target of filed" not in harvester("doctor").out
     # A name means the same target afterwards.

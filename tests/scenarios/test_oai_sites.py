@@ -703,7 +703,7 @@ def test_deletions_that_are_only_noted_stay_in_the_target(network: Network) -> N
     told = " ".join(network.report().split())
     assert "Deletions: noted only: the copies stay" in told
     assert "1 is marked as deleted (the copy stays)." in told
-    assert "Deleted by their repository: the copies stay (1)" in told
+    assert "Deleted by your OAI-PMH repository: the copies stay (1)" in told
     assert "1 deletion noted" in told
     assert "1 deleted" not in told
     for kind in ("site", "admin"):

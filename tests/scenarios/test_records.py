@@ -139,7 +139,7 @@ def test_a_deleted_record_leaves_a_tombstone_and_its_revisions(nights: Nights) -
     nights.repository.records["r1"] = None
     assert nights.harvest() == {"status": "succeeded", "listed": 3, "unchanged": 2, "deleted": 1}
     assert nights.holdings() == {"r0": 1, "r2": 1}
-    assert "Deleted by their repository" in nights.report()
+    assert "Deleted by your OAI-PMH repository" in nights.report()
     assert nights.harvest() == {"status": "succeeded", "listed": 3, "unchanged": 3}
     nights.repository.records["r1"] = dc("Record 1")
     assert nights.harvest() == {"status": "succeeded", "listed": 3, "unchanged": 2, "inserted": 1}

@@ -55,10 +55,10 @@ def test_each_site_is_harvested_into_its_own_target(tmp_path: Path, server: Http
     assert set(harvester.held()) == {"a.1.1"}
     assert set(files(tmp_path / "repository")) == {"b.1.1.xml", "b.1.2.xml"}
     assert (tmp_path / "other" / "c.1.1.xml").read_bytes() == eml("c.1.1")
-    assert "Repository: the embedded repository" in mail_to(harvester, "inside@example.org")
-    assert "Repository: the folder " in mail_to(harvester, "filed@example.org")
+    assert "Central repository: the embedded repository" in mail_to(harvester, "inside@example.org")
+    assert "Central repository: the folder " in mail_to(harvester, "filed@example.org")
     of_run = mail_to(harvester, "steward@example.org")
-    assert "Repository: the embedded repository; filed: the folder " in of_run
+    assert "Central repository: the embedded repository; filed: the folder " in of_run
     assert "; flat site: the folder " in of_run
     publish(server, "b.1.1", "b.1.2", "b.1.3", path="/filed.xml")
     assert statuses(harvester.run("2026-11-21")) == {

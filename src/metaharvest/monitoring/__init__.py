@@ -1,1 +1,1 @@
-"""Health checks of the installation, and the ping that tells a monitor how a run ended."""
+"""Health checks of the installation, and the ping that reports the end of a run to a monitor."""

@@ -257,7 +257,7 @@ def _plain_site(view: SiteView) -> Iterator[str]:
         yield from (
             wrapped(f"{heading}: {each.title} ({each.count:,}) {', '.join(each.documents)}") for each in remembered
         )
-    for label, names in (("Mended", view.mended), ("New", view.inserted), ("Updated", view.updated)):
+    for label, names in (("Corrected", view.mended), ("New", view.inserted), ("Updated", view.updated)):
         yield from (f"{label}: {row.docid} {row.url}" for row in names.rows)
         yield from [f"{label}: {names.more:,} more"] if names.more else []
     yield f"Next harvest: {view.next_harvest}"

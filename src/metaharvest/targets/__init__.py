@@ -1,1 +1,1 @@
-"""Where documents go: the repository that the harvest keeps up to date."""
+"""Where documents go: the targets that the harvest keeps up to date."""
