@@ -150,7 +150,8 @@ def test_one_site_is_rehearsed_while_the_others_are_harvested(harvester: Harvest
     assert "uploaded" not in words(harvester, "old@example.org")
     of_run = words(harvester, "steward@example.org")
     assert whose in of_run
-    assert "Central repository: the embedded repository; new: none: documents are fetched and checked, and go nowhere" in of_run
+    targets = "the embedded repository; new: none: documents are fetched and checked, and go nowhere"
+    assert f"Central repository: {targets}" in of_run
     assert "[Test network] 2 sites: 2 well; 2 new (2026-11-20)" in harvester.subjects()
 
 
